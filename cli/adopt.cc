@@ -1,165 +1,95 @@
 #include "cli/adopt.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <atomic>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include "base/json_dump.h"
 #include "base/os.h"
+#include "cli/adopt_host.h"
 #include "cli/render.h"
 #include "controller/ssh/ssh.h"
 
 namespace muster::cli {
 namespace {
 
-constexpr DurationMs kConnect = 20 * kSecond, kCommand = 30 * kSecond, kLook = 10 * kMinute,
-                     kStart = 5 * kMinute;
+constexpr DurationMs kConnect = 20 * kSecond, kStart = 5 * kMinute;
+constexpr size_t kAtOnce = 64;  // connections, each a thread that mostly waits
 
-Result<std::string> read_file(const std::string& path) {
-  auto text = Files().read(std::filesystem::absolute(path).string());
-  if (!text.ok()) return fail(Code::invalid, path + ": " + text.error().message);
-  return text;
-}
-
-// What the spec says about it already fills in what was not said on the command line.
-Result<SshTarget> target_of(const Adopting& what, const Json& declared) {
-  SshTarget target;
-  target.address = what.host;
-  const auto text = [&](const char* key) {
-    return declared.is_object() ? declared.value(key, "") : std::string();
-  };
-  if (declared.is_object()) target.port = static_cast<uint16_t>(declared.value("port", 22));
-  if (const auto colon = what.host.rfind(':'); colon != std::string::npos) {
-    const std::string port = what.host.substr(colon + 1);
-    const bool digits =
-        !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
-    if (!digits || std::stoi(port) < 1 || std::stoi(port) > 65535 || what.host.find(':') != colon)
-      return fail(Code::invalid, fmt::format("--adopt {}: not HOST or HOST:PORT", what.host));
-    target.port = static_cast<uint16_t>(std::stoi(port));
-    target.address = what.host.substr(0, colon);
-  }
-  if (!what.user.empty())
-    target.user = what.user;
-  else if (!text("user").empty())
-    target.user = text("user");
-  if (!what.key.empty()) {
-    TRY(target.private_key, read_file(what.key));
-    if (target.private_key.empty()) return fail(Code::invalid, what.key + " is empty");
-  }
-  return target;
-}
-
-Result<std::vector<std::string>> allowed_keys(const Adopting& what, const Json& declared) {
-  if (declared.is_object()) return std::vector<std::string>{declared.value("host_key", "")};
-  if (what.host_key.empty()) return std::vector<std::string>{};
-  if (what.host_key.rfind("SHA256:", 0) == 0) return host_keys_in(what.host_key);
-  TRY(const auto text, read_file(what.host_key));
-  auto keys = host_keys_in(text);
-  if (!keys.ok()) return std::move(keys).error().with(what.host_key);
-  return keys;
-}
-
-// The pin: what the spec or the command line says, or what the operator has compared and confirmed.
-Status pin_host_key(const Context& context, const Adopting& what, const Json& declared, SshTarget& target) {
-  TRY(const auto allowed, allowed_keys(what, declared));
-  TRY(const auto shown, learn_host_key(target.address, target.port, kConnect));
-  const std::string where = fmt::format("{}:{}", target.address, target.port);
-  target.host_key = shown;
-  if (std::find(allowed.begin(), allowed.end(), shown) != allowed.end()) return Ok{};
-  if (!allowed.empty())
-    return fail(Code::denied,
-                fmt::format("{} shows the host key {}, and {} is {}: another machine answers, or it was "
-                            "installed anew; nothing was sent to it",
-                            where, shown, declared.is_object() ? "pinned in the spec" : "allowed",
-                            fmt::join(allowed, " or ")));
-  if (!context.json)
-    fmt::print(
-        "{} shows the host key {}\nCompare it with what the host itself says: ssh-keygen -lf "
-        "/etc/ssh/ssh_host_ed25519_key.pub\n",
-        where, shown);
-  if (!context.json && ask("Is it the same?")) return Ok{};
-  return fail(Code::denied,
-              fmt::format("the host key of {} is not confirmed: if it is the right one, say --host-key {}",
-                          where, shown));
-}
-
-// A session as root.
-Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
-  TRY(auto session, ssh_connect(target, kConnect));
-  if (target.user != "root") session = as_root(std::move(session));
-  TRY(const auto who, session->run("id -u; uname -s", "", kCommand));
-  if (who.out == "0\nLinux\n") return session;
-  const std::string said = clean_lines(who.err.empty() ? who.out : who.err);
-  if (target.user == "root")
-    return fail(Code::denied,
-                fmt::format("{}: not a Linux host, or not root there: {}", target.address, said));
-  return fail(
-      Code::denied,
-      fmt::format(
-          "{}@{} is not root there, and `sudo -n` does not make it so (it needs sudo without a password): {}",
-          target.user, target.address, said));
-}
-
-// The host, and the agent that was sent there once and answers for as long as the connection lasts.
-class Host {
- public:
-  Host(const SshTarget& target, const std::string& agent) : target_(target), agent_(agent) {}
-
-  Result<Json> ask(const Json& what, DurationMs deadline) {
-    if (!dialog_) TRY_(open());
-    auto said = dialog_->ask(dump_json(what), deadline);
-    // An operator may take his time before he approves, and a connection that nobody speaks on may end
-    // meanwhile. Nothing was asked over it: another one will do.
-    if (!said.ok() && said.error().code == Code::unavailable) {
-      TRY_(open());
-      said = dialog_->ask(dump_json(what), deadline);
-    }
-    if (!said.ok()) return said.error();
-    TRY(Json answer, parse_json(*said));
-    if (!answer.is_object()) return fail(Code::failed, target_.address + ": its answer is not understood");
-    const Json error = answer.value("error", Json());
-    if (!error.is_object()) return answer;
-    // It did answer, whatever it ran into there: `timeout` is for answers that were lost.
-    const Code code = code_from_string(error.value("code", ""));
-    return fail(code == Code::timeout ? Code::failed : code, clean_lines(error.value("message", "")));
-  }
-  const SshTarget& target() const { return target_; }
-
- private:
-  Status open() {
-    dialog_.reset();
-    TRY(session_, open_session(target_));
-    TRY(dialog_, talk_to_agent_unseen(*session_, agent_, "adopt --stdin", kLook));
-    return Ok{};
-  }
-  const SshTarget& target_;
-  const std::string& agent_;
-  std::unique_ptr<SshSession> session_;
-  std::unique_ptr<SshDialog> dialog_;  // ends before its session
+// Of the hosts that are adopted together.
+struct One {
+  std::string node, address;
+  SshTarget target = {};
+  std::vector<std::string> allowed = {};  // host keys
+  bool declared = false;                  // in the spec, and the key there
+  std::unique_ptr<Host> host = nullptr;
+  Json seen = nullptr, answer = nullptr;  // what it said at the first look, and about the plan's steps
+  Status outcome = Ok{};                  // of what all of them were asked last
 };
 
-// What muster-agent says about the host, and about `steps` there.
-Result<Json> look(Host& host, const std::string& node, const std::string& pin, const Json& steps) {
-  const std::string& address = host.target().address;
-  auto asked = host.ask({{"ask", "look"}, {"node", node}, {"pin", pin}, {"steps", steps}}, kLook);
-  if (!asked.ok()) return std::move(asked).error().with("looking at " + address);
-  Json answer = std::move(asked).value();
-  if (!answer.contains("facts")) return fail(Code::failed, address + ": its answer is not understood");
-  const std::string refusal = clean_lines(answer.value("refusal", ""));
-  if (!refusal.empty())
-    return fail(Code::conflict, fmt::format("{} cannot be adopted: {}", address, refusal));
-  return answer;
+void for_all(std::vector<One>& hosts, const std::function<Status(One&)>& work) {
+  std::atomic<size_t> next{0};
+  const auto take = [&] {
+    for (size_t i = next++; i < hosts.size(); i = next++) hosts[i].outcome = work(hosts[i]);
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < std::min(hosts.size(), kAtOnce); ++i) threads.emplace_back(take);
+  for (auto& thread : threads) thread.join();
 }
 
-Json steps_of(const Json& plan) {
+// Of one host its own error; of several all that went wrong, one line each.
+Status together(const std::vector<One>& hosts, const char* what) {
+  if (hosts.size() == 1) return hosts.front().outcome;
+  const Error* first = nullptr;
+  std::string lines;
+  size_t bad = 0;
+  for (const auto& one : hosts) {
+    if (one.outcome.ok()) continue;
+    if (!first) first = &one.outcome.error();
+    lines += fmt::format("\n  {}: {}", one.node, one.outcome.error().message);
+    ++bad;
+  }
+  if (!first) return Ok{};
+  return fail(first->code, fmt::format("{} of {} hosts {}:{}", bad, hosts.size(), what, lines));
+}
+
+// The pins: what the spec or the command line says, or what the operator has compared and confirmed.
+Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
+  for_all(hosts, [](One& one) -> Status {
+    TRY(one.target.host_key, learn_host_key(one.target.address, one.target.port, kConnect));
+    return one.allowed.empty() ? Status(Ok{}) : is_allowed(one.target, one.allowed, one.declared);
+  });
+  TRY_(together(hosts, "were left at the door, and nothing was sent to any"));
+  const One* unknown = nullptr;
+  for (const auto& one : hosts) {
+    if (!one.allowed.empty()) continue;
+    unknown = &one;
+    if (!context.json)
+      fmt::print("{}:{} shows the host key {}\n", one.target.address, one.target.port, one.target.host_key);
+  }
+  if (!unknown) return Ok{};
+  if (!context.json)
+    fmt::print("Compare with what the host itself says: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub\n");
+  if (!context.json && ask(hosts.size() == 1 ? "Is it the same?" : "Are they all the same?")) return Ok{};
+  return fail(Code::denied,
+              fmt::format("the host key of {}:{} is not confirmed: if it is the right one, say --host-key {}",
+                          unknown->target.address, unknown->target.port, unknown->target.host_key));
+}
+
+Json steps_of(const Json& planned, const std::string& node) {
   Json steps = Json::array();
+  const Json plan = planned.value("plan", Json::object());
   for (const Json& action : plan.value("actions", Json::array()))
-    if (action.value("kind", "") == "steps")
+    if (action.value("kind", "") == "steps" && action.value("node", "") == node)
       for (const Json& step : action.value("params", Json::object()).value("steps", Json::array()))
         steps.push_back(step);
   return steps;
@@ -190,12 +120,19 @@ Result<std::vector<std::string>> own_keys(const SshTarget& target) {
   return keys;
 }
 
-// An adopted host has no second way in: when its agent is gone, this key brings it back.
-Status check_access(const SshTarget& target, const Json& steps) {
-  const bool touched = !keeps_access(target.user, {}, steps).ok();
-  if (!touched) return Ok{};
-  TRY(const auto keys, own_keys(target));
-  return keeps_access(target.user, keys, steps);
+// An adopted host has no second way in: when its agent is gone, this key brings it back. All hosts are logged
+// in to with the same keys.
+Status check_access(const std::vector<One>& hosts, const Json& planned) {
+  std::optional<std::vector<std::string>> keys;
+  for (const auto& one : hosts) {
+    const Json steps = steps_of(planned, one.node);
+    if (keeps_access(one.target.user, {}, steps).ok()) continue;  // not touched
+    if (!keys) {
+      TRY(keys, own_keys(one.target));
+    }
+    TRY_(keeps_access(one.target.user, *keys, steps));
+  }
+  return Ok{};
 }
 
 std::string indented(const std::string& text, const char* by) {
@@ -208,15 +145,32 @@ std::string indented(const std::string& text, const char* by) {
   return out;
 }
 
-void print_preview(const SshTarget& target, const Json& planned, const Json& answer) {
+bool is_online(const Json& planned, const std::string& node) {
+  const Json online = planned.value("online", Json::array());
+  return std::find(online.begin(), online.end(), Json(node)) != online.end();
+}
+
+// Hosts of which the same is said are told of once.
+void print_preview(const std::vector<One>& hosts, const Json& planned) {
   if (!planned.value("diff", "").empty())
     fmt::print("The spec would become revision {}:\n{}\n", planned.value("revision", 0),
                clean_lines(planned.value("diff", "")));
   print_plan(planned);
-  fmt::print("\nWhat would change on {} (checked there, nothing is written yet):\n", target.address);
-  if (!planned.value("online", false))
-    fmt::print("  muster-agent\n      the program in /usr/sbin, its unit, its identity\n");
-  fmt::print("{}\n", render_preview(answer.value("steps", Json::array())));
+  std::vector<std::pair<std::string, std::string>> told;  // what is said, of whom
+  for (const auto& one : hosts) {
+    std::string text;
+    if (!is_online(planned, one.node))
+      text = "  muster-agent\n      the program in /usr/sbin, its unit, its identity\n";
+    text += render_preview(one.answer.value("steps", Json::array()));
+    const auto same =
+        std::find_if(told.begin(), told.end(), [&](const auto& entry) { return entry.first == text; });
+    if (same == told.end())
+      told.push_back({text, one.target.address});
+    else
+      same->second += ", " + one.target.address;
+  }
+  for (const auto& [text, whom] : told)
+    fmt::print("\nWhat would change on {} (checked there, nothing is written yet):\n{}\n", whom, text);
 }
 
 // The outcome of starting the agent was lost: what counts is whether it answers now.
@@ -232,65 +186,95 @@ Status look_for_agent(Context& context, const std::string& node, TimeMs before, 
                   " within a minute: say the same command again, it goes on from where the host is");
 }
 
-Status start_agent(Context& context, const Adopting& what, Host& host, const Json& ticket) {
-  const auto row = Api(context).get("/v1/nodes/" + url_encode(what.node));
+Status start_agent(Context& context, One& one, const Json& ticket) {
+  const auto row = Api(context).get("/v1/nodes/" + url_encode(one.node));
   const TimeMs before = row.ok() ? row->value("last_seen", int64_t{0}) : 0;
-  auto started = host.ask({{"ask", "join"},
-                           {"url", ticket.value("url", "")},
-                           {"pin", ticket.value("pin", "")},
-                           {"token", ticket.value("token", "")},
-                           {"node", what.node}},
-                          kStart);
+  auto started = one.host->ask({{"ask", "join"},
+                                {"url", ticket.value("url", "")},
+                                {"pin", ticket.value("pin", "")},
+                                {"token", ticket.value("tokens", Json::object()).value(one.node, "")},
+                                {"node", one.node}},
+                               kStart);
   if (started.ok()) return Ok{};
   if (started.error().code == Code::timeout)
-    return look_for_agent(context, what.node, before, started.error());
+    return look_for_agent(context, one.node, before, started.error());
   return std::move(started).error().with("the agent did not join");
 }
 
-struct Found {
-  Json request;  // what the controller is asked
-  Json planned;  // its plan
-  Json answer;   // what the host said about the plan's steps
-};
-
-Result<Found> look_and_plan(Api& api, const Adopting& what, Host& host, const std::string& pin) {
-  Found found;
-  const SshTarget& target = host.target();
-  TRY(const Json seen, look(host, what.node, pin, Json::array()));
-  found.request = {{"name", what.node},       {"like", what.like},
-                   {"host", target.address},  {"port", target.port},
-                   {"user", target.user},     {"host_key", target.host_key},
-                   {"address", what.address}, {"joined", seen.value("joined", false)},
-                   {"facts", seen["facts"]}};
-  TRY(found.planned, api.post("/v1/nodes/adopt", found.request));
-  found.answer = seen;
-  if (found.planned.value("empty", false)) return found;
-  TRY(found.answer, look(host, what.node, pin, steps_of(found.planned.value("plan", Json::object()))));
-  return found;
+// How each host is reached, by what was said and what the spec says.
+Result<std::vector<One>> hosts_of(Api& api, const Adopting& what, std::string& pin) {
+  std::vector<One> hosts;
+  for (size_t i = 0; i < what.nodes.size(); ++i) {
+    TRY(const Json info, api.get("/v1/nodes/" + url_encode(what.nodes[i]) + "/adopt"));
+    pin = info.value("pin", "");
+    const Json declared = info.value("adopt", Json());
+    One one{what.nodes[i], what.addresses.empty() ? "" : what.addresses[i]};
+    one.declared = declared.is_object();
+    TRY(one.target, target_of(what, what.hosts[i], declared));
+    TRY(one.allowed, allowed_keys(what, declared));
+    hosts.push_back(std::move(one));
+  }
+  return hosts;
 }
 
-void carry_out(Context& context, const Adopting& what, Host& host, Found& found) {
+Json request_of(const std::vector<One>& hosts, const Adopting& what) {
+  Json list = Json::array();
+  for (const auto& one : hosts)
+    list.push_back({{"name", one.node},
+                    {"like", what.like},
+                    {"host", one.target.address},
+                    {"port", one.target.port},
+                    {"user", one.target.user},
+                    {"host_key", one.target.host_key},
+                    {"address", one.address},
+                    {"joined", one.seen.value("joined", false)},
+                    {"facts", one.seen["facts"]}});
+  return {{"hosts", list}};
+}
+
+// The plan for all of them, and what each host says about its steps. Nothing is written anywhere.
+Result<Json> look_and_plan(Api& api, const Adopting& what, std::vector<One>& hosts, const std::string& pin) {
+  for_all(hosts, [&](One& one) -> Status {
+    TRY(one.seen, one.host->look(one.node, pin, Json::array()));
+    return Ok{};
+  });
+  TRY_(together(hosts, "cannot be adopted, and nothing was done on any"));
+  TRY(const Json planned, api.post("/v1/nodes/adopt", request_of(hosts, what)));
+  if (planned.value("empty", false)) return planned;
+  for_all(hosts, [&](One& one) -> Status {
+    TRY(one.answer, one.host->look(one.node, pin, steps_of(planned, one.node)));
+    return Ok{};
+  });
+  TRY_(together(hosts, "cannot be adopted, and nothing was done on any"));
+  return planned;
+}
+
+void carry_out(Context& context, const Adopting& what, std::vector<One>& hosts, const Json& planned) {
   Api api(context);
-  const std::string digest = found.planned.value("digest", "");
-  found.request["digest"] = digest;
-  const auto ticket = api.post("/v1/nodes/adopt", found.request);
+  Json request = request_of(hosts, what);
+  const std::string digest = planned.value("digest", "");
+  request["digest"] = digest;
+  const auto ticket = api.post("/v1/nodes/adopt", request);
   if (!ticket.ok()) return complain(context, ticket.error(), api.details());
-  if (!found.planned.value("online", false)) {
-    if (!context.json) fmt::print("starting the agent on {}\n", host.target().address);
-    if (const auto started = start_agent(context, what, host, *ticket); !started.ok())
-      return complain(context, started.error());
-  }
+  for (const auto& one : hosts)
+    if (!context.json && !is_online(planned, one.node))
+      fmt::print("starting the agent on {}\n", one.target.address);
+  for_all(hosts, [&](One& one) {
+    return is_online(planned, one.node) ? Status(Ok{}) : start_agent(context, one, *ticket);
+  });
+  const auto started = together(hosts, "did not get their agent; the others have it: say the same again");
+  if (!started.ok()) return complain(context, started.error());
   Goal goal;
   goal.kind = "adopt";
-  goal.nodes = {what.node};
+  goal.nodes = what.nodes;
   goal.approval.digest = digest;
   goal.report_dir = what.report_dir;
   reach(context, goal);
-  if (found.planned.value("declared", false) || context.json || context.exit != kAccepted) return;
+  if (planned.value("declared", false) || context.json || context.exit != kAccepted) return;
   fmt::print(
       "Your own file does not have {0} yet: muster spec show > cluster.yaml\n"
       "The other nodes were not touched; `muster up` writes {0} into their hosts files.\n",
-      what.node);
+      fmt::join(what.nodes, ", "));
 }
 
 }  // namespace
@@ -342,31 +326,28 @@ Status keeps_access(const std::string& user, const std::vector<std::string>& key
 
 void adopt(Context& context, const Adopting& what) {
   Api api(context);
-  const auto info = api.get("/v1/nodes/" + url_encode(what.node) + "/adopt");
-  if (!info.ok()) return complain(context, info.error());
-  const Json declared = info->value("adopt", Json());
-  auto target = target_of(what, declared);
-  if (!target.ok()) return complain(context, target.error());
-  if (const auto pinned = pin_host_key(context, what, declared, *target); !pinned.ok())
+  std::string pin;
+  auto hosts = hosts_of(api, what, pin);
+  if (!hosts.ok()) return complain(context, hosts.error());
+  if (const auto pinned = pin_host_keys(context, *hosts); !pinned.ok())
     return complain(context, pinned.error());
   const auto agent = api.text("/v1/agent");
   if (!agent.ok()) return complain(context, agent.error());
-  Host host(*target, *agent);
-  auto found = look_and_plan(api, what, host, info->value("pin", ""));
-  if (!found.ok()) {
+  for (auto& one : *hosts) one.host = std::make_unique<Host>(one.target, *agent);
+  const auto planned = look_and_plan(api, what, *hosts, pin);
+  if (!planned.ok()) {
     if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
-    return complain(context, found.error(), api.details());
+    return complain(context, planned.error(), api.details());
   }
-  if (found->planned.value("empty", false)) return nothing_to_do(context, found->planned, false);
-  if (const auto stays = check_access(*target, steps_of(found->planned.value("plan", Json::object())));
-      !stays.ok())
-    return complain(context, stays.error(), found->planned);
-  if (!context.json) print_preview(*target, found->planned, found->answer);
-  Json shown = found->planned;
-  shown["preview"] = found->answer.value("steps", Json::array());
-  if (const auto approved = approve(context, what.approval, found->planned); !approved.ok())
+  if (planned->value("empty", false)) return nothing_to_do(context, *planned, false);
+  if (const auto stays = check_access(*hosts, *planned); !stays.ok())
+    return complain(context, stays.error(), *planned);
+  if (!context.json) print_preview(*hosts, *planned);
+  Json shown = *planned;
+  for (const auto& one : *hosts) shown["preview"][one.node] = one.answer.value("steps", Json::array());
+  if (const auto approved = approve(context, what.approval, *planned); !approved.ok())
     return complain(context, approved.error(), shown);
-  carry_out(context, what, host, *found);
+  carry_out(context, what, *hosts, *planned);
 }
 
 }  // namespace muster::cli

@@ -1,9 +1,9 @@
-// muster node add NAME --adopt HOST: a running Linux host becomes a node without being re-imaged.
+// muster node add NODES --adopt HOSTS: running Linux hosts become nodes without being re-imaged.
 //
-// From here, where the operator's SSH keys are: the host key is pinned, the host is looked at and the plan's
-// steps are checked on it without writing anything, what would change is shown and has to be approved, then
-// the agent is uploaded and the plan runs. The controller never gets a key; it makes the plan and the
-// one-time token (controller/api/adopt.cc).
+// From here, where the operator's SSH keys are: the host keys are pinned, the agent is sent to all hosts at
+// once and looks at them, the steps of one plan for all are checked there without writing anything, what would
+// change is shown and has to be approved, then each agent settles, and the plan runs. The controller never
+// gets a key; it makes the plan and the one-time tokens (controller/api/adopt.cc).
 #pragma once
 
 #include <string>
@@ -14,10 +14,11 @@
 namespace muster::cli {
 
 struct Adopting {
-  std::string node, host;     // host: "HOST" or "HOST:PORT"
-  std::string like, address;  // for a node that is not in the spec yet
-  std::string user, key;      // key: a file; empty: the SSH agent
-  std::string host_key;       // fingerprint or a file; empty: shown and asked about
+  std::vector<std::string> nodes, hosts;  // as many of both; hosts: "HOST" or "HOST:PORT"
+  std::string like;                       // for nodes that are not in the spec yet
+  std::vector<std::string> addresses;     // likewise; none, or one for each
+  std::string user, key;                  // key: a file; empty: the SSH agent
+  std::string host_key;                   // fingerprint or a file; empty: shown and asked about
   Approval approval;
   std::string report_dir;
 };

@@ -116,10 +116,24 @@ void admit(Context& context, const Flags& flags) {
                flags.node);
 }
 
+void adopt_named(Context& context, const Flags& flags) {
+  const auto nodes = node_list(flags.node), hosts = node_list(flags.host),
+             addresses = node_list(flags.address);
+  for (const auto* list : {&nodes, &hosts, &addresses})
+    if (!list->ok()) return complain(context, list->error());
+  if (nodes->size() != hosts->size() || nodes->empty())
+    return complain(context,
+                    fail(Code::invalid, fmt::format("{} nodes and {} hosts are named: each node is one host",
+                                                    nodes->size(), hosts->size())));
+  if (!addresses->empty() && addresses->size() != nodes->size())
+    return complain(context, fail(Code::invalid, fmt::format("--address names {} addresses for {} nodes",
+                                                             addresses->size(), nodes->size())));
+  adopt(context, {*nodes, *hosts, flags.like, *addresses, flags.user, flags.key, flags.host_key,
+                  flags.approval, flags.report});
+}
+
 void add_or_explain(Context& context, const Flags& flags) {
-  if (!flags.host.empty())
-    return adopt(context, {flags.node, flags.host, flags.like, flags.address, flags.user, flags.key,
-                           flags.host_key, flags.approval, flags.report});
+  if (!flags.host.empty()) return adopt_named(context, flags);
   complain(
       context,
       fail(Code::invalid,
@@ -148,19 +162,24 @@ void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& con
 }
 
 void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
-  CLI::App* add = verb.add_subcommand("add", "adopt a running Linux host, without re-imaging it");
-  add->add_option("NODE", flags->node, "its name")->required();
-  add->add_option("--adopt", flags->host,
-                  "HOST or HOST:PORT: shows over SSH what would change there, and does it once approved");
+  CLI::App* add = verb.add_subcommand("add", "adopt running Linux hosts, without re-imaging them");
+  add->add_option("NODE", flags->node, "its name; several, for as many hosts: spare[01-16],login02")
+      ->required();
+  add->add_option(
+      "--adopt", flags->host,
+      "HOST or HOST:PORT, or several (10.20.0.[31-46],10.20.0.9): shows over SSH what would change "
+      "there, and does it once approved");
   add->add_option("--like", flags->like, "it is not in the spec yet: add it, like this declared node");
-  add->add_option("--address", flags->address, "its address on the provisioning network; default: HOST");
+  add->add_option("--address", flags->address,
+                  "its address on the provisioning network, or one for each of several; default: HOST");
   add->add_option("--user", flags->user,
                   "whom to log in as; not root: needs sudo without a password; default: root");
   add->add_option("--key", flags->key,
                   "file of the private key, unencrypted; default: the keys of the SSH agent");
-  add->add_option(
-      "--host-key", flags->host_key,
-      "SHA256:... that the host must show, or a file that holds it; default: it is shown and asked about");
+  add->add_option("--host-key", flags->host_key,
+                  "SHA256:... that the host must show, or a file that holds it (of several hosts: all of "
+                  "theirs); default: "
+                  "it is shown and asked about");
   add_approval(add, flags->approval, "approve what would change");
   add->add_option("--report", flags->report, "folder for the report")->capture_default_str();
   add->footer(
@@ -171,6 +190,7 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
       "Examples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 --user admin\n"
       "  muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "
       "--yes\n"
+      "  muster node add spare[01-16] --adopt 10.20.0.[31-46] --like node01 --host-key keys.pub\n"
       "Exit: 0 accepted or nothing to do, 1 failed, 2 invalid input, 3 quarantined, 4 refused or not "
       "approved, 5 degraded");
   add->callback([flags, &context] { add_or_explain(context, *flags); });

@@ -213,9 +213,9 @@ Result<Bringup::Made> Bringup::trial(const Spec& spec, const std::string& node,
 }
 
 Result<Bringup::Made> Bringup::plan_under(const Spec& spec, int64_t revision, const Request& request,
-                                          const std::string& node, const NodeObservation& seen) {
+                                          const std::map<std::string, NodeObservation>& seen) {
   TRY(PlannerInput in, input(request, spec, revision));
-  in.nodes[node] = seen;
+  for (const auto& [node, observation] : seen) in.nodes[node] = observation;
   return made_of(in);
 }
 

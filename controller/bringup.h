@@ -60,11 +60,11 @@ class Bringup {
   // Nothing is kept.
   Result<Made> trial(const Spec& spec, const std::string& node, const NodeObservation& seen) const;
 
-  // plan() under a spec that is not stored yet, as if `seen` were what is known of `node`. Nothing is kept.
-  // The same request gives the same digest once that spec is stored as `revision` and that observation as the
-  // node's row.
-  Result<Made> plan_under(const Spec& spec, int64_t revision, const Request& request, const std::string& node,
-                          const NodeObservation& seen);
+  // plan() under a spec that is not stored yet, as if `seen` were what is known of those nodes. Nothing is
+  // kept. The same request gives the same digest once that spec is stored as `revision` and those observations
+  // as the nodes' rows.
+  Result<Made> plan_under(const Spec& spec, int64_t revision, const Request& request,
+                          const std::map<std::string, NodeObservation>& seen);
 
   // The revision that a spec which is only planned with will get, the same until a newer one is stored. take:
   // it is stored now, and nobody else gets it.

@@ -1,7 +1,11 @@
-// A running host becomes a node without being re-imaged. The operator's command talks to the host over SSH
-// (cli/adopt.cc); here is the controller's side: the plan from what was found there, and, once that plan is
-// approved, the entry in the spec and the join token.
+// Running hosts become nodes without being re-imaged. The operator's command talks to them over SSH
+// (cli/adopt.cc); here is the controller's side: one plan for all of them from what was found there, and, once
+// that plan is approved, their entries in the spec and a join token each.
+//   {"hosts": [{name, like?, host, port?, user?, host_key, address?, joined?, facts}], "digest"?}
 #include <fmt/format.h>
+
+#include <map>
+#include <set>
 
 #include "base/digest.h"
 #include "base/json_dump.h"
@@ -25,11 +29,13 @@ struct Adoption {
   Json facts_json;
   HardwareFacts facts;
   bool joined = false;  // the host is this node already, and its agent runs
-  std::string digest;   // of the approved plan; empty: only plan
+};
+struct Asked {
+  std::vector<Adoption> hosts;
+  std::string digest;  // of the approved plan; empty: only plan
 };
 
-Result<Adoption> adoption_from(const std::string& body) {
-  TRY(const auto json, parse_json(body));
+Result<Adoption> adoption_from(const Json& json) {
   Adoption a;
   AdoptSpec& adopt = a.node.adopt;
   JsonReader r(json, "adopt");
@@ -41,18 +47,51 @@ Result<Adoption> adoption_from(const std::string& body) {
   r.get("host_key", adopt.host_key);
   r.get_or("address", a.node.address, std::string());
   r.get_or("joined", a.joined, false);
-  r.get_or("digest", a.digest, std::string());
   a.facts_json = r.raw("facts");
   TRY_(r.finish());
   TRY(a.facts, hardware_facts_from_json(a.facts_json));
   return a;
 }
 
-// The spec that the node is, or will be, declared in.
+// One machine under two names would be configured twice, each time as somebody else.
+Status are_different(const std::vector<Adoption>& hosts) {
+  std::map<std::string, std::string> names, places, machines;
+  const auto differs = [](std::map<std::string, std::string>& seen, const std::string& what,
+                          const std::string& name) -> Status {
+    if (const auto [other, is_new] = seen.emplace(what, name); !is_new && !what.empty())
+      return fail(Code::invalid, fmt::format("{} and {} are one host ({})", other->second, name, what));
+    return Ok{};
+  };
+  for (const auto& one : hosts) {
+    const std::string& name = one.node.name;
+    if (!names.emplace(name, name).second) return fail(Code::invalid, fmt::format("{} is named twice", name));
+    TRY_(differs(places, fmt::format("{}:{}", one.node.adopt.host, one.node.adopt.port), name));
+    TRY_(differs(machines, one.facts.system.uuid, name));
+  }
+  return Ok{};
+}
+
+Result<Asked> asked_from(const std::string& body) {
+  TRY(const auto json, parse_json(body));
+  Asked asked;
+  JsonReader r(json, "adopt");
+  const Json hosts = r.raw("hosts");
+  r.get_or("digest", asked.digest, std::string());
+  TRY_(r.finish());
+  if (!hosts.is_array() || hosts.empty()) return fail(Code::invalid, "adopt: hosts: expected a list");
+  for (const Json& host : hosts) {
+    TRY(asked.hosts.emplace_back(), adoption_from(host));
+  }
+  TRY_(are_different(asked.hosts));
+  return asked;
+}
+
+// The spec that the nodes are, or will be, declared in.
 struct Declared {
   Spec spec;
   int64_t revision = 0;
-  std::string text;    // empty: it is declared already
+  std::string text;  // empty: they are all declared already
+  std::set<std::string> added = {};
   std::string before;  // text of the revision it is added to
   int64_t before_revision = 0;
 };
@@ -78,27 +117,32 @@ Status same_host(const NodeSpec& node, const NewNode& asked) {
                   node.name, is.user, is.host, is.port, node.address));
 }
 
-Result<Declared> declaration(Services& services, const NewNode& node) {
+Result<Declared> declaration(Services& services, const std::vector<Adoption>& hosts) {
   TRY(const auto current, services.spec.get());
   Declared d;
-  if (const NodeSpec* known = current->spec.node(node.name)) {
-    TRY_(same_host(*known, node));
-    d.spec = current->spec;
-    d.revision = current->revision;
-    return d;
+  d.spec = current->spec;
+  d.revision = current->revision;
+  for (const auto& [node, facts_json, facts, joined] : hosts) {
+    if (const NodeSpec* known = current->spec.node(node.name)) {
+      TRY_(same_host(*known, node));
+      continue;
+    }
+    if (node.like.empty())
+      return fail(Code::invalid,
+                  fmt::format("{} is not in the spec: say with --like which declared node it is like, or "
+                              "declare it there with 'adopt: {{ host: {}, host_key: \"{}\" }}'",
+                              node.name, node.adopt.host, node.adopt.host_key));
+    if (d.text.empty()) {
+      TRY(const SpecRow row, services.store.spec(0));
+      d.text = d.before = row.text;
+      d.before_revision = row.revision;
+      d.revision = services.bringup.coming_revision();
+    }
+    TRY(AddedNode added, add_node(d.text, node));
+    d.spec = std::move(added.spec);
+    d.text = std::move(added.text);
+    d.added.insert(node.name);
   }
-  if (node.like.empty())
-    return fail(Code::invalid,
-                fmt::format("{} is not in the spec: say with --like which declared node it is like, or "
-                            "declare it there with 'adopt: {{ host: {}, host_key: \"{}\" }}'",
-                            node.name, node.adopt.host, node.adopt.host_key));
-  TRY(const SpecRow row, services.store.spec(0));
-  TRY(AddedNode added, add_node(row.text, node));
-  d.spec = std::move(added.spec);
-  d.text = std::move(added.text);
-  d.before = row.text;
-  d.before_revision = row.revision;
-  d.revision = services.bringup.coming_revision();
   return d;
 }
 
@@ -110,10 +154,18 @@ NodeObservation observed(Services& services, const Adoption& a) {
   return seen;
 }
 
-Bringup::Request request_for(const std::string& name) {
+using Seen = std::map<std::string, NodeObservation>;
+
+Seen observed(Services& services, const std::vector<Adoption>& hosts) {
+  Seen seen;
+  for (const auto& one : hosts) seen[one.node.name] = observed(services, one);
+  return seen;
+}
+
+Bringup::Request request_for(const std::vector<Adoption>& hosts) {
   Bringup::Request request;
   request.kind = "adopt";
-  request.nodes = {name};
+  for (const auto& one : hosts) request.nodes.push_back(one.node.name);
   return request;
 }
 
@@ -123,9 +175,11 @@ std::string agent_url(const Services& services, const Spec& spec) {
   return fmt::format("https://{}:{}", address, services.options.tls_port);
 }
 
-Json plan_answer(const Declared& d, const Bringup::Made& made, const NodeObservation& seen) {
+Json plan_answer(const Declared& d, const Bringup::Made& made, const Seen& seen) {
   Json reply = planned_json(made.plan, made.digest);
-  reply["online"] = seen.online;
+  reply["online"] = Json::array();
+  for (const auto& [name, observation] : seen)
+    if (observation.online) reply["online"].push_back(name);
   reply["declared"] = d.text.empty();
   reply["revision"] = d.revision;
   reply["diff"] = d.text.empty()
@@ -135,11 +189,18 @@ Json plan_answer(const Declared& d, const Bringup::Made& made, const NodeObserva
   return reply;
 }
 
-void answer_with_token(const CallPtr& call, const std::string& node, const std::string& url) {
-  call->services.boot.mint(node, "adopt", [call, url, node](Result<std::string> token) {
+// One after the other: a token is a row in the store.
+void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, const std::string& url,
+                        Json tokens = Json::object()) {
+  if (left.empty())
+    return call->ok({{"tokens", tokens}, {"url", url}, {"pin", call->services.authority.ca_fingerprint()}});
+  const std::string node = left.back();
+  left.pop_back();
+  call->services.boot.mint(node, "adopt", [call, url, node, left, tokens](Result<std::string> token) mutable {
     if (!token.ok()) return call->error(token.error());
     call->services.events.add(0, node, "node", {{"action", "adopting"}});
-    call->ok({{"token", *token}, {"url", url}, {"pin", call->services.authority.ca_fingerprint()}});
+    tokens[node] = *token;
+    answer_with_tokens(call, std::move(left), url, std::move(tokens));
   });
 }
 
@@ -158,22 +219,29 @@ void remember(Services& services, const Adoption& a) {
                                        });
 }
 
-// After approval: first the spec, then the token, so that an agent that joins is always a declared node's.
-void carry_out(const CallPtr& call, const Adoption& a, const Declared& d) {
+// After approval: first the spec, then the tokens, so that an agent that joins is always a declared node's.
+void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const Declared& d) {
   Services& services = call->services;
   const std::string url = agent_url(services, d.spec);
-  remember(services, a);
-  if (d.text.empty()) return answer_with_token(call, a.node.name, url);
+  std::vector<std::string> names;
+  for (const auto& one : hosts) {
+    remember(services, one);
+    names.push_back(one.node.name);
+  }
+  if (d.text.empty()) return answer_with_tokens(call, names, url);
   SpecRow row;
   row.revision = services.bringup.coming_revision(true);
   row.time = services.reactor.now();
   row.text = d.text;
   row.digest = sha256(row.text);
-  row.note = fmt::format("{} adopted, like {}", a.node.name, a.node.like);
-  services.store.write({row}, [call, name = a.node.name, url](Status written) {
+  for (const auto& one : hosts)
+    if (d.added.count(one.node.name))
+      row.note +=
+          fmt::format("{}{} adopted, like {}", row.note.empty() ? "" : "; ", one.node.name, one.node.like);
+  services.store.write({row}, [call, names, url](Status written) {
     if (!written.ok()) return call->error(written.error());
     call->services.spec.changed();
-    answer_with_token(call, name, url);
+    answer_with_tokens(call, names, url);
   });
 }
 
@@ -198,28 +266,27 @@ void adoption_of(const CallPtr& call) {
 }
 
 // Nothing is stored unless the plan that was approved is still the plan.
-void adopt_host(const CallPtr& call) {
+void adopt_hosts(const CallPtr& call) {
   Services& services = call->services;
-  const auto adoption = adoption_from(call->request.body);
-  if (!adoption.ok()) return call->error(adoption.error());
-  const auto declared = declaration(services, adoption->node);
+  const auto asked = asked_from(call->request.body);
+  if (!asked.ok()) return call->error(asked.error());
+  const auto declared = declaration(services, asked->hosts);
   if (!declared.ok()) return call->error(declared.error());
-  const std::string& name = adoption->node.name;
-  const NodeObservation seen = observed(services, *adoption);
+  const Seen seen = observed(services, asked->hosts);
   const auto made =
-      services.bringup.plan_under(declared->spec, declared->revision, request_for(name), name, seen);
+      services.bringup.plan_under(declared->spec, declared->revision, request_for(asked->hosts), seen);
   if (!made.ok()) return call->error(made.error());
   if (!made->refusals.empty()) return call->json(403, refusals_json(made->refusals));
-  if (adoption->digest.empty()) return call->ok(plan_answer(*declared, *made, seen));
+  if (asked->digest.empty()) return call->ok(plan_answer(*declared, *made, seen));
   if (services.bringup.executor().active())
     return call->error(
         fail(Code::conflict,
              fmt::format("run {} is under way; a host can be adopted when it has ended (muster watch)",
                          services.bringup.executor().run_id())));
-  if (adoption->digest != made->digest)
+  if (asked->digest != made->digest)
     return call->error(
         fail(Code::conflict, "the world changed since this was planned: nothing was done, look again"));
-  carry_out(call, *adoption, *declared);
+  carry_out(call, asked->hosts, *declared);
 }
 
 void get_agent(const CallPtr& call) { send_file(call, call->services.options.agent_binary); }

@@ -27,7 +27,7 @@ void admit_machine(const CallPtr&);
 Json undeclared_machines(Services& services);
 // adopt.cc
 void adoption_of(const CallPtr&);
-void adopt_host(const CallPtr&);
+void adopt_hosts(const CallPtr&);
 void get_agent(const CallPtr&);
 // nodes.cc
 void get_status(const CallPtr&);

@@ -34,7 +34,7 @@ constexpr Route kRoutes[] = {
      "{on, for_ms}: let machines nobody declared show themselves"},
     {"POST", "/v1/nodes/admit", Who::operators, admit_machine,
      "{name, like, mac, power_address, address}: such a machine becomes a node of a new revision"},
-    {"POST", "/v1/nodes/adopt", Who::operators, adopt_host,
+    {"POST", "/v1/nodes/adopt", Who::operators, adopt_hosts,
      "{name, like, host, port, user, host_key, address, joined, facts} -> the plan; with its {digest} the "
      "node is declared: {token, url, pin}"},
     {"GET", "/v1/nodes/{node}/adopt", Who::operators, adoption_of,

@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# a running host is adopted: the preview writes nothing, and its system, its boot and its data stay as they are
+# a running host is adopted: the preview writes nothing, and its system, its boot and its data stay as they are; then two at once
 source "$(dirname "$0")/lib.sh"
-small_spec 2 >"$work/cluster.yaml"
+small_spec 3 >"$work/cluster.yaml"
 small_spec 1 >"$work/one.yaml"
 lab_up
 $muster up "$work/cluster.yaml" --yes --report "$work/report" >/dev/null
 
-# node02 becomes somebody else's machine: no agent, no identity, no record that muster made it, and settings of its own. The controller
-# forgets it.
+# Two become somebody else's machines: no agent, no identity, no record that muster made them, and settings of their own. The controller
+# forgets them.
 on_host() { node_ssh node02 sudo sh -c "'$1'"; }
-on_host 'dd if=/dev/urandom of=/scratch/blob bs=1M count=4 2>/dev/null; sync'
-on_host 'systemctl disable --now muster-agent.service; rm -rf /state/muster /var/lib/muster /etc/muster /usr/sbin/muster-agent
+becomes_a_stranger() {
+  node_ssh "$1" sudo sh -c "'systemctl disable --now muster-agent.service; rm -rf /state/muster /var/lib/muster /etc/muster /usr/sbin/muster-agent
          rm -f /lib/systemd/system/muster-agent.service /etc/systemd/system/muster-agent.service; systemctl daemon-reload
-         echo "127.0.0.1 localhost stranger" > /etc/hosts; hostname stranger; echo stranger > /etc/hostname; rm /etc/sysctl.d/*muster*'
+         echo \"127.0.0.1 localhost stranger\" > /etc/hosts; hostname stranger; echo stranger > /etc/hostname; rm /etc/sysctl.d/*muster*'"
+}
+on_host 'dd if=/dev/urandom of=/scratch/blob bs=1M count=4 2>/dev/null; sync'
+for node in node02 node03; do becomes_a_stranger $node; done
 $muster up "$work/one.yaml" --yes --report "$work/report" >/dev/null
-$muster node rm node02
+for node in node02 node03; do $muster node rm $node; done
 check "the controller knows one node" test "$($muster node list --json | jq '.nodes | length')" = 1
 
 identity() { on_host 'cat /proc/sys/kernel/random/boot_id; sha256sum /scratch/blob; blkid | sort; sfdisk -d /dev/disk/by-id/nvme-*LABOS0201*'; }
@@ -27,7 +30,8 @@ files_of() {
 key=$MUSTER_LAB_DIR/ssh/id_ed25519
 pin=$(node_ssh node02 sudo ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub | cut -d' ' -f2)
 wrong=SHA256:$(printf 'A%.0s' {1..43})
-adopt() { ip netns exec muster-quickstart "$muster" node add spare02 --adopt 10.20.0.12 --user ops --report "$work/report-adopt" "$@"; }
+node_add() { ip netns exec muster-quickstart "$muster" node add "$@" --user ops --report "$work/report-adopt"; }
+adopt() { node_add spare02 --adopt 10.20.0.12 "$@"; }
 
 files_of >"$work/files"
 expect_exit 4 adopt --like node01 --key "$key" --host-key "$wrong" --yes
@@ -84,3 +88,27 @@ check "the agent is back, and nothing else had to change" sh -c "grep -q '^0 ste
 check "spare02 is accepted" test "$(node_state spare02)" = accepted
 identity >"$work/identity-after"
 check "still the same boot and data" diff "$work/identity" "$work/identity-after"
+
+# ---- two at once: one plan, one revision of the spec, one login each
+$muster up "$work/one.yaml" --yes --report "$work/report" >/dev/null
+$muster node rm spare02
+becomes_a_stranger node02
+revision() { journal 'select max(revision) from spec'; }
+count_logins() { node_ssh "$1" sudo sh -c "'journalctl -u ssh -o cat | grep -c \"Accepted publickey for ops\"'" | tr -d '\r'; }
+for node in node02 node03; do node_ssh $node sudo ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; done >"$work/pins"
+before=$(revision)
+two() { node_add "spare[02-03]" --adopt "10.20.0.[12-13]" --key "$key" "$@"; }
+expect_exit 4 two --like node01 --host-key "$pin" --yes   # the other host's key is not among them
+check "nothing was declared" test "$(revision)" = "$before"
+before_run=$(journal "select max(run) from journal")
+logins02=$(count_logins node02) logins03=$(count_logins node03)
+start=$SECONDS
+two --like node01 --host-key "$work/pins" --yes >"$work/two" || { cat "$work/two"; die "two at once"; }
+echo "  adopting two took $((SECONDS - start)) s"
+for node in spare02 spare03; do check "$node is accepted" test "$(node_state $node)" = accepted; done
+check "the spec has one revision more" test "$(revision)" = $((before + 1))
+check "one run for both" test "$(journal "select count(distinct run) from journal where node in ('spare02', 'spare03') and run > $before_run")" = 1
+check "one login to each" test "$(($(count_logins node02) - logins02)) $(($(count_logins node03) - logins03))" = "2 2"   # the other one counted
+check "each is itself" sh -c "$muster lab ssh node03 -- hostname | grep -qx spare03 && $muster lab ssh node02 -- hostname | grep -qx spare02"
+two --yes >"$work/two-again"
+check "the second time there is nothing to do" grep -q "nothing changed" "$work/two-again"

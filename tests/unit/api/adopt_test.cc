@@ -14,10 +14,10 @@ namespace {
 
 const std::string kKey = "SHA256:" + std::string(43, 'A');
 
-HardwareFacts found() {
-  HardwareFacts facts = *testing::seen_in_ram("31").facts;
-  facts.system.uuid = "uuid-31";
-  facts.system.serial = "SN31";
+HardwareFacts found(const std::string& number = "31") {
+  HardwareFacts facts = *testing::seen_in_ram(number).facts;
+  facts.system.uuid = "uuid-" + number;
+  facts.system.serial = "SN" + number;
   return facts;
 }
 
@@ -28,11 +28,17 @@ struct Cluster : Controller {
     spec.replace(spec.find(books), books.size(), "[ base ]");
     REQUIRE(call(Door::local, "PUT", "/v1/spec", spec).status == 200);
   }
-  HttpResponse adopt(const Json& change = Json::object()) {
-    Json request = {{"name", "spare01"}, {"like", "node03"}, {"host", "10.20.0.31"},
-                    {"port", 22},        {"user", "root"},   {"host_key", kKey},
-                    {"address", ""},     {"joined", false},  {"facts", to_json(found())}};
-    request.update(change);
+  HttpResponse adopt(Json change = Json::object()) {
+    Json host = {{"name", "spare01"}, {"like", "node03"}, {"host", "10.20.0.31"},
+                 {"port", 22},        {"user", "root"},   {"host_key", kKey},
+                 {"address", ""},     {"joined", false},  {"facts", to_json(found())}};
+    const std::string digest = change.value("digest", "");
+    change.erase("digest");
+    host.update(change);
+    return adopt_all({host}, digest);
+  }
+  HttpResponse adopt_all(const std::vector<Json>& hosts, const std::string& digest = "") {
+    const Json request = {{"hosts", hosts}, {"digest", digest}};
     return call(Door::local, "POST", "/v1/nodes/adopt", request.dump());
   }
   Json get(const std::string& target) { return parse_json(call(Door::local, "GET", target).body).value(); }
@@ -65,7 +71,7 @@ TEST_CASE("a host is planned without anything being stored, and declared when th
   const Json planned = c.good(c.adopt());
   CHECK(planned["kind"] == "adopt");
   CHECK(planned["declared"] == false);
-  CHECK(planned["online"] == false);
+  CHECK(planned["online"].empty());
   CHECK(planned["revision"] == 2);
   CHECK(planned["diff"].get<std::string>().find("+    adopt: { host: \"10.20.0.31\", host_key:") !=
         std::string::npos);
@@ -88,7 +94,7 @@ TEST_CASE("a host is planned without anything being stored, and declared when th
   CHECK(c.get("/v1/nodes/spare01")["adopted"]["host"] == "10.20.0.31");
   CHECK(c.get("/v1/nodes/spare01")["product_uuid"] == "uuid-31");
 
-  REQUIRE(c.join(ticket["token"], pki::make_key().value()).status == 200);
+  REQUIRE(c.join(ticket["tokens"]["spare01"], pki::make_key().value()).status == 200);
   const Json again =
       c.good(c.call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"));
   CHECK(again["digest"] == digest);  // what was approved is what runs
@@ -105,17 +111,17 @@ TEST_CASE("an adoption that was cut off goes on with the same command", "[api][a
   CHECK(planned["digest"] == digest);
   const Json second = c.good(c.adopt({{"like", ""}, {"digest", digest}}));
   CHECK(c.get("/v1/spec")["revision"] == 2);
-  CHECK(second["token"] != first["token"]);
+  CHECK(second["tokens"]["spare01"] != first["tokens"]["spare01"]);
   const std::string key = pki::make_key().value();
-  CHECK(says(c.join(first["token"], key), "newer token"));
-  CHECK(says(c.join(second["token"], key, wire::Mode::ram), "running host"));
-  CHECK(c.join(second["token"], key).status == 200);
-  CHECK(c.join(second["token"], key).status ==
+  CHECK(says(c.join(first["tokens"]["spare01"], key), "newer token"));
+  CHECK(says(c.join(second["tokens"]["spare01"], key, wire::Mode::ram), "running host"));
+  CHECK(c.join(second["tokens"]["spare01"], key).status == 200);
+  CHECK(c.join(second["tokens"]["spare01"], key).status ==
         200);  // the reply to the host was lost: the same key gets the same answer
-  CHECK(c.join(second["token"], pki::make_key().value()).status == 403);
+  CHECK(c.join(second["tokens"]["spare01"], pki::make_key().value()).status == 403);
   // The host lost its key before it wrote it down: one more token, one more key.
   const Json third = c.good(c.adopt({{"like", ""}, {"digest", digest}}));
-  CHECK(c.join(third["token"], pki::make_key().value()).status == 200);
+  CHECK(c.join(third["tokens"]["spare01"], pki::make_key().value()).status == 200);
 }
 
 TEST_CASE(
@@ -207,4 +213,44 @@ TEST_CASE("an adopted node needs no image, power or RAM system from the controll
   CHECK(says(power, "without power"));
   const Json images = c.get("/v1/images");
   for (const auto& image : images["images"]) CHECK(image["name"] != "");
+}
+
+TEST_CASE("several hosts are one plan, one revision of the spec and a token each", "[api][adopt]") {
+  Cluster c;
+  const auto host = [](const std::string& number) {
+    return Json{{"name", "spare" + number},
+                {"like", "node03"},
+                {"host", "10.20.0." + number},
+                {"host_key", kKey},
+                {"facts", to_json(found(number))}};
+  };
+  const Json before = c.get("/v1/spec");
+  const std::vector<Json> three = {host("31"), host("32"), host("33")};
+  const Json planned = c.good(c.adopt_all(three));
+  CHECK(planned["plan"]["nodes"].size() >= 3);
+  for (const char* name : {"spare31", "spare32", "spare33"})
+    CHECK(planned["diff"].get<std::string>().find(std::string("+  - name: ") + name) != std::string::npos);
+  CHECK(c.get("/v1/spec") == before);
+  CHECK(c.adopt_all({host("31"), host("32")}, planned["digest"]).status == 409);  // another plan
+  const Json ticket = c.good(c.adopt_all(three, planned["digest"]));
+  REQUIRE(ticket["tokens"].size() == 3);
+  CHECK(ticket["tokens"]["spare31"] != ticket["tokens"]["spare32"]);
+  CHECK(c.get("/v1/spec")["revision"] == before["revision"].get<int64_t>() + 1);
+  // Declared now: the same command plans the same, and changes no spec.
+  const Json again = c.good(c.adopt_all(three));
+  CHECK(again["declared"] == true);
+  CHECK(again["digest"] == planned["digest"]);
+
+  // One host under two names is none.
+  Json same_place = host("35"), same_machine = host("35");
+  same_place["host"] = "10.20.0.34";
+  same_machine["facts"] = host("34")["facts"];
+  for (const Json& other : {host("34"), same_place, same_machine})
+    CHECK(c.adopt_all({host("34"), other}).status == 422);
+  CHECK(c.adopt_all({}).status == 422);
+  // One that is wrong is all that is wrong, and nobody is taken in.
+  Json odd = host("36");
+  odd["like"] = "nobody";
+  CHECK(c.adopt_all({host("34"), odd}).status == 422);
+  CHECK(c.get("/v1/spec")["revision"] == before["revision"].get<int64_t>() + 1);
 }

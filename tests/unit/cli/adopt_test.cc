@@ -1,7 +1,9 @@
 // The whole command against a real sshd and a real controller. The agent is a script that answers like
-// `muster-agent preview` (agent/preview.h) and notes what it was asked; nothing is approved, so nothing is
+// `muster-agent adopt` (agent/adopting.h) and notes what it was asked; nothing is approved, so nothing is
 // ever installed on this machine.
 #include "cli/adopt.h"
+
+#include <algorithm>
 
 #include "tests/fakes/muster_command.h"
 #include "tests/fakes/sshd.h"
@@ -30,12 +32,27 @@ struct Site {
   }
   std::string agent() const { return dir.path("agent"); }
   void says(const std::string& refusal, const Json& steps = Json::array()) {
-    const Json answer = {{"facts", to_json(*seen_in_ram("31").facts)},
-                         {"joined", false},
-                         {"refusal", refusal},
-                         {"steps", steps}};
-    dir.write("agent", "#!/bin/sh\n[ \"$1\" = preview ] || exit 9\ncat >> " + dir.path("asked") +
-                           "\necho >> " + dir.path("asked") + "\ncat <<'END'\n" + answer.dump() + "\nEND\n");
+    HardwareFacts facts = *seen_in_ram("31").facts;
+    facts.system.uuid = "UUID";
+    const Json answer = {
+        {"facts", to_json(facts)}, {"joined", false}, {"refusal", refusal}, {"steps", steps}};
+    dir.write("answer", answer.dump() + "\n");
+    // Each node is a machine of its own.
+    dir.write("agent",
+              "#!/bin/sh\n[ \"$1\" = adopt ] || exit 9\necho '{\"ready\":true}'\n"
+              "while read -r line; do\n  printf '%s\\n' \"$line\" >> " +
+                  dir.path("asked") +
+                  "\n  node=$(printf %s \"$line\" | sed 's/.*\"node\":\"\\([^\"]*\\)\".*/\\1/')\n"
+                  "  sed \"s/UUID/uuid-of-$node/; s/31/${node#spare}/g\" " +
+                  dir.path("answer") + "\ndone\n");
+  }
+  // How often somebody logged in.
+  size_t logins() const {
+    const std::string log = slurp(sshd.dir / "log");
+    size_t found = 0;
+    for (size_t at = log.find("Accepted"); at != std::string::npos; at = log.find("Accepted", at + 1))
+      ++found;
+    return found;
   }
   Ran adopt(std::vector<std::string> more) {
     std::vector<std::string> all = {
@@ -84,11 +101,53 @@ TEST_CASE("the command shows what would change and goes no further without appro
   CHECK(asked.find("\"steps\":[]") != std::string::npos);
   CHECK(asked.find("base/hosts file") != std::string::npos);
   CHECK(asked.find("token") == std::string::npos);
+  CHECK(site.logins() == 1);
   const auto spec = site.controller.call(api::Door::local, "GET", "/v1/spec");
   CHECK(spec.body.find("spare01") == std::string::npos);
   auto other = site.good();
   other.insert(other.end(), {"--approve", "0123456789abcdef"});
   CHECK(site.adopt(other).exit == cli::kRefused);
+}
+
+TEST_CASE("several hosts are looked at once each and approved together", "[cli][adopt]") {
+  Site site;
+  site.says("", {{{"step", "base/hosts file"},
+                  {"module", "file"},
+                  {"outcome", "would_change"},
+                  {"diff", "-old\n+new"},
+                  {"message", ""}}});
+  const std::string port = std::to_string(site.sshd.port);
+  const auto add = [&](const std::string& nodes, const std::string& hosts,
+                       const std::string& addresses = "10.20.0.[31-32]") {
+    std::vector<std::string> words = {
+        "node", "add", nodes, "--adopt", hosts, "--address", addresses, "--socket", site.controller.socket()};
+    for (const auto& word : site.good()) words.push_back(word);
+    return muster_command(words);
+  };
+  const Ran ran = add("spare[01-02],login09",
+                      "127.0.0.1:" + port + ",localhost:" + port + ",127.0.0.2:" + port, "10.20.0.[31-33]");
+  CAPTURE(ran.out, ran.err);
+  CHECK(ran.exit == cli::kFailed);  // nobody listens at the third
+  CHECK(ran.err.find("1 of 3 hosts") != std::string::npos);
+  CHECK(ran.err.find("login09: ") != std::string::npos);
+  CHECK(site.logins() == 0);
+
+  const Ran two = add("spare[01-02]", "127.0.0.1:" + port + ",localhost:" + port);
+  CAPTURE(two.out, two.err);
+  CHECK(two.exit == cli::kRefused);
+  CHECK(two.err.find("not approved, nothing was done") != std::string::npos);
+  // What is the same on both is told once.
+  CHECK(two.out.find("What would change on 127.0.0.1, localhost (") != std::string::npos);
+  for (const char* name : {"+  - name: spare01", "+  - name: spare02"})
+    CHECK(two.out.find(name) != std::string::npos);
+  CHECK(site.logins() == 2);
+  const std::string asked = site.dir.read("asked");
+  CHECK(std::count(asked.begin(), asked.end(), '\n') == 4);
+  CHECK(asked.find("token") == std::string::npos);
+
+  CHECK(add("spare[01-02]", "127.0.0.1:" + port).exit == cli::kUsage);
+  CHECK(add("spare[01-02]", "127.0.0.1:" + port + ",localhost:" + port, "10.20.0.31").exit == cli::kUsage);
+  CHECK(add("spare01", "127.0.0.1:" + port + ",localhost:" + port).exit == cli::kUsage);
 }
 
 TEST_CASE("a host that is not the one meant, or does not let us in, is left at the door", "[cli][adopt]") {

@@ -1,0 +1,127 @@
+#include "cli/adopt_host.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/json_dump.h"
+#include "base/os.h"
+#include "cli/render.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr DurationMs kConnect = 20 * kSecond, kCommand = 30 * kSecond, kLook = 10 * kMinute;
+
+Result<std::string> read_file(const std::string& path) {
+  auto text = Files().read(std::filesystem::absolute(path).string());
+  if (!text.ok()) return fail(Code::invalid, path + ": " + text.error().message);
+  return text;
+}
+
+// A session as root.
+Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
+  TRY(auto session, ssh_connect(target, kConnect));
+  if (target.user != "root") session = as_root(std::move(session));
+  TRY(const auto who, session->run("id -u; uname -s", "", kCommand));
+  if (who.out == "0\nLinux\n") return session;
+  const std::string said = clean_lines(who.err.empty() ? who.out : who.err);
+  if (target.user == "root")
+    return fail(Code::denied,
+                fmt::format("{}: not a Linux host, or not root there: {}", target.address, said));
+  return fail(
+      Code::denied,
+      fmt::format(
+          "{}@{} is not root there, and `sudo -n` does not make it so (it needs sudo without a password): {}",
+          target.user, target.address, said));
+}
+
+}  // namespace
+
+Result<SshTarget> target_of(const Adopting& what, const std::string& place, const Json& declared) {
+  SshTarget target;
+  target.address = place;
+  const auto text = [&](const char* key) {
+    return declared.is_object() ? declared.value(key, "") : std::string();
+  };
+  if (declared.is_object()) target.port = static_cast<uint16_t>(declared.value("port", 22));
+  if (const auto colon = place.rfind(':'); colon != std::string::npos) {
+    const std::string port = place.substr(colon + 1);
+    const bool digits =
+        !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+    if (!digits || std::stoi(port) < 1 || std::stoi(port) > 65535 || place.find(':') != colon)
+      return fail(Code::invalid, fmt::format("--adopt {}: not HOST or HOST:PORT", place));
+    target.port = static_cast<uint16_t>(std::stoi(port));
+    target.address = place.substr(0, colon);
+  }
+  if (!what.user.empty())
+    target.user = what.user;
+  else if (!text("user").empty())
+    target.user = text("user");
+  if (!what.key.empty()) {
+    TRY(target.private_key, read_file(what.key));
+    if (target.private_key.empty()) return fail(Code::invalid, what.key + " is empty");
+  }
+  return target;
+}
+
+Result<std::vector<std::string>> allowed_keys(const Adopting& what, const Json& declared) {
+  if (declared.is_object()) return std::vector<std::string>{declared.value("host_key", "")};
+  if (what.host_key.empty()) return std::vector<std::string>{};
+  if (what.host_key.rfind("SHA256:", 0) == 0) return host_keys_in(what.host_key);
+  TRY(const auto text, read_file(what.host_key));
+  auto keys = host_keys_in(text);
+  if (!keys.ok()) return std::move(keys).error().with(what.host_key);
+  return keys;
+}
+
+Status is_allowed(const SshTarget& target, const std::vector<std::string>& allowed, bool by_spec) {
+  if (std::find(allowed.begin(), allowed.end(), target.host_key) != allowed.end()) return Ok{};
+  return fail(Code::denied,
+              fmt::format("{}:{} shows the host key {}, and {} is {}: another machine answers, or it was "
+                          "installed anew; nothing was sent to it",
+                          target.address, target.port, target.host_key,
+                          by_spec ? "pinned in the spec" : "allowed", fmt::join(allowed, " or ")));
+}
+
+Status Host::open() {
+  dialog_.reset();
+  TRY(session_, open_session(target_));
+  TRY(dialog_, talk_to_agent_unseen(*session_, agent_, "adopt --stdin", kLook));
+  return Ok{};
+}
+
+Result<Json> Host::ask(const Json& what, DurationMs deadline) {
+  if (!dialog_) TRY_(open());
+  auto said = dialog_->ask(dump_json(what), deadline);
+  // An operator may take his time before he approves, and a connection that nobody speaks on may end
+  // meanwhile. Nothing was asked over it: another one will do.
+  if (!said.ok() && said.error().code == Code::unavailable) {
+    TRY_(open());
+    said = dialog_->ask(dump_json(what), deadline);
+  }
+  if (!said.ok()) return said.error();
+  TRY(Json answer, parse_json(*said));
+  if (!answer.is_object()) return fail(Code::failed, target_.address + ": its answer is not understood");
+  const Json error = answer.value("error", Json());
+  if (!error.is_object()) return answer;
+  // It did answer, whatever it ran into there: `timeout` is for answers that were lost.
+  const Code code = code_from_string(error.value("code", ""));
+  return fail(code == Code::timeout ? Code::failed : code, clean_lines(error.value("message", "")));
+}
+
+Result<Json> Host::look(const std::string& node, const std::string& pin, const Json& steps) {
+  auto asked = ask({{"ask", "look"}, {"node", node}, {"pin", pin}, {"steps", steps}}, kLook);
+  if (!asked.ok()) return std::move(asked).error().with("looking at " + target_.address);
+  Json answer = std::move(asked).value();
+  if (!answer.contains("facts"))
+    return fail(Code::failed, target_.address + ": its answer is not understood");
+  const std::string refusal = clean_lines(answer.value("refusal", ""));
+  if (!refusal.empty())
+    return fail(Code::conflict, fmt::format("{} cannot be adopted: {}", target_.address, refusal));
+  return answer;
+}
+
+}  // namespace muster::cli
