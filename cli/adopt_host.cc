@@ -13,6 +13,24 @@
 namespace muster::cli {
 namespace {
 
+// A host that nobody knows yet may answer anything: words count where words belong.
+std::string word(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+Json previews_in(const Json& answer) {
+  Json out = Json::array();
+  const auto steps = answer.find("steps");
+  if (steps == answer.end() || !steps->is_array()) return out;
+  for (const Json& step : *steps) {
+    Json one;
+    for (const char* key : {"step", "module", "outcome", "diff", "message"}) one[key] = word(step, key);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 constexpr DurationMs kConnect = 20 * kSecond, kCommand = 30 * kSecond, kLook = 10 * kMinute;
 
 Result<std::string> read_file(const std::string& path) {
@@ -108,20 +126,23 @@ Result<Json> Host::ask(const Json& what, DurationMs deadline) {
   const Json error = answer.value("error", Json());
   if (!error.is_object()) return answer;
   // It did answer, whatever it ran into there: `timeout` is for answers that were lost.
-  const Code code = code_from_string(error.value("code", ""));
-  return fail(code == Code::timeout ? Code::failed : code, clean_lines(error.value("message", "")));
+  const Code code = code_from_string(word(error, "code"));
+  return fail(code == Code::timeout ? Code::failed : code, clean_lines(word(error, "message")));
 }
 
 Result<Json> Host::look(const std::string& node, const std::string& pin, const Json& steps) {
   auto asked = ask({{"ask", "look"}, {"node", node}, {"pin", pin}, {"steps", steps}}, kLook);
   if (!asked.ok()) return std::move(asked).error().with("looking at " + target_.address);
-  Json answer = std::move(asked).value();
-  if (!answer.contains("facts"))
+  const Json& answer = *asked;
+  const auto facts = answer.find("facts"), joined = answer.find("joined");
+  if (facts == answer.end() || !facts->is_object())
     return fail(Code::failed, target_.address + ": its answer is not understood");
-  const std::string refusal = clean_lines(answer.value("refusal", ""));
+  const std::string refusal = clean_lines(word(answer, "refusal"));
   if (!refusal.empty())
     return fail(Code::conflict, fmt::format("{} cannot be adopted: {}", target_.address, refusal));
-  return answer;
+  return Json{{"facts", *facts},
+              {"joined", joined != answer.end() && *joined == Json(true)},
+              {"steps", previews_in(answer)}};
 }
 
 }  // namespace muster::cli

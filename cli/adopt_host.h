@@ -27,7 +27,8 @@ class Host {
   Host(SshTarget target, const std::string& agent) : target_(std::move(target)), agent_(agent) {}
   // The agent's answer (agent/adopting.h), or the error it told. `timeout`: it may have done what was asked.
   Result<Json> ask(const Json& what, DurationMs deadline);
-  // What it says about the host, and about `steps` there. conflict: it cannot be adopted.
+  // {facts, joined, steps: [{step, module, outcome, diff, message}]}: what it says about the host, and about
+  // `steps` there. conflict: it cannot be adopted.
   Result<Json> look(const std::string& node, const std::string& pin, const Json& steps);
   const SshTarget& target() const { return target_; }
 

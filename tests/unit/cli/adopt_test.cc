@@ -150,6 +150,29 @@ TEST_CASE("several hosts are looked at once each and approved together", "[cli][
   CHECK(add("spare01", "127.0.0.1:" + port + ",localhost:" + port).exit == cli::kUsage);
 }
 
+TEST_CASE("a host that answers nonsense is not understood, and ends nothing but its adoption",
+          "[cli][adopt]") {
+  Site site;
+  for (const char* nonsense :
+       {"[]", "7", "no json", "{}", R"({"facts":7})", R"({"error":{"code":1,"message":[2]}})",
+        R"({"refusal":["x"],"facts":null})"}) {
+    site.dir.write("answer", std::string(nonsense) + "\n");
+    const Ran ran = site.adopt(site.good());
+    CAPTURE(nonsense, ran.out, ran.err);
+    CHECK(ran.exit != cli::kAccepted);
+    CHECK(ran.err.find("127.0.0.1") != std::string::npos);
+  }
+  HardwareFacts facts = *seen_in_ram("31").facts;
+  const Json odd = {{"facts", to_json(facts)},
+                    {"joined", "yes"},
+                    {"refusal", 0},
+                    {"steps", {7, {{"step", 1}, {"outcome", nullptr}}, Json::array()}}};
+  site.dir.write("answer", odd.dump() + "\n");
+  const Ran ran = site.adopt(site.good());
+  CAPTURE(ran.out, ran.err);
+  CHECK(ran.exit == cli::kRefused);  // planned, shown, and nobody approved it
+}
+
 TEST_CASE("a host that is not the one meant, or does not let us in, is left at the door", "[cli][adopt]") {
   Site site;
   const std::string key = (site.sshd.dir / "user").string(), stranger = (site.sshd.dir / "other").string();
