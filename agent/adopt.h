@@ -1,8 +1,8 @@
 // Adoption, on the node: settling down on a running Linux host that muster did not install.
 //
 // The agent joins with {url, pin, token, node} and becomes a systemd service that survives reboots
-// (agent/adopting.h asks for it). Nothing else about the host is changed. Refused, before the token is used: a
-// host that already belongs to another controller or is another node, one without systemd. Thread: plain
+// (agent/adopting.h asks for it). Nothing else about the host is changed. Refused, before the token is used:
+// a host that already belongs to another controller or is another node, one without systemd. Thread: plain
 // functions.
 #pragma once
 

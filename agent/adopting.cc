@@ -15,6 +15,7 @@ Result<Json> answer_to(const Adopting& host, const std::string& line) {
   TRY(Json asked, parse_json(line));
   if (!asked.is_object()) return fail(Code::invalid, "standard input: expected an object");
   const Json what = asked.value("ask", Json());
+  if (what == "nothing") return Json::object();
   asked.erase("ask");
   if (what == "look") {
     TRY(const PreviewRequest request, preview_request(dump_json(asked)));
@@ -25,7 +26,7 @@ Result<Json> answer_to(const Adopting& host, const std::string& line) {
     TRY(const std::string node, host.join(boot));
     return Json{{"node", node}};
   }
-  return fail(Code::invalid, "standard input: ask: expected \"look\" or \"join\"");
+  return fail(Code::invalid, "standard input: ask: expected \"look\", \"join\" or \"nothing\"");
 }
 
 }  // namespace

@@ -2,12 +2,13 @@
 // other.
 //
 // `muster-agent adopt --stdin` prints {"ready": true} and then answers each line of JSON with one:
-//   {"ask": "look", "node", "pin", "steps"?: [wire::Step...]}   what is here, and what the steps would change:
-//       agent/preview.h. Writes nothing.
+//   {"ask": "look", "node", "pin", "steps"?: [wire::Step...]}   what is here, and what the steps would
+//       change: agent/preview.h. Writes nothing.
 //   {"ask": "join", "url", "pin", "token", "node"}              puts this very program at /usr/sbin, joins,
 //       and keeps the agent running: agent/adopt.h. {"node": ...}
-// {"error": {"code", "message"}} where it did not work; the next line may be another try. Ends with its input.
-// Thread: plain functions.
+//   {"ask": "nothing"}                                          whether it still answers. {}
+// {"error": {"code", "message"}} where it did not work; the next line may be another try. Ends with its
+// input. Thread: plain functions.
 #pragma once
 
 #include <functional>

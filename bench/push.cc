@@ -1,8 +1,8 @@
-// The muster row of bench/push.sh: one order, many hosts at once, over SSH and with nothing on the hosts before.
-//   muster-bench-push AGENT ORDER PRIVATE-KEY HOST-KEY ADDRESSES
+// The muster row of bench/push.sh: one order, many hosts at once, over SSH and with nothing on the hosts
+// before. muster-bench-push AGENT ORDER PRIVATE-KEY HOST-KEY ADDRESSES
 // One thread per host opens a connection, hands the agent and the order over and reads what it did
-// (controller/ssh/ssh.h, run_agent_unseen: what adopting a host looks at it with). A line per host; exit 1 when any
-// host's steps did not all hold at the end.
+// (controller/ssh/ssh.h, run_agent_unseen). A line per host; exit 1 when any host's steps did not all hold at
+// the end.
 #include <fmt/format.h>
 
 #include <mutex>

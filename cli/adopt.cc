@@ -32,8 +32,9 @@ struct One {
   std::vector<std::string> allowed = {};  // host keys
   bool declared = false;                  // in the spec, and the key there
   std::unique_ptr<Host> host = nullptr;
-  Json seen = nullptr, answer = nullptr;  // what it said at the first look, and about the plan's steps
-  Status outcome = Ok{};                  // of what all of them were asked last
+  Json seen = nullptr;                     // what it said at the first look
+  Json steps = nullptr, answer = nullptr;  // of the plan, and what it said about them
+  Status outcome = Ok{};                   // of what all of them were asked last
 };
 
 void for_all(std::vector<One>& hosts, const std::function<Status(One&)>& work) {
@@ -55,11 +56,26 @@ Status together(const std::vector<One>& hosts, const char* what) {
   for (const auto& one : hosts) {
     if (one.outcome.ok()) continue;
     if (!first) first = &one.outcome.error();
-    lines += fmt::format("\n  {}: {}", one.node, one.outcome.error().message);
+    lines += fmt::format("\n  {}: {}", one.node, clean(one.outcome.error().message));
     ++bad;
   }
   if (!first) return Ok{};
   return fail(first->code, fmt::format("{} of {} hosts {}:{}", bad, hosts.size(), what, lines));
+}
+
+// A key that two hosts share proves neither: the one could answer for the other. Where the spec names it for
+// both, somebody has decided so.
+Status show_different_keys(const std::vector<One>& hosts) {
+  std::map<std::string, std::string> whose;
+  for (const auto& one : hosts) {
+    if (one.declared) continue;
+    if (const auto [other, is_new] = whose.emplace(one.target.host_key, one.node); !is_new)
+      return fail(Code::denied,
+                  fmt::format("{} and {} show the same host key ({}): one answers for the other, or both are "
+                              "copies of one image; give each a key of its own (ssh-keygen -A)",
+                              other->second, one.node, one.target.host_key));
+  }
+  return Ok{};
 }
 
 // The pins: what the spec or the command line says, or what the operator has compared and confirmed.
@@ -69,30 +85,38 @@ Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
     return one.allowed.empty() ? Status(Ok{}) : is_allowed(one.target, one.allowed, one.declared);
   });
   TRY_(together(hosts, "were left at the door, and nothing was sent to any"));
-  const One* unknown = nullptr;
-  for (const auto& one : hosts) {
-    if (!one.allowed.empty()) continue;
-    unknown = &one;
-    if (!context.json)
-      fmt::print("{}:{} shows the host key {}\n", one.target.address, one.target.port, one.target.host_key);
+  TRY_(show_different_keys(hosts));
+  std::vector<std::string> shown;
+  for (const auto& one : hosts)
+    if (one.allowed.empty())
+      shown.push_back(
+          fmt::format("{}:{} shows {}", one.target.address, one.target.port, one.target.host_key));
+  if (shown.empty()) return Ok{};
+  if (!context.json) {
+    fmt::print(
+        "{}\nCompare with what the host itself says: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub\n",
+        fmt::join(shown, "\n"));
+    if (ask(shown.size() == 1 ? "Is it the same?" : "Are they all the same?")) return Ok{};
   }
-  if (!unknown) return Ok{};
-  if (!context.json)
-    fmt::print("Compare with what the host itself says: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub\n");
-  if (!context.json && ask(hosts.size() == 1 ? "Is it the same?" : "Are they all the same?")) return Ok{};
-  return fail(Code::denied,
-              fmt::format("the host key of {}:{} is not confirmed: if it is the right one, say --host-key {}",
-                          unknown->target.address, unknown->target.port, unknown->target.host_key));
+  const std::string how =
+      shown.size() == 1
+          ? "if it is the right one, say --host-key " + shown.front().substr(shown.front().find("SHA256:"))
+          : "if they are the right ones, put them into a file and say --host-key FILE";
+  return fail(Code::denied, fmt::format("{}, which nobody has confirmed: {}", fmt::join(shown, "; "), how));
 }
 
-Json steps_of(const Json& planned, const std::string& node) {
-  Json steps = Json::array();
-  const Json plan = planned.value("plan", Json::object());
-  for (const Json& action : plan.value("actions", Json::array()))
-    if (action.value("kind", "") == "steps" && action.value("node", "") == node)
-      for (const Json& step : action.value("params", Json::object()).value("steps", Json::array()))
-        steps.push_back(step);
-  return steps;
+// Of each host, in one pass: a plan of many is large.
+void share_steps(const Json& planned, std::vector<One>& hosts) {
+  std::map<std::string, One*> by_name;
+  for (auto& one : hosts) {
+    one.steps = Json::array();
+    by_name[one.node] = &one;
+  }
+  for (const Json& action : planned.at("plan").at("actions")) {
+    const auto one = by_name.find(action.value("node", ""));
+    if (one == by_name.end() || action.value("kind", "") != "steps") continue;
+    for (const Json& step : action.at("params").at("steps")) one->second->steps.push_back(step);
+  }
 }
 
 std::vector<std::string> words_of(const std::string& line) {
@@ -122,15 +146,14 @@ Result<std::vector<std::string>> own_keys(const SshTarget& target) {
 
 // An adopted host has no second way in: when its agent is gone, this key brings it back. All hosts are logged
 // in to with the same keys.
-Status check_access(const std::vector<One>& hosts, const Json& planned) {
+Status check_access(const std::vector<One>& hosts) {
   std::optional<std::vector<std::string>> keys;
   for (const auto& one : hosts) {
-    const Json steps = steps_of(planned, one.node);
-    if (keeps_access(one.target.user, {}, steps).ok()) continue;  // not touched
+    if (keeps_access(one.target.user, {}, one.steps).ok()) continue;  // not touched
     if (!keys) {
       TRY(keys, own_keys(one.target));
     }
-    TRY_(keeps_access(one.target.user, *keys, steps));
+    TRY_(keeps_access(one.target.user, *keys, one.steps));
   }
   return Ok{};
 }
@@ -241,8 +264,9 @@ Result<Json> look_and_plan(Api& api, const Adopting& what, std::vector<One>& hos
   TRY_(together(hosts, "cannot be adopted, and nothing was done on any"));
   TRY(const Json planned, api.post("/v1/nodes/adopt", request_of(hosts, what)));
   if (planned.value("empty", false)) return planned;
+  share_steps(planned, hosts);
   for_all(hosts, [&](One& one) -> Status {
-    TRY(one.answer, one.host->look(one.node, pin, steps_of(planned, one.node)));
+    TRY(one.answer, one.host->look(one.node, pin, one.steps));
     return Ok{};
   });
   TRY_(together(hosts, "cannot be adopted, and nothing was done on any"));
@@ -340,8 +364,7 @@ void adopt(Context& context, const Adopting& what) {
     return complain(context, planned.error(), api.details());
   }
   if (planned->value("empty", false)) return nothing_to_do(context, *planned, false);
-  if (const auto stays = check_access(*hosts, *planned); !stays.ok())
-    return complain(context, stays.error(), *planned);
+  if (const auto stays = check_access(*hosts); !stays.ok()) return complain(context, stays.error(), *planned);
   if (!context.json) print_preview(*hosts, *planned);
   Json shown = *planned;
   for (const auto& one : *hosts) shown["preview"][one.node] = one.answer.value("steps", Json::array());

@@ -1,9 +1,9 @@
 // muster node add NODES --adopt HOSTS: running Linux hosts become nodes without being re-imaged.
 //
 // From here, where the operator's SSH keys are: the host keys are pinned, the agent is sent to all hosts at
-// once and looks at them, the steps of one plan for all are checked there without writing anything, what would
-// change is shown and has to be approved, then each agent settles, and the plan runs. The controller never
-// gets a key; it makes the plan and the one-time tokens (controller/api/adopt.cc).
+// once and looks at them, the steps of one plan for all are checked there without writing anything, what
+// would change is shown and has to be approved, then each agent settles, and the plan runs. The controller
+// never gets a key; it makes the plan and the one-time tokens (controller/api/adopt.cc).
 #pragma once
 
 #include <string>

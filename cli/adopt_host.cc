@@ -31,7 +31,8 @@ Json previews_in(const Json& answer) {
   return out;
 }
 
-constexpr DurationMs kConnect = 20 * kSecond, kCommand = 30 * kSecond, kLook = 10 * kMinute;
+constexpr DurationMs kConnect = 20 * kSecond, kCommand = 30 * kSecond, kLook = 10 * kMinute,
+                     kSign = 15 * kSecond;
 
 Result<std::string> read_file(const std::string& path) {
   auto text = Files().read(std::filesystem::absolute(path).string());
@@ -112,15 +113,16 @@ Status Host::open() {
 }
 
 Result<Json> Host::ask(const Json& what, DurationMs deadline) {
+  // An operator may take his time before he approves, and a connection that nobody speaks on may end
+  // meanwhile, without a sign of it on this side. So a question that changes nothing goes first; whoever does
+  // not answer that gets another connection.
+  if (dialog_ && !dialog_->ask(R"({"ask":"nothing"})", kSign).ok()) dialog_.reset();
   if (!dialog_) TRY_(open());
   auto said = dialog_->ask(dump_json(what), deadline);
-  // An operator may take his time before he approves, and a connection that nobody speaks on may end
-  // meanwhile. Nothing was asked over it: another one will do.
-  if (!said.ok() && said.error().code == Code::unavailable) {
-    TRY_(open());
-    said = dialog_->ask(dump_json(what), deadline);
+  if (!said.ok()) {
+    dialog_.reset();  // what it may say yet would be taken for the next answer
+    return said.error();
   }
-  if (!said.ok()) return said.error();
   TRY(Json answer, parse_json(*said));
   if (!answer.is_object()) return fail(Code::failed, target_.address + ": its answer is not understood");
   const Json error = answer.value("error", Json());

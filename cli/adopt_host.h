@@ -12,8 +12,8 @@
 
 namespace muster::cli {
 
-// `place`: "HOST" or "HOST:PORT". What the spec says about it (`declared`, an object or null) fills in what was
-// not said on the command line. The host key is not in it yet.
+// `place`: "HOST" or "HOST:PORT". What the spec says about it (`declared`, an object or null) fills in what
+// was not said on the command line. The host key is not in it yet.
 Result<SshTarget> target_of(const Adopting& what, const std::string& place, const Json& declared);
 // The host keys that may be shown: the spec's, else those of --host-key; none: somebody has to look at it.
 Result<std::vector<std::string>> allowed_keys(const Adopting& what, const Json& declared);

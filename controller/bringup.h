@@ -61,8 +61,8 @@ class Bringup {
   Result<Made> trial(const Spec& spec, const std::string& node, const NodeObservation& seen) const;
 
   // plan() under a spec that is not stored yet, as if `seen` were what is known of those nodes. Nothing is
-  // kept. The same request gives the same digest once that spec is stored as `revision` and those observations
-  // as the nodes' rows.
+  // kept. The same request gives the same digest once that spec is stored as `revision` and those
+  // observations as the nodes' rows.
   Result<Made> plan_under(const Spec& spec, int64_t revision, const Request& request,
                           const std::map<std::string, NodeObservation>& seen);
 

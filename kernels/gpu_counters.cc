@@ -81,6 +81,8 @@ class Movement {
       if (up == 0 && should_be_active(part)) inactive += note("nvlink_inactive", part, 1);
     }
     std::string gap = active.empty() ? no_links() : "";
+    for (const auto& [gpu, present] : parts_of(now_.counts, "gpu_present"))
+      if (is_on_a_board(gpu) && !active.count(gpu)) gap = gpu + " tells of no link, and its board uses all";
     for (const auto& [part, up] : parts_of(before_, "nvlink_active"))
       if (!count_of(now_.counts, "nvlink_active", part)) gap = part + " does not tell any more";
     tell("nvlink_inactive", inactive, gap, "links");
@@ -135,9 +137,25 @@ class Movement {
   // A sum that lacks a part is no proof of health, but what it has is proof of the opposite.
   void tell(const char* metric, uint64_t sum, const std::string& gap, const char* unit) {
     if (!gap.empty()) out_.detail["absent"].push_back(fmt::format("{}: {}", metric, gap));
-    // A GPU without NVLink does not count it: the bare name says so to whoever judges.
-    if (gap == kNoLinks) out_.detail["absent"].push_back(metric);
+    // A GPU without NVLink does not count it: the bare name says so to whoever judges. One that has it and
+    // does not tell is another matter.
+    if (gap == kNoLinks && !should_have_links()) out_.detail["absent"].push_back(metric);
     if (gap.empty() || sum > 0) out_.metrics[metric] = {static_cast<double>(sum), unit};
+  }
+  // Of a board of four or more GPUs that uses every link.
+  bool is_on_a_board(const std::string& gpu) const {
+    const auto model = now_.models.find(gpu);
+    if (model == now_.models.end() || !is_fully_linked(model->second)) return false;
+    const auto alike = std::count_if(now_.models.begin(), now_.models.end(),
+                                     [&](const auto& other) { return other.second == model->second; });
+    return static_cast<size_t>(alike) >= kSmallestBoard;
+  }
+  bool should_have_links() const {
+    for (const auto& note : now_.notes)
+      if (note.find("nvlink_active") != std::string::npos && note.find("this driver") == std::string::npos)
+        return true;
+    return std::any_of(now_.models.begin(), now_.models.end(),
+                       [&](const auto& one) { return is_on_a_board(one.first); });
   }
   bool should_be_active(const std::string& part) const {
     if (count_of(before_, "nvlink_active", part).value_or(0) > 0) return true;
@@ -148,7 +166,7 @@ class Movement {
     for (const auto& [other, name] : now_.models)
       if (name == model->second)
         ++alike, up += count_of(now_.counts, "nvlink_active", other + link).value_or(0) > 0;
-    if (alike >= kSmallestBoard && is_fully_linked(model->second)) return true;
+    if (is_on_a_board(gpu)) return true;
     return alike >= kFewestAlike && 2 * up > alike;
   }
 

@@ -215,6 +215,8 @@ std::vector<SmiGpu> parse_smi(const std::string& csv) {
         gpu.words[name] = words[i];
       else if (const auto value = number(words[i]))
         gpu.numbers[name] = *value;
+      else if (words[i] != "[N/A]" && words[i] != "N/A" && words[i] != "[Not Supported]")
+        gpu.words[name] = words[i];
     }
     out.push_back(std::move(gpu));
   }
@@ -224,7 +226,18 @@ std::vector<SmiGpu> parse_smi(const std::string& csv) {
 void merge_smi(std::vector<SmiGpu>& into, const std::vector<SmiGpu>& from) {
   for (auto& gpu : into)
     for (const auto& more : from)
-      if (gpu.uuid == more.uuid) gpu.numbers.insert(more.numbers.begin(), more.numbers.end());
+      if (gpu.uuid == more.uuid) {
+        gpu.numbers.insert(more.numbers.begin(), more.numbers.end());
+        gpu.words.insert(more.words.begin(), more.words.end());
+      }
+}
+
+std::string not_told(const SmiGpu& before, const SmiGpu& after, const std::string& field) {
+  for (const SmiGpu* gpu : {&after, &before})
+    if (const auto word = gpu->words.find(field); word != gpu->words.end())
+      return "nvidia-smi says '" + word->second + "'";
+  if (before.numbers.count(field) != after.numbers.count(field)) return "told by one reading of the two only";
+  return "";
 }
 
 bool same_bus(const std::string& a, const std::string& b) {

@@ -74,7 +74,7 @@ struct SmiGpu {
   std::string uuid = {}, serial = {}, name = {}, bus = {};
   std::map<std::string, double> numbers =
       {};  // by nvidia-smi's field name; what it does not support is absent
-  std::map<std::string, std::string> words = {};
+  std::map<std::string, std::string> words = {};  // the driver's version, and errors in place of numbers
 };
 // The fields asked for, as its --query-gpu and --query-remapped-rows take them.
 const std::string& smi_fields();
@@ -82,7 +82,10 @@ const std::string& smi_remap_fields();
 // Output of --format=csv,nounits: a heading, then a line per GPU. Units in the heading ("clocks.current.sm
 // [MHz]") are dropped; hexadecimal and yes/no become numbers.
 std::vector<SmiGpu> parse_smi(const std::string& csv);
-// Adds the numbers of `from` (by UUID).
+// Why `field` has no number, where it should: an error, or it had one before or after. "": the GPU does not
+// count it.
+std::string not_told(const SmiGpu& before, const SmiGpu& after, const std::string& field);
+// Adds the numbers and words of `from` (by UUID).
 void merge_smi(std::vector<SmiGpu>& into, const std::vector<SmiGpu>& from);
 // CUDA prints bus addresses with a domain of four digits, nvidia-smi with eight.
 bool same_bus(const std::string& a, const std::string& b);

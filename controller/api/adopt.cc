@@ -1,6 +1,6 @@
 // Running hosts become nodes without being re-imaged. The operator's command talks to them over SSH
-// (cli/adopt.cc); here is the controller's side: one plan for all of them from what was found there, and, once
-// that plan is approved, their entries in the spec and a join token each.
+// (cli/adopt.cc); here is the controller's side: one plan for all of them from what was found there, and,
+// once that plan is approved, their entries in the spec and a join token each.
 //   {"hosts": [{name, like?, host, port?, user?, host_key, address?, joined?, facts}], "digest"?}
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/machine.h"
 #include "base/reactor.h"
 #include "controller/api/diff.h"
 #include "controller/api/files.h"
@@ -55,18 +56,18 @@ Result<Adoption> adoption_from(const Json& json) {
 
 // One machine under two names would be configured twice, each time as somebody else.
 Status are_different(const std::vector<Adoption>& hosts) {
-  std::map<std::string, std::string> names, places, machines;
-  const auto differs = [](std::map<std::string, std::string>& seen, const std::string& what,
-                          const std::string& name) -> Status {
-    if (const auto [other, is_new] = seen.emplace(what, name); !is_new && !what.empty())
-      return fail(Code::invalid, fmt::format("{} and {} are one host ({})", other->second, name, what));
-    return Ok{};
-  };
+  std::map<std::string, std::string> names, places;
+  Machines machines;
   for (const auto& one : hosts) {
     const std::string& name = one.node.name;
     if (!names.emplace(name, name).second) return fail(Code::invalid, fmt::format("{} is named twice", name));
-    TRY_(differs(places, fmt::format("{}:{}", one.node.adopt.host, one.node.adopt.port), name));
-    TRY_(differs(machines, one.facts.system.uuid, name));
+    const std::string place = fmt::format("{}:{}", one.node.adopt.host, one.node.adopt.port);
+    if (const auto [other, is_new] = places.emplace(place, name); !is_new)
+      return fail(Code::invalid, fmt::format("{} and {} are one host: {}", other->second, name, place));
+    const std::string& uuid = one.facts.system.uuid;
+    if (const std::string other = machines.node_of(uuid); !other.empty())
+      return fail(Code::invalid, fmt::format("{} and {} are one host: UUID {}", other, name, uuid));
+    machines.bind(uuid, name);
   }
   return Ok{};
 }
@@ -219,12 +220,15 @@ void remember(Services& services, const Adoption& a) {
                                        });
 }
 
-// After approval: first the spec, then the tokens, so that an agent that joins is always a declared node's.
-void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const Declared& d) {
+// After approval: first the spec, then the tokens, so that an agent that joins is always a declared node's. A
+// node of which the plan says that nothing changed stays as it is, accepted.
+void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const Declared& d,
+               const std::set<std::string>& unchanged) {
   Services& services = call->services;
   const std::string url = agent_url(services, d.spec);
   std::vector<std::string> names;
   for (const auto& one : hosts) {
+    if (unchanged.count(one.node.name)) continue;
     remember(services, one);
     names.push_back(one.node.name);
   }
@@ -286,7 +290,7 @@ void adopt_hosts(const CallPtr& call) {
   if (asked->digest != made->digest)
     return call->error(
         fail(Code::conflict, "the world changed since this was planned: nothing was done, look again"));
-  carry_out(call, asked->hosts, *declared);
+  carry_out(call, asked->hosts, *declared, {made->plan.unchanged.begin(), made->plan.unchanged.end()});
 }
 
 void get_agent(const CallPtr& call) { send_file(call, call->services.options.agent_binary); }

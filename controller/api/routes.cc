@@ -35,8 +35,8 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/nodes/admit", Who::operators, admit_machine,
      "{name, like, mac, power_address, address}: such a machine becomes a node of a new revision"},
     {"POST", "/v1/nodes/adopt", Who::operators, adopt_hosts,
-     "{name, like, host, port, user, host_key, address, joined, facts} -> the plan; with its {digest} the "
-     "node is declared: {token, url, pin}"},
+     "{hosts: [{name, like, host, port, user, host_key, address, joined, facts}]} -> one plan; with its "
+     "{digest} the nodes are declared: {tokens, url, pin}"},
     {"GET", "/v1/nodes/{node}/adopt", Who::operators, adoption_of,
      "how the host is reached, as declared, and the CA pin its agent needs"},
     {"GET", "/v1/agent", Who::operators, get_agent, "the agent program that goes onto adopted hosts"},

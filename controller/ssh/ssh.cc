@@ -137,6 +137,7 @@ class LibsshDialog : public SshDialog {
       TRY(more, receive_some(channel_.get(), heard_));
     }
   }
+  bool said_something() const { return !heard_.out.empty() || !heard_.err.empty(); }
   std::string last_words() const {
     std::string text = heard_.err.empty() ? heard_.out : heard_.err;
     while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
@@ -175,8 +176,9 @@ class LibsshSession : public SshSession {
     auto dialog = std::make_unique<LibsshDialog>(std::move(channel));
     // Who ended before all was sent said why.
     const auto ready = dialog->next_line(until);
-    if (!ready.ok()) return fail(Code::failed, dialog->last_words());
-    if (!sent.ok()) return sent.error();
+    if (!ready.ok() && dialog->said_something()) return fail(Code::failed, dialog->last_words());
+    if (!sent.ok()) return fail(Code::failed, sent.error().message);
+    if (!ready.ok()) return fail(Code::failed, ready.error().message);
     return std::unique_ptr<SshDialog>(std::move(dialog));
   }
 

@@ -171,22 +171,27 @@ void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measureme
     if (a == first->numbers.end() || b == last->numbers.end()) return {};
     return b->second - a->second;
   };
-  // What nvidia-smi has no number for, this GPU does not count (no ECC, rows from before Ampere).
   out.detail["absent"] = Json::array();
-  const auto tell = [&out](const char* metric, std::optional<double> count, const char* unit) {
-    if (count)
-      out.metrics[metric] = {*count, unit};
-    else
-      out.detail["absent"].push_back(metric);
-  };
   const auto now = [&](const char* name) -> std::optional<double> {
     const auto it = last->numbers.find(name);
     return it == last->numbers.end() ? std::nullopt : std::optional<double>(it->second);
   };
-  tell("ecc_corrected", moved("ecc.errors.corrected.volatile.total"), "errors");
-  tell("ecc_uncorrected", moved("ecc.errors.uncorrected.volatile.total"), "errors");
-  tell("remap_pending", now("remapped_rows.pending"), "rows");
-  tell("remap_failed", now("remapped_rows.failure"), "rows");
+  const auto tell = [&](const char* metric, const char* field, std::optional<double> count,
+                        const char* unit) {
+    if (count)
+      out.metrics[metric] = {*count, unit};
+    else if (const std::string why = not_told(*first, *last, field); !why.empty())
+      out.detail["absent"].push_back(fmt::format("{}: {}", metric, why));
+    else  // no ECC, rows from before Ampere: this GPU does not count it
+      out.detail["absent"].push_back(metric);
+  };
+  const char *corrected = "ecc.errors.corrected.volatile.total",
+             *uncorrected = "ecc.errors.uncorrected.volatile.total", *pending = "remapped_rows.pending",
+             *failed = "remapped_rows.failure";
+  tell("ecc_corrected", corrected, moved(corrected), "errors");
+  tell("ecc_uncorrected", uncorrected, moved(uncorrected), "errors");
+  tell("remap_pending", pending, now(pending), "rows");
+  tell("remap_failed", failed, now(failed), "rows");
   const SmiVerdict verdict = judge_smi(*first, *last);
   out.detail["counters"] = {{"bad", verdict.bad}, {"worn", verdict.worn}};
   if (verdict.bad.empty() || out.outcome != Outcome::measured) return;

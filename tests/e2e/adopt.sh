@@ -112,3 +112,10 @@ check "one login to each" test "$(($(count_logins node02) - logins02)) $(($(coun
 check "each is itself" sh -c "$muster lab ssh node03 -- hostname | grep -qx spare03 && $muster lab ssh node02 -- hostname | grep -qx spare02"
 two --yes >"$work/two-again"
 check "the second time there is nothing to do" grep -q "nothing changed" "$work/two-again"
+# One has lost its agent: the other one stays as it is.
+node_ssh node03 sudo sh -c "'systemctl stop muster-agent.service; rm /usr/sbin/muster-agent'"
+check "its agent is missed" wait_until 180 node_is spare03 '.silent_since > 0'
+before_run=$(journal "select max(run) from journal")
+two --yes >"$work/two-back" || { cat "$work/two-back"; die "one of two is back"; }
+for node in spare02 spare03; do check "$node is accepted" test "$(node_state $node)" = accepted; done
+check "nothing was done on spare02" test "$(journal "select count(*) from journal where node = 'spare02' and run > $before_run and event = 'intent'")" = 0

@@ -245,8 +245,13 @@ TEST_CASE("several hosts are one plan, one revision of the spec and a token each
   Json same_place = host("35"), same_machine = host("35");
   same_place["host"] = "10.20.0.34";
   same_machine["facts"] = host("34")["facts"];
-  for (const Json& other : {host("34"), same_place, same_machine})
-    CHECK(c.adopt_all({host("34"), other}).status == 422);
+  for (const auto& [other, words] : {std::pair<Json, std::string>{host("34"), "named twice"},
+                                     {same_place, "are one host"},
+                                     {same_machine, "are one host"}}) {
+    const auto answer = c.adopt_all({host("34"), other});
+    CHECK(answer.status == 422);
+    CHECK(says(answer, words));
+  }
   CHECK(c.adopt_all({}).status == 422);
   // One that is wrong is all that is wrong, and nobody is taken in.
   Json odd = host("36");

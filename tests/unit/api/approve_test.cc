@@ -21,9 +21,10 @@ struct Cluster : Controller {
     spec.replace(spec.find(books), books.size(), "[ base ]");
     REQUIRE(call(Door::local, "PUT", "/v1/spec", spec).status == 200);
     HardwareFacts facts = *testing::seen_in_ram("31").facts;
-    Json request = {{"name", "spare01"}, {"like", "node03"}, {"host", "10.20.0.31"},
-                    {"port", 22},        {"user", "root"},   {"host_key", kKey},
-                    {"address", ""},     {"joined", false},  {"facts", to_json(facts)}};
+    const Json host = {{"name", "spare01"}, {"like", "node03"}, {"host", "10.20.0.31"},
+                       {"port", 22},        {"user", "root"},   {"host_key", kKey},
+                       {"address", ""},     {"joined", false},  {"facts", to_json(facts)}};
+    Json request = {{"hosts", {host}}};
     request["digest"] = good(call(Door::local, "POST", "/v1/nodes/adopt", request.dump()))["digest"];
     good(call(Door::local, "POST", "/v1/nodes/adopt", request.dump()));
   }

@@ -116,38 +116,52 @@ TEST_CASE("several hosts are looked at once each and approved together", "[cli][
                   {"outcome", "would_change"},
                   {"diff", "-old\n+new"},
                   {"message", ""}}});
-  const std::string port = std::to_string(site.sshd.port);
+  Sshd other;
+  std::ofstream(other.dir / "authorized") << slurp(site.sshd.dir / "user.pub");
+  site.dir.write("keys", slurp(site.sshd.dir / "host.pub") + slurp(other.dir / "host.pub"));
+  const std::string one = "127.0.0.1:" + std::to_string(site.sshd.port),
+                    two = "127.0.0.1:" + std::to_string(other.port),
+                    nobody = "127.0.0.1:" + std::to_string(free_port());
   const auto add = [&](const std::string& nodes, const std::string& hosts,
                        const std::string& addresses = "10.20.0.[31-32]") {
-    std::vector<std::string> words = {
-        "node", "add", nodes, "--adopt", hosts, "--address", addresses, "--socket", site.controller.socket()};
-    for (const auto& word : site.good()) words.push_back(word);
-    return muster_command(words);
+    return muster_command({"node", "add", nodes, "--adopt", hosts, "--address", addresses, "--socket",
+                           site.controller.socket(), "--like", "node03", "--key",
+                           (site.sshd.dir / "user").string(), "--host-key", site.dir.path("keys")});
   };
-  const Ran ran = add("spare[01-02],login09",
-                      "127.0.0.1:" + port + ",localhost:" + port + ",127.0.0.2:" + port, "10.20.0.[31-33]");
-  CAPTURE(ran.out, ran.err);
-  CHECK(ran.exit == cli::kFailed);  // nobody listens at the third
-  CHECK(ran.err.find("1 of 3 hosts") != std::string::npos);
-  CHECK(ran.err.find("login09: ") != std::string::npos);
+  const Ran three = add("spare[01-03]", one + "," + two + "," + nobody, "10.20.0.[31-33]");
+  CAPTURE(three.out, three.err);
+  CHECK(three.exit == cli::kFailed);
+  CHECK(three.err.find("1 of 3 hosts") != std::string::npos);
+  CHECK(three.err.find("spare03: ") != std::string::npos);
   CHECK(site.logins() == 0);
 
-  const Ran two = add("spare[01-02]", "127.0.0.1:" + port + ",localhost:" + port);
-  CAPTURE(two.out, two.err);
-  CHECK(two.exit == cli::kRefused);
-  CHECK(two.err.find("not approved, nothing was done") != std::string::npos);
+  const Ran both = add("spare[01-02]", one + "," + two);
+  CAPTURE(both.out, both.err);
+  CHECK(both.exit == cli::kRefused);
+  CHECK(both.err.find("not approved, nothing was done") != std::string::npos);
   // What is the same on both is told once.
-  CHECK(two.out.find("What would change on 127.0.0.1, localhost (") != std::string::npos);
+  CHECK(both.out.find("What would change on 127.0.0.1, 127.0.0.1 (") != std::string::npos);
   for (const char* name : {"+  - name: spare01", "+  - name: spare02"})
-    CHECK(two.out.find(name) != std::string::npos);
-  CHECK(site.logins() == 2);
+    CHECK(both.out.find(name) != std::string::npos);
+  CHECK(site.logins() == 1);
+  CHECK(slurp(other.dir / "log").find("Accepted") != std::string::npos);
   const std::string asked = site.dir.read("asked");
-  CHECK(std::count(asked.begin(), asked.end(), '\n') == 4);
   CHECK(asked.find("token") == std::string::npos);
+  for (const char* node : {"\"node\":\"spare01\"", "\"node\":\"spare02\""}) {
+    size_t looks = 0;
+    for (size_t at = asked.find(node); at != std::string::npos; at = asked.find(node, at + 1)) ++looks;
+    CHECK(looks == 2);
+  }
 
-  CHECK(add("spare[01-02]", "127.0.0.1:" + port).exit == cli::kUsage);
-  CHECK(add("spare[01-02]", "127.0.0.1:" + port + ",localhost:" + port, "10.20.0.31").exit == cli::kUsage);
-  CHECK(add("spare01", "127.0.0.1:" + port + ",localhost:" + port).exit == cli::kUsage);
+  // One that answers at two places is not two.
+  const Ran twin = add("spare[01-02]", one + ",localhost:" + std::to_string(site.sshd.port));
+  CAPTURE(twin.err);
+  CHECK(twin.exit == cli::kRefused);
+  CHECK(twin.err.find("show the same host key") != std::string::npos);
+  CHECK(site.logins() == 1);
+  CHECK(add("spare[01-02]", one).exit == cli::kUsage);
+  CHECK(add("spare01", one + "," + two).exit == cli::kUsage);
+  CHECK(add("spare[01-02]", one + "," + two, "10.20.0.31").exit == cli::kUsage);
 }
 
 TEST_CASE("a host that answers nonsense is not understood, and ends nothing but its adoption",

@@ -170,6 +170,32 @@ TEST_CASE("nvml: a link that no GPU of a board has is down, where the board uses
   }
 }
 
+TEST_CASE("nvml: a board whose GPUs tell of no link is not a card without NVLink", "[nvml]") {
+  const auto look = [](const std::string& model, int silent, std::vector<std::string> notes = {}) {
+    NvmlReading now;
+    now.notes = std::move(notes);
+    for (int g = 0; g < 8; ++g) {
+      const std::string gpu = "GPU GPU-" + std::to_string(g);
+      now.models[gpu] = model;
+      now.counts["gpu_present"][gpu] = 1;
+      if (g >= silent) now.counts["nvlink_active"][gpu + " link 0"] = 1;
+    }
+    Measurement out;
+    add_gpu_counters(now, now.counts, out);
+    return out;
+  };
+  for (const int silent : {1, 8}) {
+    const auto board = look("NVIDIA H100 80GB HBM3", silent);
+    CHECK_FALSE(has(board, "nvlink_inactive"));
+    CHECK(absent(board).find("\"nvlink_inactive\"") == std::string::npos);
+    CHECK(absent(board).find("nvlink_inactive: GPU GPU-") != std::string::npos);
+  }
+  CHECK(absent(look("NVIDIA L40S", 8)).find("\"nvlink_inactive\"") != std::string::npos);
+  // The driver runs into an error on each link: nothing is known of them.
+  CHECK(absent(look("NVIDIA L40S", 8, {"GPU GPU-0 link 0, nvlink_active: Unknown Error"}))
+            .find("\"nvlink_inactive\"") == std::string::npos);
+}
+
 TEST_CASE("nvml: of two GPUs with different links nobody knows which is right", "[nvml]") {
   Bench bench;
   bench.gpus(2, 2);
