@@ -200,8 +200,14 @@ Result<PerfResult> parse_perftest(const std::string& text, PerfTest test) {
       out.gbps = row[3];
     else
       out.typical_us = row[4], out.p99_us = row[7];
-    if ((bandwidth ? out.gbps : out.typical_us) <= 0) break;
-    return out;
+    if ((bandwidth ? out.gbps : out.typical_us) > 0) return out;
+    if (row[1] <= 0) break;
+    // It tells time by the time-stamp counter, and prints zeros where it cannot find out how fast that runs:
+    // seen where the kernel had marked it unstable.
+    return fail(Code::failed,
+                fmt::format("perftest printed no {} for {:.0f} messages, so it cannot tell the time by this "
+                            "machine's time-stamp counter (what does its kernel's log say of 'tsc'?)",
+                            bandwidth ? "bandwidth" : "latency", row[1]));
   }
   return fail(Code::failed, fmt::format("perftest printed no {}", bandwidth ? "bandwidth" : "latency"));
 }
