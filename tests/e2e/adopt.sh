@@ -53,7 +53,7 @@ check "nor in the spec" sh -c "! $muster spec show | grep -q spare02"
 
 digest=$(adopt --like node01 --key "$key" --host-key "$pin" --json </dev/null | jq -r .digest) || true
 expect_exit 4 adopt --like node01 --key "$key" --host-key "$pin" --approve 0000000000000000 </dev/null
-logins() { on_host 'journalctl -u ssh -o cat | grep -c "Accepted publickey for ops"'; }
+logins() { on_host 'journalctl -t sshd -o cat | grep -c "Accepted publickey for ops"'; }
 before=$(logins)
 start=$SECONDS
 adopt --like node01 --key "$key" --host-key "$pin" --approve "$digest"
@@ -94,7 +94,7 @@ $muster up "$work/one.yaml" --yes --report "$work/report" >/dev/null
 $muster node rm spare02
 becomes_a_stranger node02
 revision() { journal 'select max(revision) from spec'; }
-count_logins() { node_ssh "$1" sudo sh -c "'journalctl -u ssh -o cat | grep -c \"Accepted publickey for ops\"'" | tr -d '\r'; }
+count_logins() { node_ssh "$1" sudo sh -c "'journalctl -t sshd -o cat | grep -c \"Accepted publickey for ops\"'" | tr -d '\r'; }
 for node in node02 node03; do node_ssh $node sudo ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; done >"$work/pins"
 before=$(revision)
 two() { node_add "spare[02-03]" --adopt "10.20.0.[12-13]" --key "$key" "$@"; }
