@@ -53,9 +53,9 @@ Json node_json(Services& services, const std::string& name) {
             {"facts_time", row.facts_time},
             {"accepted_run", row.accepted_run},
             {"declared", false}};
-  // One that was never installed has nothing to say.
-  if (const TimeMs silent = services.bringup.executor().silent_since(name);
-      silent > 0 && !row.image_digest.empty())
+  // One that was never installed has nothing to say. An adopted one has no image, and an agent all the same.
+  const bool has_agent = !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
+  if (const TimeMs silent = services.bringup.executor().silent_since(name); silent > 0 && has_agent)
     j["silent_since"] = silent;
   const auto spec = services.spec.get();
   const NodeSpec* node = spec.ok() ? (*spec)->spec.node(name) : nullptr;
