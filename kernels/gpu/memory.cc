@@ -180,8 +180,8 @@ void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measureme
                         const char* unit) {
     if (count)
       out.metrics[metric] = {*count, unit};
-    else if (const std::string why = not_told(*first, *last, field); !why.empty())
-      out.detail["absent"].push_back(fmt::format("{}: {}", metric, why));
+    else if (const std::string gap = not_told(*first, *last, field); !gap.empty())
+      out.detail["absent"].push_back(fmt::format("{}: {}", metric, gap));
     else  // no ECC, rows from before Ampere: this GPU does not count it
       out.detail["absent"].push_back(metric);
   };
