@@ -11,11 +11,13 @@ namespace {
 bool is_droppable(const std::string& kind) { return kind == "log" || kind == "progress"; }
 
 // Orders after which this process is gone: reported first, carried out afterwards.
-bool departs(const std::string& kind) {
-  return kind == "boot_disk" || kind == "reboot" || kind == "power_off" || kind == "kexec";
+bool departs(wire::OrderKind kind) {
+  using wire::OrderKind;
+  return kind == OrderKind::boot_disk || kind == OrderKind::reboot || kind == OrderKind::power_off ||
+         kind == OrderKind::kexec;
 }
 // Of them, those that are work first, and go only when that succeeded.
-bool gets_ready(const std::string& kind) { return kind == "kexec"; }
+bool gets_ready(wire::OrderKind kind) { return kind == wire::OrderKind::kexec; }
 
 constexpr const char* kWithdrawn = "withdrawn by the controller";
 
@@ -205,7 +207,7 @@ void Agent::begin(const wire::WorkOrder& order) {
   running_id_ = order.id;
   deadline_passed_ = settling_ = withdrawn_ = departing_ = false;
   if (!departs(order.kind) || gets_ready(order.kind)) arm_deadline(order.deadline);
-  journal_.append({order.id, order.kind, false, {}}, guarded(alive_, [this](Status status) {
+  journal_.append({order.id, order.kind_word(), false, {}}, guarded(alive_, [this](Status status) {
                     // Running it again is harmless, so a journal that cannot be written is reported and does
                     // not stop the work.
                     if (!status.ok()) log("error", "journal: " + status.error().message);
@@ -219,12 +221,15 @@ void Agent::run_order() {
   emit(current_->id, "started", Json::object());
   if (departs(current_->kind) && !gets_ready(current_->kind)) return settle(Ok{}, Json::object());
   runner_busy_ = true;
-  const std::string id = current_->id, of = current_->kind;
+  const std::string id = current_->id;
+  const bool readies = gets_ready(current_->kind);
   const auto on_event = [this, id](const std::string& kind, Json data) {
     if (current_ && current_->id == id && !settling_) emit(id, kind, std::move(data));
   };
-  runner_.run(*current_, guarded(alive_, on_event),
-              guarded(alive_, [this, id, of](WorkOutcome outcome) { on_done(id, of, std::move(outcome)); }));
+  runner_.run(*current_, OrderPart::work, guarded(alive_, on_event),
+              guarded(alive_, [this, id, readies](WorkOutcome outcome) {
+                on_done(id, readies, std::move(outcome));
+              }));
 }
 
 void Agent::arm_deadline(DurationMs delay) {
@@ -245,9 +250,9 @@ void Agent::on_deadline() {
          Json::object());
 }
 
-void Agent::on_done(const std::string& order, const std::string& kind, WorkOutcome outcome) {
+void Agent::on_done(const std::string& order, bool readied, WorkOutcome outcome) {
   runner_busy_ = false;
-  const bool ready = gets_ready(kind) && outcome.status.ok();
+  const bool ready = readied && outcome.status.ok();
   if (!current_ || current_->id != order || settling_) {
     // The end of work that was given up before, or of a departure that failed: only the way is free again.
     if (!outcome.status.ok())
@@ -271,7 +276,7 @@ void Agent::settle(const Status& status, Json result) {
   settling_ = true;
   if (deadline_timer_) reactor_.cancel(std::exchange(deadline_timer_, 0));
   Json finish = finish_data(status, std::move(result));
-  journal_.append({current_->id, current_->kind, true, finish},
+  journal_.append({current_->id, current_->kind_word(), true, finish},
                   guarded(alive_, [this, finish](Status written) {
                     if (!written.ok()) log("error", "journal: " + written.error().message);
                     on_settled(finish);
@@ -300,13 +305,10 @@ void Agent::depart() {
   if (runner_busy_) return;
   runner_busy_ = departing_ = true;
   const std::string id = current_->id;
-  wire::WorkOrder order = *current_;
-  if (gets_ready(order.kind)) order.kind = kLeaveReady;
   runner_.run(
-      order,
+      *current_, gets_ready(current_->kind) ? OrderPart::leave : OrderPart::work,
       guarded(alive_, [this, id](const std::string& kind, Json data) { emit(id, kind, std::move(data)); }),
-      guarded(alive_,
-              [this, id, of = order.kind](WorkOutcome outcome) { on_done(id, of, std::move(outcome)); }));
+      guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, false, std::move(outcome)); }));
 }
 
 // Withdrawn after it was said that it goes: what was said is taken back.
@@ -320,13 +322,12 @@ void Agent::unload(const std::string& order) {
   runner_busy_ = true;
   wire::WorkOrder drop;
   drop.id = order;
-  drop.kind = kDropReady;
-  runner_.run(drop,
-              guarded(alive_, [this, order](const std::string& kind,
-                                            Json data) { emit(order, kind, std::move(data)); }),
-              guarded(alive_, [this, order](WorkOutcome outcome) {
-                on_done(order, kDropReady, std::move(outcome));
-              }));
+  drop.kind = wire::OrderKind::kexec;
+  runner_.run(
+      drop, OrderPart::drop,
+      guarded(alive_,
+              [this, order](const std::string& kind, Json data) { emit(order, kind, std::move(data)); }),
+      guarded(alive_, [this, order](WorkOutcome outcome) { on_done(order, false, std::move(outcome)); }));
 }
 
 DurationMs Agent::pause(Backoff& backoff) {

@@ -109,7 +109,8 @@ class Agent {
   void run_order();
   void arm_deadline(DurationMs delay);
   void on_deadline();
-  void on_done(const std::string& order, const std::string& kind, WorkOutcome outcome);
+  // `readied`: what it did, if it succeeded, is to be carried out or undone.
+  void on_done(const std::string& order, bool readied, WorkOutcome outcome);
   void settle(const Status& status, Json result);
   void on_settled(Json finish);
   void next_order();

@@ -17,7 +17,7 @@ namespace muster {
 
 struct OrderRecord {
   std::string order;      // WorkOrder::id
-  std::string kind;       // WorkOrder::kind
+  std::string kind;       // its word, for people who read the file
   bool finished = false;  // false: taken up, end not known
   Json finish = Json();   // data of the `finished` event, sent again when the order is offered again
 };

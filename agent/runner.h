@@ -22,9 +22,8 @@ struct WorkOutcome {
   Json result = Json::object();
 };
 
-// What `kexec` got ready is carried out, or undone.
-inline constexpr const char* kLeaveReady = "kexec-now";
-inline constexpr const char* kDropReady = "kexec-drop";
+// What of an order is asked for. Of a `kexec` that got everything ready: to go, or to undo it.
+enum class OrderPart { work, leave, drop };
 
 class WorkRunner {
  public:
@@ -34,9 +33,9 @@ class WorkRunner {
   virtual ~WorkRunner() = default;
   // For `boot_disk`, `reboot` and `power_off` the agent has already reported and had acknowledged success;
   // the runner just does it, and calls `done` only when that failed. `kexec` is work like any other, which
-  // gets everything ready; when its success was acknowledged it comes again, under the kind kLeaveReady, to
-  // be done; or under kDropReady, when it was withdrawn meanwhile.
-  virtual void run(const wire::WorkOrder& order, Emit emit, Done done) = 0;
+  // gets everything ready; when its success was acknowledged it comes again, as OrderPart::leave, to be
+  // done; or as OrderPart::drop, when it was withdrawn meanwhile.
+  virtual void run(const wire::WorkOrder& order, OrderPart part, Emit emit, Done done) = 0;
   // The deadline passed: stop at the next safe point, then call `done` (with whatever was achieved). Harmless
   // when idle.
   virtual void cancel() = 0;

@@ -41,10 +41,10 @@ class RealWorkRunner : public WorkRunner {
     thread_.join();
   }
 
-  void run(const wire::WorkOrder& order, Emit emit, Done done) override {
+  void run(const wire::WorkOrder& order, OrderPart part, Emit emit, Done done) override {
     {
       const std::lock_guard lock(mutex_);
-      job_ = Job{order, std::move(emit), std::move(done)};
+      job_ = Job{order, part, std::move(emit), std::move(done)};
       cancelled_ = false;
     }
     wake_.notify_all();
@@ -54,6 +54,7 @@ class RealWorkRunner : public WorkRunner {
  private:
   struct Job {
     wire::WorkOrder order;
+    OrderPart part;
     Emit emit;
     Done done;
   };
@@ -74,33 +75,53 @@ class RealWorkRunner : public WorkRunner {
       // The controller is told, whatever happens: it waits for the end of this order.
       WorkOutcome outcome = {fail(Code::failed, "a fault of muster's agent: see its log on the node"),
                              Json::object()};
-      contain_exceptions("an order", [&] { outcome = carry_out(job->order, emit); });
+      contain_exceptions("an order", [&] { outcome = carry_out(job->order, job->part, emit); });
       reactor_.post([done = job->done, outcome = std::move(outcome)] { done(outcome); });
     }
   }
 
-  WorkOutcome carry_out(const wire::WorkOrder& order, const Emit& emit) {
-    if (order.kind == "inventory") return inventory();
-    if (order.kind == "steps" || order.kind == "check") return steps(order, emit);
-    if (order.kind == "image" && functions_.image) {
-      auto result = functions_.image(order, emit, [this] { return cancelled_.load(); });
-      if (result.ok()) return {Ok{}, std::move(*result)};
-      return {result.error(), Json::object()};
+  WorkOutcome carry_out(const wire::WorkOrder& order, OrderPart part, const Emit& emit) {
+    using wire::OrderKind;
+    if (part != OrderPart::work) return go_or_stay(order, part);
+    const CancelCheck cancelled = [this] { return cancelled_.load(); };
+    switch (order.kind) {
+      case OrderKind::inventory:
+        return inventory();
+      case OrderKind::steps:
+      case OrderKind::check:
+        return steps(order, emit);
+      case OrderKind::image:
+        return functions_.image ? outcome_of(functions_.image(order, emit, cancelled)) : refusal(order);
+      case OrderKind::kexec:
+        return functions_.kexec ? outcome_of(functions_.kexec(order, cancelled)) : refusal(order);
+      case OrderKind::boot_disk:
+        return depart(order, functions_.boot_disk);
+      case OrderKind::reboot:
+        return depart(order, functions_.reboot);
+      case OrderKind::power_off:
+        return depart(order, functions_.power_off);
+      case OrderKind::unknown:
+        break;
     }
-    if (order.kind == "kexec" && functions_.kexec) {
-      auto result = functions_.kexec(order, [this] { return cancelled_.load(); });
-      if (result.ok()) return {Ok{}, std::move(*result)};
-      return {result.error(), Json::object()};
-    }
-    if (order.kind == kLeaveReady && functions_.leave_ready)
-      return {functions_.leave_ready(), Json::object()};
-    if (order.kind == kDropReady && functions_.drop_ready) return {functions_.drop_ready(), Json::object()};
-    const auto& leave = order.kind == "boot_disk" ? functions_.boot_disk
-                        : order.kind == "reboot"  ? functions_.reboot
-                                                  : functions_.power_off;
-    if ((order.kind == "boot_disk" || order.kind == "reboot" || order.kind == "power_off") && leave)
-      return {leave(order.params), Json::object()};
-    return {fail(Code::invalid, "this system does not carry out '" + order.kind + "' orders"),
+    return refusal(order);
+  }
+
+  // The second half of an order that got everything ready.
+  WorkOutcome go_or_stay(const wire::WorkOrder& order, OrderPart part) {
+    const auto& rest = part == OrderPart::leave ? functions_.leave_ready : functions_.drop_ready;
+    if (order.kind != wire::OrderKind::kexec || !rest) return refusal(order);
+    return {rest(), Json::object()};
+  }
+
+  static WorkOutcome depart(const wire::WorkOrder& order, const std::function<Status(const Json&)>& leave) {
+    return leave ? WorkOutcome{leave(order.params), Json::object()} : refusal(order);
+  }
+  static WorkOutcome outcome_of(Result<Json> result) {
+    if (result.ok()) return {Ok{}, std::move(*result)};
+    return {result.error(), Json::object()};
+  }
+  static WorkOutcome refusal(const wire::WorkOrder& order) {
+    return {fail(Code::invalid, "this system does not carry out '" + order.kind_word() + "' orders"),
             Json::object()};
   }
 

@@ -2,9 +2,9 @@
 //
 // Owned by agent/main.cc. Image writing and rebooting are given to it as functions, because they differ
 // between the RAM system and an installed one; an order whose function is missing is refused (a RAM-system
-// order sent to an installed agent, for example). Kinds: inventory (result: HardwareFacts as JSON), steps and
-// check (agent/step_runner.h), image, boot_disk, reboot, power_off, kexec. Thread: WorkRunner's contract; the
-// functions run in the worker thread.
+// order sent to an installed agent, for example), and so is one of an unknown kind. The result of an
+// inventory is HardwareFacts as JSON, that of steps and checks is agent/step_runner.h's. Thread:
+// WorkRunner's contract; the functions run in the worker thread.
 #pragma once
 
 #include <functional>

@@ -1,23 +1,35 @@
 #include "base/wire.h"
 
+#include "base/words.h"
+
 namespace muster::wire {
 
-std::string_view to_string(Mode mode) {
-  switch (mode) {
-    case Mode::ram:
-      return "ram";
-    case Mode::installed:
-      return "installed";
-    case Mode::adopted:
-      return "adopted";
-  }
-  return "ram";
-}
+namespace {
+
+constexpr Words<Mode, 3> kModeWords = {
+    {{Mode::ram, "ram"}, {Mode::installed, "installed"}, {Mode::adopted, "adopted"}}};
+constexpr Words<OrderKind, 8> kOrderWords = {{{OrderKind::inventory, "inventory"},
+                                              {OrderKind::image, "image"},
+                                              {OrderKind::boot_disk, "boot_disk"},
+                                              {OrderKind::steps, "steps"},
+                                              {OrderKind::check, "check"},
+                                              {OrderKind::reboot, "reboot"},
+                                              {OrderKind::power_off, "power_off"},
+                                              {OrderKind::kexec, "kexec"}}};
+
+}  // namespace
+
+std::string_view to_string(Mode mode) { return word_of(kModeWords, mode); }
 
 Result<Mode> mode_from_string(std::string_view word) {
-  for (const Mode m : {Mode::ram, Mode::installed, Mode::adopted})
-    if (to_string(m) == word) return m;
+  if (const auto mode = value_of(kModeWords, word)) return *mode;
   return fail(Code::invalid, "unknown agent mode '" + std::string(word) + "'");
+}
+
+std::string_view to_string(OrderKind kind) { return word_of(kOrderWords, kind); }
+
+OrderKind order_kind_from_string(std::string_view word) {
+  return value_of(kOrderWords, word).value_or(OrderKind::unknown);
 }
 
 namespace {
@@ -75,18 +87,21 @@ Result<JoinReply> join_reply_from_json(const Json& j) {
 }
 
 Json to_json(const WorkOrder& m) {
-  return {{"id", m.id}, {"kind", m.kind}, {"params", m.params}, {"deadline_ms", m.deadline}};
+  return {{"id", m.id}, {"kind", m.kind_word()}, {"params", m.params}, {"deadline_ms", m.deadline}};
 }
 
 Result<WorkOrder> work_order_from_json(const Json& j) {
   JsonReader r(j, "order");
   WorkOrder m;
   r.allow_unknown();
+  std::string kind;
   r.get("id", m.id);
-  r.get("kind", m.kind);
+  r.get("kind", kind);
   r.get("deadline_ms", m.deadline);
   m.params = r.raw("params");
   TRY_(r.finish());
+  m.kind = order_kind_from_string(kind);
+  if (m.kind == OrderKind::unknown) m.unknown_kind = std::move(kind);
   return m;
 }
 

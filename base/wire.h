@@ -44,13 +44,34 @@ struct JoinReply {
   std::string ca_pem;
 };
 
+// What an agent is asked to do.
+enum class OrderKind {
+  unknown,    // a word of a later version: the agent refuses the order, and takes the others
+  inventory,  // look at the hardware; in any mode
+  image,      // write the OS disk; mode ram
+  boot_disk,  // restart from it; mode ram
+  steps,      // carry out playbook steps; mode installed
+  check,      // measure; changes no configuration
+  reboot,     // restart; mode installed
+  power_off,  // stop in order
+  kexec,      // hand over to the RAM system; mode installed
+};
+// "" for `unknown`, which has no word of its own.
+std::string_view to_string(OrderKind kind);
+OrderKind order_kind_from_string(std::string_view word);
+
 // One unit of work an agent carries out locally. `id` names the attempt and never changes meaning: an agent
 // that has finished an id re-sends its result and does nothing else.
 struct WorkOrder {
-  std::string id;    // "<run>-<its start, hexadecimal>/<action>#<attempt>"
-  std::string kind;  // inventory | image | boot_disk | steps | check | reboot | power_off | kexec
+  std::string id;  // "<run>-<its start, hexadecimal>/<action>#<attempt>"
+  OrderKind kind = OrderKind::unknown;
   Json params = Json::object();
   DurationMs deadline = 10 * kMinute;  // from receipt; the agent ends the work with Code::timeout after it
+  std::string unknown_kind = {};       // of an unknown kind: the word that came
+
+  std::string kind_word() const {
+    return kind == OrderKind::unknown ? unknown_kind : std::string(to_string(kind));
+  }
 };
 
 struct PollReply {

@@ -3,8 +3,8 @@
 # line of JSON. Raw output: bench/results/<date>-<model>.json. Exits 3 where there is no GPU, 1 when a check failed or a planted flip was
 # missed. SECONDS_EACH (10) per product, EDGES ("4096 8192 16384"), NVCC_JOBS (2).
 #
-# Building needs all that muster is built with (scripts/deps.sh build), so a network or a prepared machine. Where there is none, bring the
-# program along and build nothing: MUSTER_ACCEPT_GPU=/path/of/muster-accept-gpu bench/run.sh gpu. It comes from scripts/build-gpu-package.sh
+# Building needs nvcc and all that muster is built with, which is installed where it is missing (scripts/deps.sh build): so a network or a
+# prepared machine. Where there is none, bring the program along and build nothing: MUSTER_ACCEPT_GPU=/path/of/muster-accept-gpu bench/run.sh gpu. It comes from scripts/build-gpu-package.sh
 # (a .deb: dpkg-deb -x FILE.deb FOLDER, then FOLDER/usr/lib/muster) or from build-gpu of another machine, which must not have a newer glibc:
 # that script's has Debian 13's, 2.41; on an older machine use one built with nvcc on Debian 12 (2.36). Beside it the folder bench, python3
 # and the driver are needed, cuBLASLt and NCCL where their checks shall run.
@@ -17,7 +17,8 @@ no() { echo "$1" >&2; echo "{\"benchmark\":\"gpu\",\"outcome\":\"unavailable\",\
 nvidia-smi -L 2>/dev/null | grep -q '^GPU ' || no "no GPU: nvidia-smi lists none"
 if [[ -z ${MUSTER_ACCEPT_GPU:-} ]]; then
   [[ -x $(PATH=$PATH:/usr/local/cuda/bin command -v nvcc) ]] || no "no nvcc in PATH or /usr/local/cuda/bin, and MUSTER_ACCEPT_GPU names no program"
-  { cmake --preset gpu && cmake --build build-gpu --target muster-accept-gpu -j "${NVCC_JOBS:-2}"; } >&2 || no "the GPU kernels do not build"
+  build() { cmake --preset gpu && cmake --build build-gpu --target muster-accept-gpu -j "${NVCC_JOBS:-2}"; }
+  { build || { scripts/deps.sh build && build; }; } >&2 || no "the GPU kernels do not build"
 fi
 "$program" --version >&2 || no "$program does not start here"
 

@@ -67,6 +67,8 @@ Status together(const std::vector<One>& hosts, const char* what) {
 // both, somebody has decided so.
 Status show_different_keys(const std::vector<One>& hosts) {
   std::map<std::string, std::string> whose;
+  for (const auto& one : hosts)
+    if (one.declared) whose.emplace(one.target.host_key, one.node);
   for (const auto& one : hosts) {
     if (one.declared) continue;
     if (const auto [other, is_new] = whose.emplace(one.target.host_key, one.node); !is_new)
@@ -287,6 +289,7 @@ void carry_out(Context& context, const Adopting& what, std::vector<One>& hosts, 
     return is_online(planned, one.node) ? Status(Ok{}) : start_agent(context, one, *ticket);
   });
   const auto started = together(hosts, "did not get their agent; the others have it: say the same again");
+  for (auto& one : hosts) one.host.reset();  // a run may take hours: no connection is held for nothing
   if (!started.ok()) return complain(context, started.error());
   Goal goal;
   goal.kind = "adopt";

@@ -1,8 +1,10 @@
 // muster power test NODE: the contract of power drivers (tests/conformance/power_suite.h), asked of a real
 // one.
 //
-// Through the controller's API, one verb after the other, each read back. It switches the machine off and on,
-// so it asks first where the machine is on. What the machine then boots cannot be seen from here.
+// Through the controller's API, one verb after the other, each read back. A machine that is on is switched
+// off three times (twice hard, once by asking its system, hard where that does not listen) and on again, so
+// it is asked first then. What the machine boots cannot be seen from here; nor is asked what nobody can ask
+// of a machine without harm: another machine behind the address, a refused login, a dead one.
 #pragma once
 
 #include <functional>
@@ -20,7 +22,7 @@ namespace muster::cli {
 
 struct Context;
 
-// One power verb of the node: "state", "describe" (read), "on", "off", "network-once".
+// One power verb of the node: "state", "describe" (read), "on", "off", "shut-down", "network-once".
 using PowerVerb = std::function<Result<Json>(const std::string& verb)>;
 struct PowerTestHooks {
   PowerVerb call;

@@ -219,12 +219,12 @@ NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantin
 
 // What happened to a node before, in the discovery of the same bring-up.
 void add_discovery(Report& report, Store& store, const Sources& s) {
-  if (s.run.id < 2 || s.plan.kind == to_string(PlanKind::discover)) return;
+  if (s.run.id < 2 || s.plan.kind == PlanKind::discover) return;
   const auto before = store.run(s.run.id - 1);
   if (!before.ok() || s.run.started - before->ended > kSameBringup) return;
   const auto plan = plan_of_run(store, *before);
   const auto journal = store.journal(before->id);
-  if (!plan.ok() || !journal.ok() || plan->kind != to_string(PlanKind::discover)) return;
+  if (!plan.ok() || !journal.ok() || plan->kind != PlanKind::discover) return;
   report.plan_digests.insert(report.plan_digests.begin(), before->plan_digest);
   report.started = before->started;
   for (auto& node : report.nodes) {
@@ -310,7 +310,7 @@ Result<Report> make_report(Store& store, const Executor& executor, const RunRow&
   Report report;
   report.cluster = s.plan.cluster;
   report.simulated = s.plan.simulated;
-  report.kind = s.plan.kind;
+  report.kind = to_string(s.plan.kind);
   report.run = s.run.id;
   report.spec_revision = s.plan.spec_revision;
   report.spec_digest = s.spec_digest;

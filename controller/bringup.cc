@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -10,27 +11,13 @@
 #include "base/os.h"
 #include "controller/gpu_results.h"
 #include "controller/image_service.h"
-#include "controller/nodes/states.h"
 #include "controller/plan/lint.h"
+#include "controller/run_view.h"
 #include "controller/spec/own_playbooks.h"
 #include "controller/vault.h"
 
 namespace muster {
 namespace {
-
-Result<RequestKind> request_kind(const std::string& word) {
-  if (word == "reimage") return RequestKind::reimage;
-  if (word == "accept") return RequestKind::accept;
-  if (word == "admit") return RequestKind::admit;
-  if (word == "adopt") return RequestKind::adopt;
-  if (word == "drain") return RequestKind::drain;
-  if (word == "undrain") return RequestKind::undrain;
-  for (const char* up : {"auto", "up", "install", "apply", "discover"})
-    if (word == up) return RequestKind::up;
-  return fail(
-      Code::invalid,
-      fmt::format("unknown kind of plan '{}': auto, reimage, accept, admit, adopt, drain, undrain", word));
-}
 
 Status load_folder(const Files& files, const std::string& folder, const std::string& prefix,
                    std::map<std::string, Playbook>& into) {
@@ -51,6 +38,16 @@ Status load_folder(const Files& files, const std::string& folder, const std::str
     into[prefix + entry.substr(0, entry.size() - suffix.size())] = std::move(parsed.playbook);
   }
   return Ok{};
+}
+
+// The actions of a run that write an OS disk; none when its plan cannot be read: each of them may have.
+std::optional<std::set<std::string>> disk_writers(Store& store, const RunRow& run) {
+  const auto plan = plan_of_run(store, run);
+  if (!plan.ok()) return std::nullopt;
+  std::set<std::string> out;
+  for (const auto& action : plan->actions)
+    if (action.kind == ActionKind::image) out.insert(action.id);
+  return out;
 }
 
 }  // namespace
@@ -87,8 +84,7 @@ Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) const 
   return add_own_playbooks(spec.own_playbooks, shipped);
 }
 
-// By node, when an installation last began to write its disks; of runs that ended after `since`. Each journal
-// is read once.
+// By node, when an installation last began to write its disks, if after `since`. Each journal is read once.
 std::map<std::string, TimeMs> Bringup::disks_written(TimeMs since) {
   std::map<std::string, TimeMs> last;
   const auto runs = parts_.store.runs();
@@ -97,9 +93,13 @@ std::map<std::string, TimeMs> Bringup::disks_written(TimeMs since) {
     if (run.ended != 0 && run.ended <= since) continue;
     const auto journal = parts_.store.journal(run.id);
     if (!journal.ok()) continue;
+    std::vector<const JournalRow*> begun;
     for (const auto& row : *journal)
-      if (row.event == "intent" && row.action == row.node + "/image")
-        last[row.node] = std::max(last[row.node], row.time);
+      if (row.event == "intent" && row.time > since) begun.push_back(&row);
+    if (begun.empty()) continue;
+    const auto writers = disk_writers(parts_.store, run);
+    for (const JournalRow* row : begun)
+      if (!writers || writers->count(row->action)) last[row->node] = std::max(last[row->node], row->time);
   }
   return last;
 }
@@ -111,7 +111,7 @@ NodeObservation Bringup::observe(const std::string& name) {
 NodeObservation Bringup::observe(const std::string& name, const std::map<std::string, TimeMs>& written) {
   const NodeRow row = parts_.executor.node_row(name);
   NodeObservation seen;
-  seen.state = node_state_from_string(row.state);
+  seen.state = row.state;
   seen.held_by = row.held_by;
   seen.reason = row.reason;
   seen.image_digest = row.image_digest;
@@ -175,7 +175,7 @@ Result<PlannerInput> Bringup::input(const Request& request, const Spec& spec, in
   }
   const auto written = disks_written(oldest);
   for (const auto& node : in.spec.nodes) in.nodes[node.name] = observe(node.name, written);
-  TRY(in.request.kind, request_kind(request.kind));
+  in.request.kind = request.kind;
   in.request.nodes = request.nodes;
   in.request.profile = request.profile;
   if (!request.profile.empty() && in.request.kind != RequestKind::accept)
@@ -232,7 +232,7 @@ void Bringup::plan_and_store(const Request& request, std::function<void(Result<M
   requests_[made->digest] = request;
   PlanRow row;
   row.digest = made->digest;
-  row.kind = made->plan.kind;
+  row.kind = to_string(made->plan.kind);
   row.spec_revision = made->plan.spec_revision;
   row.time = parts_.reactor.now();
   row.json = dump_json(to_json(made->plan));
@@ -274,7 +274,7 @@ void Bringup::approve(const std::string& digest, const std::string& by,
   // Discovery plans name no image, but their nodes boot the RAM system of one.
   const auto current = parts_.spec.get();
   if (!current.ok()) return done(current.error());
-  if (request->second.kind != "adopt")
+  if (request->second.kind != RequestKind::adopt)
     for (const auto& node : (*current)->spec.nodes)
       if (!node.image.empty()) images.insert(node.image);
   parts_.images.prepare_ram(images, [this, asked = request->second, approved = *now, by,

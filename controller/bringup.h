@@ -38,7 +38,7 @@ class Bringup {
     OwnMachine own = {};
   };
   struct Request {
-    std::string kind = "auto";  // auto | up | install | apply | discover | reimage | accept | admit | adopt
+    RequestKind kind = RequestKind::up;
     std::vector<std::string> nodes = {};
     std::vector<std::string> force = {};  // these nodes although nothing changed
     std::string profile = {};             // accept: another acceptance profile than the spec's

@@ -128,7 +128,8 @@ Status Core::finish() {
       {reactor, power, boot, *vault, spec, options.agent_binary,
        [this](const std::string& node, const std::string& what) {
          events.add(executor.active() ? executor.run_id() : 0, node, "power", {{"action", what}});
-       }});
+       },
+       [this](const std::string& node) { return executor.node_row(node).boot_id; }});
   bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault,
                                                      authority.ca_fingerprint(), own});
   services =
@@ -210,7 +211,7 @@ ExecutorHooks Core::hooks() {
   made.panic = [this](const std::string& node, SteadyMs since) { return consoles.panic_since(node, since); };
   made.observe = [this](const RunEvent& event) { observe(event); };
   made.ended = [this](const RunRow& run) {
-    log::info("run ended", {{"run", std::to_string(run.id)}, {"state", run.state}});
+    log::info("run ended", {{"run", std::to_string(run.id)}, {"state", std::string(to_string(run.state))}});
     provider_install->run_over(installed_by_provider(executor.plan()));
     events.poke();
   };

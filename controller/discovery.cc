@@ -71,7 +71,7 @@ void Discovery::ask(const std::string& name, const std::string& boot_id) {
   asked.order = fmt::format("0/{}/inventory#{}", name, asked.times);
   wire::WorkOrder order;
   order.id = asked.order;
-  order.kind = "inventory";
+  order.kind = wire::OrderKind::inventory;
   order.deadline = kInventory;
   link_.offer(name, order);
 }
@@ -102,7 +102,7 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
         "an undeclared machine's inventory is not taken",
         {{"node", name}, {"why", read.ok() ? "not an inventory, or too large" : read.error().message}});
   hooks_.set_row(name, [text, system = read->system, now = reactor_.now()](NodeRow& row) {
-    row.state = to_string(NodeState::unadmitted);
+    row.state = NodeState::unadmitted;
     row.mode = std::string(wire::to_string(wire::Mode::ram));
     row.last_seen = row.facts_time = now;
     row.facts = text;

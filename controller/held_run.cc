@@ -34,7 +34,7 @@ void HeldRun::try_now() {
   if (!runs.ok()) return hold("the runs cannot be read: " + runs.error().message, true);
   // Not one that was started while the store could not be read.
   const auto open = [this](const RunRow& run) {
-    return run.state == to_string(RunState::running) && !(executor_.active() && executor_.run_id() == run.id);
+    return run.state == RunState::running && !(executor_.active() && executor_.run_id() == run.id);
   };
   const auto first = std::find_if(runs->begin(), runs->end(), open);
   if (first == runs->end()) return void(problems_.erase(kTopic));
@@ -80,7 +80,7 @@ void HeldRun::end(const RunRow& run, const Error& error) {
   problems_[kTopic] = fmt::format("run {} cannot be continued: {}", run.id, error.message);
   log::error("run not continued", {{"run", std::to_string(run.id)}, {"error", error.message}});
   RunRow ended = run;
-  ended.state = to_string(RunState::failed);
+  ended.state = RunState::failed;
   ended.ended = reactor_.now();
   store_.write({ended}, [](Status written) {
     if (!written.ok()) log::error("run not ended", {{"error", written.error().message}});

@@ -46,7 +46,7 @@ LinkHub::~LinkHub() {
 }
 
 void LinkHub::offer(const std::string& node, wire::WorkOrder order) {
-  if (order.kind != "inventory" && !mac_of_unknown(node).empty())
+  if (order.kind != wire::OrderKind::inventory && !mac_of_unknown(node).empty())
     return log::error("internal: an order that is no inventory for an undeclared machine",
                       {{"node", node}, {"order", order.id}});
   const std::string id = order.id;

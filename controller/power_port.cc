@@ -75,6 +75,11 @@ void PowerService::power_off(const std::string& node, Done done) {
       node, [call = times_.call](Power& p) { return p.off(call, false); }, std::move(done), true);
 }
 
+void PowerService::shut_down(const std::string& node, Done done) {
+  submit<Ok>(
+      node, [call = times_.call](Power& p) { return p.off(call, true); }, std::move(done), true);
+}
+
 void PowerService::power_on(const std::string& node, Done done) {
   if (ask_person(node, ByHand::Task::on, done)) return;
   submit<Ok>(
@@ -107,7 +112,7 @@ Result<std::function<Result<std::unique_ptr<Reinstall>>()>> PowerService::provid
     return fail(Code::invalid,
                 fmt::format("{}: the driver '{}' has no provider that installs systems", node, where.driver));
   PowerTarget target = where.target;
-  add_pins(node, target);
+  add_known(node, target);
   if (target.pin_sha256.empty()) {
     // In a worker; kept from here on, so that the machine that was looked at is the one that is installed.
     target.on_pin = [this, node](const std::string& pin) {
@@ -183,7 +188,7 @@ void PowerService::start(const std::string& address, Job job) {
   }
   PowerTarget target = std::move(where->target);
   if (auto refused = refusals_.find(target)) return give_up(address, job, std::move(*refused));
-  add_pins(job.node, target);
+  add_known(job.node, target);
   auto learned = std::make_shared<std::string>();
   target.on_pin = [learned](const std::string& fingerprint) { *learned = fingerprint; };
   auto refused = std::make_shared<bool>(false);
@@ -227,9 +232,10 @@ void PowerService::give_up(const std::string& address, const Job& job, Error err
   });
 }
 
-// Its own, and of servers those of all others, declared or not: a node keeps its server until it is
-// forgotten.
-void PowerService::add_pins(const std::string& node, PowerTarget& target) const {
+// The folder to keep things in; of pins its own, and of servers those of all others, declared or not: a node
+// keeps its server until it is forgotten.
+void PowerService::add_known(const std::string& node, PowerTarget& target) const {
+  target.state = files_.root();
   for (const auto& [name, pin] : pins_) {
     if (name == node && target.pin_sha256.empty()) target.pin_sha256 = pin;
     if (name != node && pin.rfind("server:", 0) == 0) target.servers_of_others.emplace(pin, name);

@@ -71,6 +71,7 @@ class PowerService : public PowerPort {
   // What people are asked to do. The guard is asked first, as for a BMC.
   ByHand& hands() { return hands_; }
   // Operators' own verbs.
+  void shut_down(const std::string& node, Done done);
   void boot_once_network(const std::string& node, Done done);
   void describe(const std::string& node, std::function<void(Result<Json>)> done);
   // Forgets the pinned certificate of a node's BMC (`muster node rm`).
@@ -101,7 +102,7 @@ class PowerService : public PowerPort {
   void give_up(const std::string& address, const Job& job, Error error);
   bool ask_person(const std::string& node, ByHand::Task task, const Done& done);
   void learn_pin(const std::string& node, const std::string& fingerprint);
-  void add_pins(const std::string& node, PowerTarget& target) const;
+  void add_known(const std::string& node, PowerTarget& target) const;
 
   RealReactor& reactor_;
   Files files_;

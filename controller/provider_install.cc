@@ -18,7 +18,7 @@ constexpr const char* kRecord = "install-";
 constexpr const char* kAgent = "/usr/sbin/muster-agent";
 constexpr const char* kAsk =
     "exec /bin/sh -c '. /etc/os-release; echo \"os $ID-$VERSION_ID\"; "
-    "echo \"up $(cut -d. -f1 /proc/uptime)\"'";
+    "echo \"up $(cut -d. -f1 /proc/uptime)\"; echo \"boot $(cat /proc/sys/kernel/random/boot_id)\"'";
 
 std::string last_words(const Output& output) {
   std::string said(last_bytes(output.err.empty() ? output.out : output.err, 300));
@@ -33,6 +33,11 @@ std::string word_after(const std::string& text, const std::string& key) {
   if (at == std::string::npos) return "";
   const size_t from = at + key.size() + 1;
   return text.substr(from, text.find_first_of(" \n", from) - from);
+}
+
+// As the kernel writes it.
+bool is_boot_id(const std::string& text) {
+  return text.size() == 36 && text.find_first_not_of("0123456789abcdef-") == std::string::npos;
 }
 
 // Nothing of it is under way.
@@ -56,6 +61,7 @@ std::string to_text(const InstallRecord& r) {
                     {"address", r.address},
                     {"user", r.user},
                     {"old_host_key", r.old_host_key},
+                    {"old_boot_id", r.old_boot_id},
                     {"key", r.key},
                     {"stage", r.stage},
                     {"requested", r.requested},
@@ -73,6 +79,7 @@ Result<InstallRecord> install_record_from(const std::string& text) {
   r.get("address", out.address);
   r.get("user", out.user);
   r.get("old_host_key", out.old_host_key);
+  r.get_or("old_boot_id", out.old_boot_id, {});  // records from before it was kept
   r.get("key", out.key);
   r.get("stage", out.stage);
   r.get("requested", out.requested);
@@ -114,6 +121,11 @@ Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, Dura
     return fail(Code::unavailable,
                 fmt::format("{} runs for {} s, longer than since its installation was asked for",
                             record.address, up));
+  const std::string boot = word_after(said->out, "boot");
+  if (!is_boot_id(boot)) return fail(Code::unavailable, record.address + " does not say which boot it runs");
+  if (boot == record.old_boot_id)
+    return fail(Code::unavailable,
+                fmt::format("{} still runs the boot that it ran before ({})", record.address, boot));
   return session;
 }
 
@@ -313,7 +325,7 @@ void ProviderInstall::prepare(const JobPtr& job) {
     Reinstall::Ready ready;
     std::string host_key;
   };
-  const std::string declared = hooks_.address(job->node);
+  const std::string declared = hooks_.address(job->node), old_boot = hooks_.known_boot(job->node);
   call<Seen>(
       job,
       [this, provider = job->provider, image = job->image, declared]() -> Result<Seen> {
@@ -324,18 +336,18 @@ void ProviderInstall::prepare(const JobPtr& job) {
         seen.host_key = hooks_.host_key(seen.ready.address).value_or("");
         return seen;
       },
-      [this, job](Result<Seen> seen) {
+      [this, job, old_boot](Result<Seen> seen) {
         if (!seen.ok()) return end(job, seen.error(), false);
-        write_intent(job, seen->ready, seen->host_key);
+        write_intent(job, seen->ready, seen->host_key, old_boot);
       });
 }
 
 void ProviderInstall::write_intent(const JobPtr& job, const Reinstall::Ready& ready,
-                                   const std::string& old_host_key) {
+                                   const std::string& old_host_key, const std::string& old_boot_id) {
   auto key = hooks_.make_key();
   if (!key.ok()) return end(job, key.error(), false);
-  job->record = {ready.server, job->image, job->os,        ready.address, ready.user,   old_host_key,
-                 *key,         "intended", reactor_.now(), false,         job->approval};
+  job->record = {ready.server, job->image, job->os,    ready.address,  ready.user, old_host_key,
+                 old_boot_id,  *key,       "intended", reactor_.now(), false,      job->approval};
   job->order = std::make_shared<Permit>();
   keep(job, [this, job] { begin(job); });
 }

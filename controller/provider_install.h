@@ -6,9 +6,10 @@
 // durable before the provider is asked: the provider cannot tell a repeated order from a second one, so a
 // controller that comes back, or that never heard the answer, looks at what the machine does and asks anew
 // only when nothing began. The provider never says that it succeeded. What counts is a system that lets the
-// one-time key in, has another host key than the one that answered before, is the declared operating system,
-// and started after the request. A RAM system that did not join, or was lost after it, leads back to the
-// installed system, which then hands over again without another installation.
+// one-time key in, has another host key than the one that answered before, runs in another boot than the last
+// one that muster heard of on that machine, is the declared operating system, and started after the request.
+// A RAM system that did not join, or was lost after it, leads back to the installed system, which then hands
+// over again without another installation.
 // An approval is used up by one installation. The record holds it, and stays when what it says turned out
 // to be of no use ("spent"): under the same approval nothing is asked for again, under another one it is.
 // It ends with the run in which the RAM system joined, with the node, or when the provider certainly began
@@ -36,6 +37,7 @@ struct InstallRecord {
   std::string server, image, os;
   std::string address, user;  // of the new system
   std::string old_host_key;   // of whoever answered there before; "" nobody
+  std::string old_boot_id;    // of whatever muster heard last on that machine; "" nothing
   std::string key;            // private; secret
   // intended: perhaps asked for; accepted; ended: the provider is done; joined: the RAM system was there;
   // spent: nothing more comes of it, and the key is gone.
@@ -55,10 +57,11 @@ class ProviderInstall {
  public:
   using Done = std::function<void(Status)>;
   struct Hooks {
-    // Worker thread, but for the first two.
+    // Worker thread, but for the first three.
     std::function<Result<std::function<Result<std::unique_ptr<Reinstall>>()>>(const std::string& node)>
         provider;
-    std::function<std::string(const std::string& node)> address;  // as declared
+    std::function<std::string(const std::string& node)> address;     // as declared
+    std::function<std::string(const std::string& node)> known_boot;  // its agent's last boot id; "" none
     std::function<Result<std::string>(const std::string& address)> host_key;
     std::function<Result<std::unique_ptr<SshSession>>(const SshTarget&)> connect;
     std::function<Result<std::string>()> agent;  // the program's content
@@ -112,7 +115,8 @@ class ProviderInstall {
   void resume(const JobPtr& job);
   void go_on(const JobPtr& job);
   void prepare(const JobPtr& job);
-  void write_intent(const JobPtr& job, const Reinstall::Ready& ready, const std::string& old_host_key);
+  void write_intent(const JobPtr& job, const Reinstall::Ready& ready, const std::string& old_host_key,
+                    const std::string& old_boot_id);
   void begin(const JobPtr& job);
   void watch(const JobPtr& job);
   void looked(const JobPtr& job, const Result<Reinstall::Look>& look);

@@ -36,6 +36,7 @@ std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts)
     const NodeSpec* found = current.ok() ? (*current)->spec.node(node) : nullptr;
     return found ? found->address : "";
   };
+  hooks.known_boot = parts.known_boot;
   hooks.host_key = [](const std::string& at) { return learn_host_key(at, 22, kConnect); };
   hooks.connect = [](const SshTarget& target) { return ssh_connect(target, kConnect); };
   hooks.agent = [path = parts.agent_binary] { return Files("/").read(path); };

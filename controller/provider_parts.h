@@ -24,6 +24,7 @@ struct ProviderParts {
   CurrentSpec& spec;
   std::string agent_binary;
   std::function<void(const std::string& node, const std::string& what)> tell;
+  std::function<std::string(const std::string& node)> known_boot;  // its agent's last boot id; "" none
 };
 // Made, and what `power` hands reinstall() to.
 std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts);

@@ -35,10 +35,10 @@ std::string result_of(const Plan& plan, const StepLog& log, const std::string& n
   }
   if (failed) return "failed";
   if (!all) return "unfinished";
-  if (plan.kind == to_string(PlanKind::wake)) return "awake";
-  return std::string(to_string(plan.kind == to_string(PlanKind::discover) ? NodeState::discovered
-                               : plan.kind == to_string(PlanKind::drain)  ? NodeState::drained
-                                                                          : NodeState::accepted));
+  if (plan.kind == PlanKind::wake) return "awake";
+  return std::string(to_string(plan.kind == PlanKind::discover ? NodeState::discovered
+                               : plan.kind == PlanKind::drain  ? NodeState::drained
+                                                               : NodeState::accepted));
 }
 
 Json action_json(const Action& action, const ActionRecord& record) {
@@ -57,8 +57,12 @@ Json action_json(const Action& action, const ActionRecord& record) {
 }  // namespace
 
 Json run_row_json(const RunRow& row) {
-  return {{"id", row.id},           {"state", row.state}, {"plan_digest", row.plan_digest},
-          {"started", row.started}, {"ended", row.ended}, {"approved_by", row.approved_by}};
+  return {{"id", row.id},
+          {"state", to_string(row.state)},
+          {"plan_digest", row.plan_digest},
+          {"started", row.started},
+          {"ended", row.ended},
+          {"approved_by", row.approved_by}};
 }
 
 Result<Plan> plan_of_run(Store& store, const RunRow& row) {
@@ -101,7 +105,7 @@ Result<Json> run_view(Store& store, int64_t run) {
   TRY(const auto journal, store.journal(row.id));
   TRY(const auto log, replay(journal));
   Json view = run_row_json(row);
-  view["kind"] = plan.kind;
+  view["kind"] = to_string(plan.kind);
   view["simulated"] = plan.simulated;
   view["nodes"] = Json::array();
   view["actions"] = Json::array();

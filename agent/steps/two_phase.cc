@@ -14,19 +14,39 @@ namespace {
 
 constexpr const char* kFolder = "/var/lib/muster/rollback";
 constexpr std::string_view kSuffix = ".json";
+// Files, and its programs with two minutes each.
+constexpr auto kLongestRollback = std::chrono::minutes(5);
 
 std::string record_path(const std::string& name) {
   return std::string(kFolder) + "/" + name + std::string(kSuffix);
 }
 std::string unit_of(const std::string& name) { return "muster-rollback-" + name; }
 
-// One of these units is active. A systemd that does not answer says no.
+// One of these units is active, or about to be (activating), or not quite over (deactivating), for which
+// systemctl's exit status is that of an inactive one. A systemd that does not answer says no.
 bool any_active(Process& process, const std::vector<std::string>& units) {
   Command ask;
-  ask.argv = {"systemctl", "is-active", "--quiet"};
+  ask.argv = {"systemctl", "is-active"};
   ask.argv.insert(ask.argv.end(), units.begin(), units.end());
   const auto answer = process.run(ask);
-  return answer.ok() && answer->ok();
+  return answer.ok() && (answer->ok() || answer->out.find("activating") != std::string::npos);
+}
+
+// From here on the timer fires no more, and a rollback that it began has come to its end: until then that one
+// puts old files over new ones, and systemd takes no new timer of this name.
+Status end_timer(Process& process, const std::string& name) {
+  Command stop;
+  stop.argv = {"systemctl", "stop", unit_of(name) + ".timer"};
+  // There may be none; and where systemd does not answer, nobody but the caller takes the change back.
+  (void)process.run(stop).ok();
+  const auto until = std::chrono::steady_clock::now() + kLongestRollback;
+  while (any_active(process, {unit_of(name) + ".service"})) {
+    if (std::chrono::steady_clock::now() >= until)
+      return fail(Code::timeout, "an earlier change of " + name + " is still being taken back (" +
+                                     unit_of(name) + ".service)");
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  return Ok{};
 }
 
 Error taken_back(const std::string& name) {
@@ -37,6 +57,9 @@ Error taken_back(const std::string& name) {
 }  // namespace
 
 Status arm(StepContext& context, const TwoPhase& change) {
+  // Before anything is looked at: a timer of an earlier attempt would fire too early, and its rollback would
+  // take the record away.
+  TRY_(end_timer(context.process, change.name));
   // A record that is there already holds the state before an earlier attempt that was never confirmed: that
   // is the good one.
   if (!context.files.exists(record_path(change.name))) {
@@ -51,11 +74,6 @@ Status arm(StepContext& context, const TwoPhase& change) {
     const Json record = {{"files", saved}, {"after", change.after}};
     TRY_(context.files.write(record_path(change.name), dump_json(record), 0600));
   }
-  // A timer of an earlier attempt would fire too early.
-  Command stop;
-  stop.argv = {"systemctl", "stop", unit_of(change.name) + ".timer"};
-  TRY(auto ignored, context.process.run(stop));
-  (void)ignored;
   TRY(auto out,
       run_tool(context, {"systemd-run", "--quiet", "--collect", "--unit=" + unit_of(change.name),
                          "--on-active=" + std::to_string(change.seconds), "--timer-property=AccuracySec=1s",
@@ -111,12 +129,11 @@ Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::fu
   TRY_(arm(context, phases));
   const Status changed = change();
   if (changed.ok()) return confirm(context, phases.name);
-  if (!is_armed(context.files, phases.name))
+  // One of the two takes it back, the timer or this.
+  Status back = end_timer(context.process, phases.name);
+  if (back.ok() && !is_armed(context.files, phases.name))
     return fail(changed.error().code, changed.error().message + "; " + taken_back(phases.name).message);
-  const Status back = roll_back(context.files, context.process, phases.name);
-  Command stop;
-  stop.argv = {"systemctl", "stop", unit_of(phases.name) + ".timer"};
-  (void)context.process.run(stop).ok();
+  if (back.ok()) back = roll_back(context.files, context.process, phases.name);
   if (!back.ok())
     return fail(changed.error().code, changed.error().message + "; taking it back: " + back.error().message);
   return fail(changed.error().code, changed.error().message + "; taken back");

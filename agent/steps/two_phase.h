@@ -2,7 +2,8 @@
 // still reachable, confirm. Without the confirmation a systemd timer of its own takes the change back,
 // whatever became of the agent.
 //
-//   arm()       copies the files about to change to /var/lib/muster/rollback/NAME.json and starts the timer
+//   arm()       waits until an earlier change is not being taken back any more, copies the files about to
+//               change to /var/lib/muster/rollback/NAME.json and starts the timer
 //   confirm()   stops the timer and removes the copies
 //   roll_back() what the timer runs (`muster-agent rollback NAME`): puts the copies back, then the
 //   after-commands
@@ -43,7 +44,7 @@ std::vector<RolledBack> roll_back_orphans(Files& files, Process& process);
 
 // A change that was neither confirmed nor taken back.
 bool is_armed(const Files& files, const std::string& name);
-// arm, `change`, confirm; takes the change back at once when it fails.
+// arm, `change`, confirm; takes the change back at once when it fails, unless its timer is about it already.
 Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::function<Status()>& change);
 
 // Opens a new connection to "address:port" or "https://address:port". Ok when it could be made within

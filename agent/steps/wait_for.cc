@@ -11,6 +11,10 @@
 namespace muster::steps {
 namespace {
 
+// How long a program may take to answer, however soon its answer has to be right. A node whose cores are all
+// busy is slow, not broken: five seconds were too few for iptables beside jobs.
+constexpr DurationMs kAnswer = 60 * kSecond;
+
 // "" when it holds, else what is not there yet.
 Result<std::string> missing(StepContext& context, const Json& params, DurationMs left) {
   if (const auto path = text_of(params, "path"); !path.empty() && !context.files.exists(path))
@@ -26,9 +30,8 @@ Result<std::string> missing(StepContext& context, const Json& params, DurationMs
   if (const auto argv = list_of(params, "command"); !argv.empty()) {
     Command command;
     command.argv = argv;
-    // A slow answer is an answer as long as there is time; one that does not come is what is waited for, not
-    // an error.
-    command.deadline = std::max<DurationMs>(left, 5 * kSecond);
+    // One that does not come is what is waited for, not an error.
+    command.deadline = std::max(left, kAnswer);
     const auto out = context.process.run(command);
     if (!out.ok() && out.error().code == Code::timeout) return out.error().message;
     if (!out.ok()) return out.error();
@@ -60,7 +63,7 @@ StepModule wait_for_module() {
   m.name = "wait_for";
   m.help =
       "Waits until everything that is given holds: a path exists, a path is gone, a TCP port is open, a "
-      "program succeeds.";
+      "program succeeds. A program has a minute to answer, also where `deadline_seconds` is less.";
   m.parameters = Json::array({parameter("path", "string", false, "exists"),
                               parameter("path_gone", "string", false, "does not exist"),
                               parameter("host", "string", false, "numeric address, with `port`"),

@@ -99,7 +99,7 @@ NodeObservation observation_of(const HardwareFacts& facts) {
 // held against it.
 void inherit(Executor& executor, const std::string& name, const NodeRow& machine, const std::string& uuid) {
   executor.set_node(name, [machine, uuid](NodeRow& row) {
-    row.state = to_string(NodeState::discovered);
+    row.state = NodeState::discovered;
     row.reason.clear();
     row.facts = machine.facts;
     row.facts_time = machine.facts_time;
@@ -161,7 +161,7 @@ Json undeclared_machines(Services& services) {
       machine = {{"name", row.name},
                  {"mac", mac},
                  {"time", std::max(asked, row.last_seen)},
-                 {"state", row.state},
+                 {"state", to_string(row.state)},
                  {"serial", row.system_serial},
                  {"facts_time", row.facts_time},
                  {"facts", *facts}};

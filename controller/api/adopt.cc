@@ -165,7 +165,7 @@ Seen observed(Services& services, const std::vector<Adoption>& hosts) {
 
 Bringup::Request request_for(const std::vector<Adoption>& hosts) {
   Bringup::Request request;
-  request.kind = "adopt";
+  request.kind = RequestKind::adopt;
   for (const auto& one : hosts) request.nodes.push_back(one.node.name);
   return request;
 }
@@ -211,7 +211,7 @@ void remember(Services& services, const Adoption& a) {
   services.bringup.executor().set_node(a.node.name,
                                        [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
                                         system = a.facts.system](NodeRow& row) {
-                                         row.state = to_string(NodeState::discovered);
+                                         row.state = NodeState::discovered;
                                          row.reason.clear();
                                          row.facts = facts;
                                          row.facts_time = now;

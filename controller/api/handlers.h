@@ -55,6 +55,7 @@ void export_image(const CallPtr&);
 void power_state(const CallPtr&);
 void power_on(const CallPtr&);
 void power_off(const CallPtr&);
+void power_shut_down(const CallPtr&);
 void power_cycle(const CallPtr&);
 void power_network_once(const CallPtr&);
 void power_done(const CallPtr&);

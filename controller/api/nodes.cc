@@ -40,7 +40,7 @@ bool known(Services& services, const std::string& node) {
 Json node_json(Services& services, const std::string& name) {
   const NodeRow row = services.bringup.executor().node_row(name);
   Json j = {{"name", name},
-            {"state", row.state},
+            {"state", to_string(row.state)},
             {"reason", row.reason},
             {"held_by", to_string(row.held_by)},
             {"image_digest", row.image_digest},
@@ -123,7 +123,7 @@ Json run_summary(Services& services) {
   if (!row.ok()) return nullptr;
   Json j = run_row_json(*row);
   const auto plan = plan_of_run(services.store, *row);
-  j["kind"] = plan.ok() ? plan->kind : "";
+  j["kind"] = plan.ok() ? to_string(plan->kind) : "";
   j["elapsed_ms"] = (row->ended > 0 ? row->ended : services.reactor.now()) - row->started;
   return j;
 }
@@ -196,15 +196,15 @@ void quarantine_node(const CallPtr& call) {
   const std::string reason = given.empty() ? "by an operator" : "by an operator: " + given;
   if (release)
     executor.set_node(name, [](NodeRow& row) {
-      if (row.state != to_string(NodeState::quarantined)) return;
-      row.state = to_string(row.facts.empty() ? NodeState::unknown : NodeState::discovered);
+      if (row.state != NodeState::quarantined) return;
+      row.state = row.facts.empty() ? NodeState::unknown : NodeState::discovered;
       row.reason.clear();
     });
-  else if (executor.active() && executor.plan().kind != to_string(PlanKind::none))
+  else if (executor.active() && executor.plan().kind != PlanKind::none)
     executor.quarantine(name, reason);
   if (!release)
     executor.set_node(name, [reason](NodeRow& row) {
-      row.state = to_string(NodeState::quarantined);
+      row.state = NodeState::quarantined;
       row.reason = reason;
       row.held_by = HeldBy::an_operator;
     });

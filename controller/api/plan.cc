@@ -5,6 +5,7 @@
 #include "controller/acceptance.h"
 #include "controller/api/handlers.h"
 #include "controller/bringup.h"
+#include "controller/nodes/states.h"
 #include "controller/run_view.h"
 #include "controller/services.h"
 
@@ -16,11 +17,13 @@ Result<Bringup::Request> request_from(const std::string& body) {
   if (body.empty()) return request;
   TRY(const auto json, parse_json(body));
   JsonReader r(json, "request");
-  r.get_or("kind", request.kind, std::string("auto"));
+  std::string kind;
+  r.get_or("kind", kind, std::string("auto"));
   r.get_or("nodes", request.nodes, {});
   r.get_or("force", request.force, {});
   r.get_or("profile", request.profile, {});
   TRY_(r.finish());
+  TRY(request.kind, request_kind_from_string(kind));
   return request;
 }
 
@@ -30,7 +33,7 @@ int64_t run_of(const Call& call) { return std::strtoll(call.arg("run").c_str(), 
 
 Json planned_json(const Plan& plan, const std::string& digest) {
   return {{"digest", digest},
-          {"kind", plan.kind},
+          {"kind", to_string(plan.kind)},
           {"empty", plan.empty()},
           {"nodes", plan.nodes},
           {"unchanged", plan.unchanged},
@@ -98,7 +101,7 @@ void get_run(const CallPtr& call) {
       for (Json& node : (*view)["nodes"])
         for (const auto& judged : report->nodes)
           if (judged.name == node.value("name", "") && judged.verdict == NodeVerdict::degraded) {
-            node["result"] = "degraded";
+            node["result"] = to_string(NodeState::degraded);
             node["reason"] = judged.reason;
           }
     }

@@ -49,6 +49,13 @@ void power_off(const CallPtr& call) {
   call->services.power.power_off(call->arg("node"), answer_with_state(call));
 }
 
+// Its system is asked first; one that does not listen loses its power all the same.
+void power_shut_down(const CallPtr& call) {
+  if (refuse_by_hand(call)) return;
+  note(call, "shut-down");
+  call->services.power.shut_down(call->arg("node"), answer_with_state(call));
+}
+
 void power_cycle(const CallPtr& call) {
   if (refuse_by_hand(call)) return;
   note(call, "cycle");

@@ -63,6 +63,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/power/{node}/state", Who::operators, power_state, "asks the BMC"},
     {"POST", "/v1/power/{node}/on", Who::operators, power_on, ""},
     {"POST", "/v1/power/{node}/off", Who::operators, power_off, ""},
+    {"POST", "/v1/power/{node}/shut-down", Who::operators, power_shut_down, "asks its system first"},
     {"POST", "/v1/power/{node}/cycle", Who::operators, power_cycle, "off, then on; boots from disk"},
     {"POST", "/v1/power/{node}/network-once", Who::operators, power_network_once,
      "the next boot only: from the network; switches nothing"},

@@ -17,6 +17,8 @@ struct LinkMeasurement {
   std::string from = {}, to = {};  // node names; data went this way
   std::optional<double> mbps =
       {};  // nullopt: tried and not measured (refused, hung, wrong data), which is a failure
+  // It was held to what it has to reach, and reached it: no failure, however much faster others are.
+  bool as_expected = false;
 };
 
 struct LinkSuspect {

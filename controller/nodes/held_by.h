@@ -1,7 +1,6 @@
 // Who took a quarantined node out of the runs. Thread: values.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 namespace muster {

@@ -2,8 +2,9 @@
 // them. Thread: values.
 #pragma once
 
-#include <string>
 #include <string_view>
+
+#include "base/result.h"
 
 namespace muster {
 
@@ -19,8 +20,9 @@ enum class NodeState {
   drained       // off; it is only brought back by name
 };
 std::string_view to_string(NodeState state);
-// A word that is none of them counts as `unknown`: nothing is concluded from it.
-NodeState node_state_from_string(std::string_view word);
+// invalid for a word that is none of them: a node in a state that only a later version knows is in none that
+// this one has.
+Result<NodeState> node_state_from_string(std::string_view word);
 
 enum class RunState {
   running,
@@ -30,7 +32,7 @@ enum class RunState {
   cancelled
 };
 std::string_view to_string(RunState state);
-// A word that is none of them counts as `failed`: nothing is resumed from it.
-RunState run_state_from_string(std::string_view word);
+// invalid for a word that is none of them.
+Result<RunState> run_state_from_string(std::string_view word);
 
 }  // namespace muster

@@ -84,7 +84,7 @@ void write_image(Planning& p, Draft& d) {
 }  // namespace
 
 void write_actions(Planning& p) {
-  p.plan.kind = to_string(plan_kind(p));
+  p.plan.kind = plan_kind(p);
   for (const auto& d : p.hopeless) {
     p.plan.left_out.push_back(d.spec->name);
     p.plan.notes.push_back(d.spec->name + " was never seen and is left out; `muster up --limit " +

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/standin.h"
 #include "controller/engines/engine.h"
 #include "controller/plan/gpu_type.h"
 
@@ -33,7 +34,8 @@ Json machines_of(const std::vector<const NodeSpec*>& nodes,
                 {"memory_mib", bytes / 100 * 95 >> 20},
                 {"gpus", gpus},
                 {"gpu_files", gpu_files(gpus)},
-                {"gpu_type", gpu_type_of(n.hardware.gpu_model, found_gpus)}});
+                {"gpu_type", gpu_type_of(n.hardware.gpu_model, found_gpus)},
+                {"simulated_gpus", facts && simulated_gpus(*facts) > 0}});
     out.push_back(std::move(one));
   }
   return out;

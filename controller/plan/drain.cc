@@ -35,7 +35,8 @@ bool may_leave(Planning& p, const Draft& d) {
 
 void write_drain(Planning& p) {
   const bool out = p.kind() == RequestKind::drain;
-  p.plan.kind = to_string(out ? PlanKind::drain : PlanKind::undrain);
+  p.plan.kind = out ? PlanKind::drain : PlanKind::undrain;
+  const std::string phase(to_string(p.plan.kind));
   std::string before;
   for (auto& d : p.drafts) {
     if (!in_installed(d)) {
@@ -66,17 +67,15 @@ void write_drain(Planning& p) {
     for (const auto& name : names)
       if (const Playbook* playbook = find_playbook(p, name, true)) {
         context.enter(name);
-        for (auto& step : plan_steps(*playbook, p.plan.kind, context, p.problems))
-          steps.push_back(std::move(step));
+        for (auto& step : plan_steps(*playbook, phase, context, p.problems)) steps.push_back(std::move(step));
       }
     if (steps.empty())
-      p.problems.push_back("no playbook of " + d.spec->name + " has steps of phase " + p.plan.kind);
+      p.problems.push_back("no playbook of " + d.spec->name + " has steps of phase " + phase);
     p.plan.nodes.push_back(d.spec->name);
     p.plan.config_digests[d.spec->name] = d.seen->config_digest;
-    Action& a =
-        add(p, d,
-            {p.plan.kind, ActionKind::steps, p.plan.kind,
-             fmt::format("{} ({} steps)", p.plan.kind, steps.size()), order_params(steps, false), kDrain});
+    Action& a = add(p, d,
+                    {phase, ActionKind::steps, phase, fmt::format("{} ({} steps)", phase, steps.size()),
+                     order_params(steps, false), kDrain});
     if (!before.empty()) a.after.push_back({before, true});
     before = a.id;
   }

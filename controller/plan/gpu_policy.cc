@@ -14,9 +14,6 @@ namespace {
 // What is degraded where the profile does not say from where.
 constexpr double kDegradedBelow = 0.93;
 
-// "standard/gpu bf16" -> "gpu bf16": what the report calls its checks by.
-std::string group_of(const std::string& step_id) { return step_id.substr(step_id.find('/') + 1); }
-
 bool measures_own_gpus(const wire::Step& step) {
   return step.module == "accept" && step.params.is_object() &&
          step.params.value("kernel", "").rfind("gpu-", 0) == 0;
@@ -72,7 +69,7 @@ void hold_to_results(const GpuResults& results, const NodeSpec& node, const Hard
     step.expect.erase("blocks");
     for (auto& [metric, limit] : step.expect.items()) {
       if (!is_speed(limit)) continue;
-      const std::string check = group_of(step.id) + "/" + metric;
+      const std::string check = planned.name + "/" + metric;
       Json proven = Json::object();
       for (const auto& [model, speeds] : results.models)
         if (const auto speed = speeds.find(check); speed != speeds.end())

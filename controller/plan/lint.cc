@@ -19,7 +19,7 @@ void check_actions(const Plan& plan, Problems& problems) {
     if (a.id.rfind(a.node + "/", 0) != 0)
       problems.push_back(a.id + ": an id must be node/name, and the node is " + a.node);
     if (!nodes.count(a.node)) problems.push_back(a.id + ": its node does not take part in the plan");
-    if ((a.kind == ActionKind::wake) != (plan.kind == to_string(PlanKind::wake)))
+    if ((a.kind == ActionKind::wake) != (plan.kind == PlanKind::wake))
       problems.push_back(a.id + ": nodes are woken in a plan of that alone");
     if (a.timeout <= 0 || a.max_attempts <= 0)
       problems.push_back(a.id + ": timeout and attempts must be positive");

@@ -3,37 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "base/words.h"
 
 namespace muster {
 namespace {
 
-constexpr std::array<std::pair<ActionKind, std::string_view>, 9> kActionWords = {
-    {{ActionKind::netboot, "netboot"},
-     {ActionKind::inventory, "inventory"},
-     {ActionKind::image, "image"},
-     {ActionKind::boot_disk, "boot_disk"},
-     {ActionKind::steps, "steps"},
-     {ActionKind::check, "check"},
-     {ActionKind::reboot, "reboot"},
-     {ActionKind::power_off, "power_off"},
-     {ActionKind::wake, "wake"}}};
-constexpr std::array<std::pair<PlanKind, std::string_view>, 11> kPlanWords = {
-    {{PlanKind::discover, "discover"},
-     {PlanKind::wake, "wake"},
-     {PlanKind::install, "install"},
-     {PlanKind::apply, "apply"},
-     {PlanKind::reimage, "reimage"},
-     {PlanKind::admit, "admit"},
-     {PlanKind::adopt, "adopt"},
-     {PlanKind::accept, "accept"},
-     {PlanKind::drain, "drain"},
-     {PlanKind::undrain, "undrain"},
-     {PlanKind::none, "none"}}};
+constexpr Words<ActionKind, 9> kActionWords = {{{ActionKind::netboot, "netboot"},
+                                                {ActionKind::inventory, "inventory"},
+                                                {ActionKind::image, "image"},
+                                                {ActionKind::boot_disk, "boot_disk"},
+                                                {ActionKind::steps, "steps"},
+                                                {ActionKind::check, "check"},
+                                                {ActionKind::reboot, "reboot"},
+                                                {ActionKind::power_off, "power_off"},
+                                                {ActionKind::wake, "wake"}}};
+constexpr Words<PlanKind, 11> kPlanWords = {{{PlanKind::discover, "discover"},
+                                             {PlanKind::wake, "wake"},
+                                             {PlanKind::install, "install"},
+                                             {PlanKind::apply, "apply"},
+                                             {PlanKind::reimage, "reimage"},
+                                             {PlanKind::admit, "admit"},
+                                             {PlanKind::adopt, "adopt"},
+                                             {PlanKind::accept, "accept"},
+                                             {PlanKind::drain, "drain"},
+                                             {PlanKind::undrain, "undrain"},
+                                             {PlanKind::none, "none"}}};
 
 Json action_json(const Action& a) {
   Json after = Json::array();
@@ -198,22 +195,18 @@ std::vector<std::string> installed_by_provider(const Plan& plan) {
   return out;
 }
 
-std::string_view to_string(ActionKind kind) {
-  for (const auto& [value, word] : kActionWords)
-    if (value == kind) return word;
-  return "";
-}
+std::string_view to_string(ActionKind kind) { return word_of(kActionWords, kind); }
 
 Result<ActionKind> action_kind_from_string(std::string_view text) {
-  for (const auto& [value, word] : kActionWords)
-    if (word == text) return value;
+  if (const auto kind = value_of(kActionWords, text)) return *kind;
   return fail(Code::invalid, "unknown action kind '" + std::string(text) + "'");
 }
 
-std::string_view to_string(PlanKind kind) {
-  for (const auto& [value, word] : kPlanWords)
-    if (value == kind) return word;
-  return "";
+std::string_view to_string(PlanKind kind) { return word_of(kPlanWords, kind); }
+
+Result<PlanKind> plan_kind_from_string(std::string_view text) {
+  if (const auto kind = value_of(kPlanWords, text)) return *kind;
+  return fail(Code::invalid, "unknown plan kind '" + std::string(text) + "'");
 }
 
 const Action* Plan::find(const std::string& id) const {
@@ -225,7 +218,7 @@ Json to_json(const Plan& p) {
   Json actions = Json::array(), destroys = Json::array();
   for (const auto& a : p.actions) actions.push_back(action_json(a));
   for (const auto& d : p.destroys) destroys.push_back(destruction_json(d));
-  Json out = {{"version", 1},         {"kind", p.kind},
+  Json out = {{"version", 1},         {"kind", to_string(p.kind)},
               {"cluster", p.cluster}, {"spec_revision", p.spec_revision},
               {"profile", p.profile}, {"simulated", p.simulated},
               {"images", p.images},   {"limits", limits_json(p.limits)},
@@ -244,8 +237,9 @@ Result<Plan> plan_from_json(const Json& json) {
   JsonReader r(json, "plan");
   Plan p;
   int version = 0;
+  std::string kind;
   r.get("version", version);
-  r.get("kind", p.kind);
+  r.get("kind", kind);
   r.get("cluster", p.cluster);
   r.get("spec_revision", p.spec_revision);
   r.get_or("profile", p.profile, {});
@@ -265,6 +259,7 @@ Result<Plan> plan_from_json(const Json& json) {
   r.get("config_digests", p.config_digests);
   TRY_(r.finish());
   if (version != 1) return fail(Code::invalid, fmt::format("plan: version {} is not known here", version));
+  TRY(p.kind, plan_kind_from_string(kind));
   TRY_(read_limits(limits, p.limits));
   for (size_t i = 0; i < actions.size(); ++i) {
     TRY(auto action, action_from_json(actions[i], fmt::format("plan.actions[{}]", i)));
@@ -281,7 +276,7 @@ std::string plan_digest(const Plan& plan) { return sha256(dump_ascii(to_json(pla
 
 std::string render_plan(const Plan& plan, bool verbose) {
   std::string out = fmt::format("Plan {}: {} on {} node{} of cluster {} (spec revision {}){}\n",
-                                plan_digest(plan).substr(7, 12), plan.kind, plan.nodes.size(),
+                                plan_digest(plan).substr(7, 12), to_string(plan.kind), plan.nodes.size(),
                                 plan.nodes.size() == 1 ? "" : "s", plan.cluster, plan.spec_revision,
                                 plan.simulated ? "  [SIMULATED HARDWARE]" : "");
   if (plan.empty()) out += "Nothing to do.\n";

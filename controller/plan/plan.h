@@ -42,6 +42,7 @@ Result<ActionKind> action_kind_from_string(std::string_view word);
 // What a plan is for (planner.h).
 enum class PlanKind { discover, wake, install, apply, reimage, admit, adopt, accept, drain, undrain, none };
 std::string_view to_string(PlanKind kind);
+Result<PlanKind> plan_kind_from_string(std::string_view word);
 
 // `hard`: the other action must have succeeded; if it never will, this node is quarantined too.
 // soft: it is enough that the other action ended, or that its node is quarantined.
@@ -90,7 +91,7 @@ struct PlanLimits {
 };
 
 struct Plan {
-  std::string kind;  // to_string(PlanKind)
+  PlanKind kind = PlanKind::none;
   std::string cluster;
   // What the plan comes after: the newest run, of which history of the database. Behind the next run the same
   // plan has another digest: an approval is for one run.

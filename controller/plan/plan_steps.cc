@@ -53,6 +53,7 @@ Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::s
     if (!truthy(when)) return std::vector<PlannedStep>{};
   }
   PlannedStep planned;
+  planned.name = step.name;
   planned.stage = step.stage;
   planned.on = step.on;
   planned.step.id = id;
@@ -72,6 +73,7 @@ Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::s
 // Stands for a step whose list is empty here: the report says why it was not run.
 PlannedStep not_here(const PlaybookStep& step, const std::string& id) {
   PlannedStep planned;
+  planned.name = step.name;
   planned.stage = step.stage;
   planned.on = step.on;
   planned.step.id = id;

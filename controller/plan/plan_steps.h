@@ -12,6 +12,7 @@
 namespace muster {
 
 struct PlannedStep {
+  std::string name;  // the playbook step's: what its checks are called by, whatever it is done for
   wire::Step step;
   int stage = 1;
   std::string on = "all";

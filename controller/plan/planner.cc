@@ -1,5 +1,8 @@
 #include "controller/plan/planner.h"
 
+#include <fmt/format.h>
+
+#include "base/words.h"
 #include "controller/plan/actions.h"
 #include "controller/plan/drain.h"
 #include "controller/plan/lint.h"
@@ -11,6 +14,19 @@
 
 namespace muster {
 namespace {
+
+// `up` has the words of what it may come to, too: they were asked for by name once.
+constexpr Words<RequestKind, 11> kRequestWords = {{{RequestKind::up, "auto"},
+                                                   {RequestKind::up, "up"},
+                                                   {RequestKind::up, "install"},
+                                                   {RequestKind::up, "apply"},
+                                                   {RequestKind::up, "discover"},
+                                                   {RequestKind::reimage, "reimage"},
+                                                   {RequestKind::accept, "accept"},
+                                                   {RequestKind::admit, "admit"},
+                                                   {RequestKind::adopt, "adopt"},
+                                                   {RequestKind::drain, "drain"},
+                                                   {RequestKind::undrain, "undrain"}}};
 
 void find_machines(Planning& p) {
   for (const auto& [name, seen] : p.in.nodes)
@@ -36,6 +52,13 @@ void check_adopted_are_kept(Planning& p) {
 }
 
 }  // namespace
+
+Result<RequestKind> request_kind_from_string(std::string_view word) {
+  if (const auto kind = value_of(kRequestWords, word)) return *kind;
+  return fail(
+      Code::invalid,
+      fmt::format("unknown kind of plan '{}': auto, reimage, accept, admit, adopt, drain, undrain", word));
+}
 
 Result<PlanOutcome> make_plan(const PlannerInput& input) {
   Planning p(input);

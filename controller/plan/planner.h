@@ -76,7 +76,10 @@ struct NodeObservation {
   std::string reason;  // of its quarantine
 };
 
+// `up` finds out itself what is to be done: discover, wake, install or apply.
 enum class RequestKind { up, reimage, accept, admit, adopt, drain, undrain };
+// By its word in the API; invalid for a word that is none of them.
+Result<RequestKind> request_kind_from_string(std::string_view word);
 
 struct PlanRequest {
   RequestKind kind = RequestKind::up;

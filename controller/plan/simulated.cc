@@ -14,13 +14,6 @@ namespace muster {
 
 namespace {
 
-// "quick/local storage[scratch]" -> "local storage": the name that the profile gives the step.
-std::string check_of(const std::string& step_id) {
-  const size_t slash = step_id.find('/');
-  const size_t begin = slash == std::string::npos ? 0 : slash + 1;
-  return step_id.substr(begin, step_id.find_first_of("[#", begin) - begin);
-}
-
 // The number times the scale; never below `least` unless it was below before. Kept as what it was: a whole
 // number stays one, and text (a template was rendered into it) stays text.
 void scale(Json& value, double by, double least) {
@@ -49,9 +42,8 @@ constexpr Amount kAmounts[] = {
 
 void Simulated::change(std::vector<PlannedStep>& steps) {
   for (PlannedStep& planned : steps) {
-    const std::string check = check_of(planned.step.id);
-    change_amounts(check, planned.step.params);
-    if (planned.step.expect.is_object()) change_limits(check, planned.step.expect);
+    change_amounts(planned.name, planned.step.params);
+    if (planned.step.expect.is_object()) change_limits(planned.name, planned.step.expect);
   }
 }
 

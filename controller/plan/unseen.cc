@@ -39,7 +39,7 @@ bool wake(Planning& p) {
   }
   p.drafts = std::move(rest);
   if (silent.empty() || p.in.request.skip_unseen) return false;
-  p.plan.kind = to_string(PlanKind::wake);
+  p.plan.kind = PlanKind::wake;
   for (auto& d : silent) {
     p.plan.nodes.push_back(d.spec->name);
     p.plan.notes.push_back(fmt::format(
@@ -59,7 +59,7 @@ bool wake(Planning& p) {
 void write_discovery(Planning& p, std::vector<Draft> unseen) {
   p.drafts = std::move(unseen);
   p.hopeless.clear();
-  p.plan.kind = to_string(PlanKind::discover);
+  p.plan.kind = PlanKind::discover;
   for (auto& d : p.drafts) {
     p.plan.nodes.push_back(d.spec->name);
     if (!in_ram(d) && !in_installed(d) && !d.spec->adopt.declared()) add_netboot(p, d);

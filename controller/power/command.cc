@@ -45,6 +45,11 @@ bool is_plain_name(const std::string& name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.-") == std::string::npos;
 }
 
+PowerState power_of(const Json& seen) {
+  const std::string power = text_at(seen, "power");
+  return power == "on" ? PowerState::on : power == "off" ? PowerState::off : PowerState::unknown;
+}
+
 class CommandPower : public Power {
  public:
   CommandPower(PowerTarget target, Waiter waiter, std::string folder, std::shared_ptr<Process> process)
@@ -85,9 +90,11 @@ class CommandPower : public Power {
   Result<Json> ask(const std::string& verb, bool changes, Json more = Json::object());
   Result<Json> answer_of(const Output& output, bool changes);
   Error error_of(const Json& error, bool changes);
+  Result<Json> see();
   Result<PowerState> look();
   Status check_identity(const std::string& uuid);
   Result<std::string> network_capability();
+  Status confirm_network();
   std::string without_password(std::string text) const;
   Status reach(PowerState wanted, const std::string& verb, bool graceful, DurationMs reserve);
   Status wait_for(PowerState wanted, DurationMs reserve);
@@ -127,7 +134,11 @@ Result<Json> CommandPower::ask(const std::string& verb, bool changes, Json more)
   if (output.ok()) {
     auto answer = answer_of(*output, changes);
     if (answer.ok()) return answer;
-    return std::move(answer).error().with(fmt::format("{} {}", target_.program, verb));
+    Error error = std::move(answer).error();
+    // A look changes nothing, so it may simply be asked again.
+    if (!changes && (error.code == Code::conflict || error.code == Code::timeout))
+      error.code = Code::unavailable;
+    return std::move(error).with(fmt::format("{} {}", target_.program, verb));
   }
   Error error = std::move(output).error();
   if (error.code == Code::timeout || error.code == Code::failed)
@@ -167,14 +178,18 @@ Error CommandPower::error_of(const Json& error, bool changes) {
   return fail(changes ? Code::timeout : Code::failed, message);
 }
 
-Result<PowerState> CommandPower::look() {
-  TRY(const Json answer, ask("state", false));
+// What it says of the machine, which is the node's.
+Result<Json> CommandPower::see() {
+  TRY(Json answer, ask("state", false));
   TRY_(check_identity(text_at(answer, "uuid")));
   const std::string power = text_at(answer, "power");
-  if (power == "on") return PowerState::on;
-  if (power == "off") return PowerState::off;
-  if (power == "unknown") return PowerState::unknown;
+  if (power == "on" || power == "off" || power == "unknown") return answer;
   return fail(Code::failed, fmt::format("{} state: 'power' is neither on, off nor unknown", target_.program));
+}
+
+Result<PowerState> CommandPower::look() {
+  TRY(const Json seen, see());
+  return power_of(seen);
 }
 
 // Where the program knows which machine it switches.
@@ -201,7 +216,7 @@ Status CommandPower::reach(PowerState wanted, const std::string& verb, bool grac
     if (wanted == PowerState::off) more["graceful"] = graceful;
     const auto answer = ask(verb, true, std::move(more));
     if (answer.ok() || answer.error().code == Code::timeout) {
-      const Status reached = wait_for(wanted, reserve);
+      const Status reached = wait_for(wanted, kept_for_another_try(answer.ok(), reserve, left()));
       return reached.ok() || answer.ok() ? reached : answer.error();
     }
     if (answer.error().code != Code::conflict) return answer.error();
@@ -247,19 +262,33 @@ Status CommandPower::boot_once_network(DurationMs deadline) {
   TRY_(look());
   TRY(const std::string network, network_capability());
   if (network == "always") return Ok{};
-  TRY(const Json done, ask("network-once", true));
-  return Ok{};
+  auto done = ask("network-once", true);
+  // Nothing was set; and setting it twice is setting it once.
+  if (!done.ok() && done.error().code == Code::conflict) done = fail(Code::unavailable, done.error().message);
+  if (!done.ok()) return done.error();
+  return confirm_network();
+}
+
+// As far as the program knows what boots next.
+Status CommandPower::confirm_network() {
+  TRY(const Json seen, see());
+  const std::string next = text_at(seen, "next");
+  if (next.empty() || next == "network") return Ok{};
+  return fail(Code::failed, fmt::format("{} took the order for a network boot, and shows '{}' as next boot",
+                                        target_.program, first_bytes(next, 40)));
 }
 
 Result<Json> CommandPower::describe(DurationMs deadline) {
   begin(deadline);
-  TRY(const PowerState power, look());
+  TRY(const Json seen, see());
   TRY(const Json can, ask("capabilities", false));
-  return Json{{"driver", "command"},
-              {"program", target_.program},
-              {"address", target_.address},
-              {"power", std::string(to_string(power))},
-              {"network", text_at(can, "network")}};
+  const std::string network = text_at(can, "network");
+  Json out = {{"driver", "command"},        {"program", target_.program},
+              {"address", target_.address}, {"power", std::string(to_string(power_of(seen)))},
+              {"network", network},         {"network_boot", network == "once" || network == "always"}};
+  if (const std::string next = text_at(seen, "next"); !next.empty() && network == "once")
+    out["boots_network_next"] = next == "network";
+  return out;
 }
 
 }  // namespace

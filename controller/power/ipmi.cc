@@ -170,7 +170,7 @@ Status Ipmi::reach(PowerState wanted, const IpmiBytes& order, DurationMs reserve
     if (wanted == PowerState::on && armed_) TRY_(keep_armed());
     const auto answer = tool_.ask({order});
     if (answer.ok() || answer.error().code == Code::timeout) {
-      const Status reached = wait_for(wanted, reserve);
+      const Status reached = wait_for(wanted, kept_for_another_try(answer.ok(), reserve, tool_.left()));
       return reached.ok() || answer.ok() ? reached : answer.error();
     }
     if (answer.error().code != Code::conflict) return answer.error();

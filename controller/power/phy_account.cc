@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/digest.h"
 #include "base/json_dump.h"
@@ -17,7 +16,8 @@ constexpr const char* kHost = "secure.sakura.ad.jp";
 constexpr const char* kRoots = "/etc/ssl/certs/ca-certificates.crt";
 constexpr const char* kBase = "/cloud/api/dedicated-phy/1.0/";
 constexpr size_t kMaxAnswer = 8 << 20, kPage = 100, kMaxPages = 50;
-constexpr DurationMs kRefusalHolds = 10 * kMinute, kHour = 60 * kMinute;
+constexpr DurationMs kRefusalHolds = 10 * kMinute;
+constexpr DurationMs kUnsaid = 15 * kMinute;  // of a 429 that names no time
 
 std::string text_at(const Json& json, const char* key) {
   if (!json.is_object()) return "";
@@ -102,20 +102,15 @@ Status PhyAccount::take(bool for_order, TimeMs end) {
                     fmt::format("the API refused the account's token, and is not asked with it again for {}: "
                                 "`muster secret set` with the right one",
                                 to_human(refused_until_ - at)));
-      if (at < blocked_until_)
+      if (const DurationMs blocked = budget_.blocked(); blocked > 0)
         return fail(Code::unavailable,
                     fmt::format("the account's quota is used up; the API takes no request for {} (429)",
-                                to_human(blocked_until_ - at)));
-      tokens_ = std::min<double>(
-          kBurst, tokens_ + static_cast<double>(at - filled_) * kPerMinute / static_cast<double>(kMinute));
-      filled_ = at;
-      const double needed = for_order ? 1 : 1 + kForOrders;
-      if (tokens_ >= needed) {
-        tokens_ -= 1;
+                                to_human(blocked)));
+      wait = budget_.take(for_order);
+      if (wait == 0) {
         ++requests_;
         return Ok{};
       }
-      wait = static_cast<DurationMs>(std::ceil((needed - tokens_) * kMinute / kPerMinute));
     }
     if (now() + wait >= end)
       return fail(Code::unavailable,
@@ -226,8 +221,9 @@ Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
     case 409:
       return fail(Code::conflict, says + ": another operation of this server runs; it was not begun by this");
     case 429: {
-      const DurationMs span = answer.retry_after > 0 ? std::min(answer.retry_after, 2 * kHour) : kHour / 4;
-      blocked_until_ = std::max(blocked_until_, now() + span);
+      const DurationMs span =
+          answer.retry_after > 0 ? std::min(answer.retry_after, PhyBudget::kLongestBlock) : kUnsaid;
+      budget_.block(span);
       return fail(
           Code::unavailable,
           fmt::format("{}: the account's quota is used up; nothing is asked for {}", says, to_human(span)));
@@ -238,8 +234,10 @@ Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
     case 422:
       return fail(Code::invalid, says);
     default:
-      return fail(Code::failed, says);
+      break;
   }
+  // Of the API, or of a gateway before it. A look may be asked again; post() knows what it means of an order.
+  return fail(status / 100 == 5 ? Code::unavailable : Code::failed, says);
 }
 
 Result<std::vector<PhyServer>> PhyAccount::servers(const PhyAsk& ask) {
@@ -324,12 +322,16 @@ Result<std::string> PhyAccount::power(const PhyServer& server, const PhyAsk& ask
   return looks_[server.id].power;
 }
 
+// A secret that was changed is another account here, and the same budget there.
 std::shared_ptr<PhyAccount> PhyAccounts::of(const std::string& api, const std::string& token,
-                                            const std::string& secret) {
+                                            const std::string& secret, const std::string& folder) {
   const std::string digest = sha256(api + "\n" + token + "\n" + secret);
   const std::lock_guard hold(mutex_);
   auto& account = by_digest_[digest];
-  if (!account) account = std::make_shared<PhyAccount>(PhyAccount::Options{api, token, secret, waiter_});
+  if (account) return account;
+  const std::string name = "phy-budget-" + sha256(api + "\n" + token).substr(0, 16) + ".json";
+  account =
+      std::make_shared<PhyAccount>(PhyAccount::Options{api, token, secret, waiter_, of_day_, folder, name});
   return account;
 }
 

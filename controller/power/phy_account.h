@@ -4,9 +4,9 @@
 // The provider lets an account make 300 requests an hour, all servers together. So a server's lock is read
 // from the list, which one request brings for all and which everybody who asks within `max_age` shares; of
 // the requests themselves kBurst may go at once and kPerMinute after that, which is fewer than 300 in any
-// hour of one process. The last kForOrders are kept for orders, so that looking never uses up what is
-// needed to act. After a 429 nothing is sent until the time that it names is over. A refused token is not
-// sent again for ten minutes.
+// hour, restarts of the controller included (controller/power/phy_budget.h). The last of them are kept for
+// orders, so that looking never uses up what is needed to act. After a 429 nothing is sent until the time
+// that it names is over. A refused token is not sent again for ten minutes.
 // No call of the API can be told from its repetition: a POST whose answer did not come is Code::timeout and
 // is never sent again from here. Codes beside that: `unavailable` nothing was done (budget, 429, 503, a
 // lock that passes); `denied` token refused, or people of the provider work at the machine; `conflict`
@@ -27,6 +27,7 @@
 #include "base/http.h"
 #include "base/json.h"
 #include "base/result.h"
+#include "controller/power/phy_budget.h"
 #include "controller/power/waiter.h"
 
 namespace muster {
@@ -59,11 +60,15 @@ class PhyAccount {
     std::string api;  // "" the provider's; "10.20.1.250:443": a double at this address
     std::string token, secret;
     Waiter waiter;
+    std::function<TimeMs()> of_day;
+    std::string folder, budget;  // where its budget is kept, and the file; folder "": nowhere
   };
-  static constexpr int kBurst = 60, kPerMinute = 4, kForOrders = 20;
+  static constexpr int kBurst = PhyBudget::kBurst, kPerMinute = PhyBudget::kPerMinute;
   static constexpr DurationMs kRequest = 30 * kSecond;
 
-  explicit PhyAccount(Options options) : options_(std::move(options)), filled_(options_.waiter.now()) {}
+  explicit PhyAccount(Options options)
+      : options_(std::move(options)),
+        budget_({options_.folder, options_.budget, options_.waiter.now, options_.of_day}) {}
 
   Result<std::vector<PhyServer>> servers(const PhyAsk& ask);
   // By its id, or by the nickname that exactly one has.
@@ -102,9 +107,7 @@ class PhyAccount {
 
   const Options options_;
   mutable std::mutex budget_mutex_;  // of everything down to requests_
-  double tokens_ = kBurst;
-  TimeMs filled_ = 0;
-  TimeMs blocked_until_ = 0;  // after a 429
+  PhyBudget budget_;
   TimeMs refused_until_ = 0;  // after a 401
   int requests_ = 0;
   std::map<std::string, Look> looks_;
@@ -119,11 +122,15 @@ class PhyAccount {
 // The accounts of this process, by API and token. Thread: any.
 class PhyAccounts {
  public:
-  explicit PhyAccounts(Waiter waiter) : waiter_(std::move(waiter)) {}
-  std::shared_ptr<PhyAccount> of(const std::string& api, const std::string& token, const std::string& secret);
+  PhyAccounts(Waiter waiter, std::function<TimeMs()> of_day)
+      : waiter_(std::move(waiter)), of_day_(std::move(of_day)) {}
+  // `folder`: where what is left of its budget is kept; "" nowhere.
+  std::shared_ptr<PhyAccount> of(const std::string& api, const std::string& token, const std::string& secret,
+                                 const std::string& folder);
 
  private:
   const Waiter waiter_;
+  const std::function<TimeMs()> of_day_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<PhyAccount>> by_digest_;
 };

@@ -43,6 +43,8 @@ struct PowerTarget {
   int cipher_suite = 0;      // ipmi; 0: 17, or 3 where the BMC does not take that
   std::string program = {};  // command: its name in the folder of such programs
   std::string api = {};      // sakura-phy: "10.20.1.250:443", a double instead of the provider's
+  // sakura-phy: the controller's folder STATE, for what has to outlive it; "" nothing is kept.
+  std::string state = {};
   // sakura-phy: the other nodes, by what leads to their servers: ids, nicknames, pins. One server is one
   // node's: what leads to one of these is refused.
   std::map<std::string, std::string> servers_of_others = {};

@@ -251,7 +251,7 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
     const Status answer = order(system, type);
     const Code code = answer.ok() ? Code::conflict : answer.error().code;
     if (answer.ok() || code == Code::timeout) {
-      const Status reached = wait_for(wanted, reserve);
+      const Status reached = wait_for(wanted, kept_for_another_try(answer.ok(), reserve, client_.left()));
       return reached.ok() || answer.ok() ? reached : answer;
     }
     if (code != Code::conflict) return answer;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "controller/power/phy_install.h"
 
@@ -152,6 +153,11 @@ Result<Json> SakuraPhy::describe(DurationMs deadline) {
               {"ports", networks}};
 }
 
+TimeMs time_of_day() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<TimeMs>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+}
+
 // Before anything is learnt or done: which of two nodes is right nobody can tell from here.
 Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
   for (const std::string& name : {server.id, kPin + server.id, server.nickname}) {
@@ -215,11 +221,11 @@ PowerDriver sakura_phy_driver() {
       "power.install its re-installation. Needs address (the server's id or nickname) and secret "
       "(TOKEN:SECRET of the account).";
   // One budget for all servers of an account, so one account for all drivers of this process.
-  const auto accounts = std::make_shared<PhyAccounts>(real_waiter());
+  const auto accounts = std::make_shared<PhyAccounts>(real_waiter(), time_of_day);
   const auto account_of = [accounts](const PowerTarget& target) -> Result<std::shared_ptr<PhyAccount>> {
     if (target.user.empty() || target.password.empty())
       return fail(Code::invalid, "sakura-phy: the secret is not TOKEN:SECRET of an account");
-    return accounts->of(target.api, target.user, target.password);
+    return accounts->of(target.api, target.user, target.password, target.state);
   };
   driver.make = [account_of](PowerTarget target) -> Result<std::unique_ptr<Power>> {
     TRY(auto account, account_of(target));

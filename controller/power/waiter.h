@@ -2,6 +2,7 @@
 // that sleeping moves. Thread: one per driver object.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 
 #include "base/time.h"
@@ -13,5 +14,11 @@ struct Waiter {
   std::function<void(DurationMs)> sleep;
 };
 Waiter real_waiter();
+
+// What is kept of the time `left` of a call while an order is waited for. Of one of which nobody knows whether
+// it arrived half of it, so that the caller can look and give it again.
+inline DurationMs kept_for_another_try(bool arrived, DurationMs reserve, DurationMs left) {
+  return arrived ? reserve : std::max(reserve, left / 2);
+}
 
 }  // namespace muster

@@ -237,7 +237,7 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
   confirm_links(checks, steps);
   excuse_inconclusive(checks, steps);
   const std::vector<Pair> pairs = pairs_of(checks, steps);
-  Evidence evidence{find_links(steps), Missing(steps)};
+  Evidence evidence{find_links(steps, checks), Missing(steps)};
   std::map<End, std::set<std::string>> partners;
   for (const auto& pair : pairs)
     for (const End& end : {pair.a, pair.b}) {

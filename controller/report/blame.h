@@ -1,7 +1,8 @@
 // Who is guilty of a slow link: a measurement between two nodes accuses both, all of them together accuse
 // one.
 //
-// Pure. The search of controller/locate/links.h weighs all pairs against one another. Where it convicts
+// Pure. The search of controller/locate/links.h weighs all pairs against one another; a direction that was
+// held to a limit and reached it accuses nobody there, however much faster others are. Where it convicts
 // nobody: an end (a node's sending or receiving side) that reached what is expected with any partner is
 // cleared; a slow pair with one end that is not cleared is that end's fault; with two, either may be it and
 // both are named; with none, it is the path between them. The pairs' own checks are then explained and held

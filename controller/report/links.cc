@@ -67,6 +67,21 @@ class OtherEnds {
   std::map<std::tuple<std::string, std::string, std::string>, const MeasuredStep*> by_ends_;
 };
 
+// Whether this direction of a link was held to a limit, and reached it.
+bool is_as_expected(const std::map<std::string, std::vector<Check>>& checks, const MeasuredStep& step,
+                    bool sending) {
+  const auto of_node = checks.find(step.node);
+  if (of_node == checks.end()) return false;
+  const std::string prefix = step.group + "/", subject = subject_of(step);
+  return std::any_of(of_node->second.begin(), of_node->second.end(), [&](const Check& check) {
+    if (check.verdict != Verdict::pass || !check.measured || !check.expected || check.subject != subject ||
+        check.name.rfind(prefix, 0) != 0)
+      return false;
+    const std::string metric = check.name.substr(prefix.size());
+    return sending ? is_sending(metric) : is_receiving(metric);
+  });
+}
+
 }  // namespace
 
 void confirm_links(std::map<std::string, std::vector<Check>>& checks,
@@ -94,7 +109,8 @@ void confirm_links(std::map<std::string, std::vector<Check>>& checks,
   }
 }
 
-std::map<std::string, locate::LinkFindings> find_links(const std::vector<MeasuredStep>& steps) {
+std::map<std::string, locate::LinkFindings> find_links(
+    const std::vector<MeasuredStep>& steps, const std::map<std::string, std::vector<Check>>& checks) {
   std::map<std::string, std::vector<locate::LinkMeasurement>> measured;
   std::map<std::string, locate::LinkRule> rules;
   const OtherEnds ends(steps);
@@ -114,8 +130,8 @@ std::map<std::string, locate::LinkFindings> find_links(const std::vector<Measure
       return rate;
     };
     const std::string group = link_group(step);
-    measured[group].push_back({step.node, step.subject, value(true)});
-    measured[group].push_back({step.subject, step.node, value(false)});
+    measured[group].push_back({step.node, step.subject, value(true), is_as_expected(checks, step, true)});
+    measured[group].push_back({step.subject, step.node, value(false), is_as_expected(checks, step, false)});
     for (const char* metric : {"send_mbps", "send_gbps"})
       if (const Json& ratio = field(field(step.expect, metric), "fleet_min_ratio"); ratio.is_number())
         rules[group].floor_ratio = ratio.get<double>();

@@ -39,8 +39,9 @@ bool is_inconclusive(const MeasuredStep& step);
 // Whether all nodes measured it together, so that the node it is written down for is not the one to blame.
 bool is_collective(const MeasuredStep& step);
 // Each link_group()'s link measurements, weighed against one another: what a healthy pair reaches, and who is
-// suspected. Of expand()ed steps.
-std::map<std::string, locate::LinkFindings> find_links(const std::vector<MeasuredStep>& steps);
+// suspected. Of expand()ed steps. `checks`, by node: what was held to a limit and reached it is no failure.
+std::map<std::string, locate::LinkFindings> find_links(
+    const std::vector<MeasuredStep>& steps, const std::map<std::string, std::vector<Check>>& checks = {});
 // Takes back that a link is slow where the node at its other end measured the same direction, and it was as
 // fast as expected: a busy moment of a machine is not a fault of its link, which would show both times.
 void confirm_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& steps);

@@ -107,7 +107,7 @@ void NodeTurn::on_progress(const Json& data) {
 Status NodeTurn::accept_inventory(const Json& result, std::vector<effect::Draft>& rows) {
   const Json facts = result.is_object() && result.contains("facts") ? result["facts"] : result;
   TRY(const HardwareFacts read, hardware_facts_from_json(facts));
-  const bool rebinds = w.plan.kind == "admit" || w.plan.kind == "reimage";
+  const bool rebinds = w.plan.kind == PlanKind::admit || w.plan.kind == PlanKind::reimage;
   rows.push_back(effect::Change{
       [text = dump_ascii(facts), now = w.wall, rebinds, system = read.system](NodeRow& changed) {
         changed.facts = text;

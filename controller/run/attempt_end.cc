@@ -81,24 +81,25 @@ std::string NodeTurn::reservation(const Json& last) const {
 
 // The node's own row when all its actions succeeded.
 std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
-  if (w.plan.kind == "wake")  // it is what it was, but for one that was given up because it did not answer
+  // It is what it was, but for one that was given up because it did not answer.
+  if (w.plan.kind == PlanKind::wake)
     return {effect::Change{[](NodeRow& changed) {
-      if (changed.state != "quarantined") return;
-      changed.state = "discovered";
+      if (changed.state != NodeState::quarantined) return;
+      changed.state = NodeState::discovered;
       changed.reason.clear();
     }}};
   if (w.plan.only_serves(s.name)) return {};  // it is what it was
-  const bool discovered = w.plan.kind == "discover", drained = w.plan.kind == "drain";
+  const bool discovered = w.plan.kind == PlanKind::discover, drained = w.plan.kind == PlanKind::drain;
   const std::string doubt = reservation(last);
-  const std::string state = discovered      ? "discovered"
-                            : drained       ? "drained"
-                            : doubt.empty() ? "accepted"
-                                            : "degraded";
-  const bool measured = !discovered && !drained && w.plan.kind != "undrain";
+  const NodeState state = discovered      ? NodeState::discovered
+                          : drained       ? NodeState::drained
+                          : doubt.empty() ? NodeState::accepted
+                                          : NodeState::degraded;
+  const bool measured = !discovered && !drained && w.plan.kind != PlanKind::undrain;
   const auto digest = w.plan.config_digests.find(s.name);
   std::optional<std::string> config;
   if (digest != w.plan.config_digests.end()) config = digest->second;
-  tell("node", {{"state", state}, {"reason", doubt}});
+  tell("node", {{"state", to_string(state)}, {"reason", doubt}});
   return {effect::Change{[state, doubt, measured, run = w.run.id, config](NodeRow& changed) {
     changed.state = state;
     changed.reason = doubt;
@@ -160,7 +161,7 @@ void NodeTurn::give_up(const std::string& reason) {
   std::vector<effect::Draft> rows{
       row("quarantined", {{"reason", why}, {"action", s.acts() ? s.action().id : ""}}),
       effect::Change{[why](NodeRow& changed) {
-        changed.state = "quarantined";
+        changed.state = NodeState::quarantined;
         changed.reason = why;
       }}};
   s.reason = why;
@@ -168,7 +169,7 @@ void NodeTurn::give_up(const std::string& reason) {
   s.attempt = s.acts() ? w.log.of(s.action().id).attempt : 0;
   s.stage = Stage::quarantined;
   set_wait({});
-  tell("node", {{"state", "quarantined"}, {"reason", why}});
+  tell("node", {{"state", to_string(NodeState::quarantined)}, {"reason", why}});
   if (s.acts() && w.log.of(s.action().id).state != ActionState::succeeded)
     transition(ActionState::abandoned, {{"message", why}}, std::move(rows));
   else

@@ -154,8 +154,8 @@ class Executor : private Others {
   void adopt(const Plan& plan, const RunRow& row);
   void kick();
   void kick_node(Node& node, int quarantined);
-  void finish_run(const std::string& state, const std::string& reason = "");
-  void end_run(const std::string& state, const std::string& reason);
+  void finish_run(RunState state, const std::string& reason = "");
+  void end_run(RunState state, const std::string& reason);
   void conclude(Rows& rows);
   void stay_alive();
   void sign();

@@ -20,7 +20,8 @@ bool Executor::gone(const std::string& name) const {
   if (const Node* node = find(name))
     return node->run.stage == Stage::quarantined || node->run.stage == Stage::not_started;
   const auto row = book_.rows().find(name);
-  return row != book_.rows().end() && row->second.state != "accepted" && row->second.state != "degraded";
+  return row != book_.rows().end() && row->second.state != NodeState::accepted &&
+         row->second.state != NodeState::degraded;
 }
 
 bool Executor::gone_since(const std::string& name, SteadyMs time) const {
@@ -57,6 +58,13 @@ bool Executor::known(const std::string& name) const {
   return find(name) || book_.find(name) || book_.rows().count(name);
 }
 
+// ---- what others ask ----
+
+bool Executor::expects(const std::string& name, const std::string& order) const {
+  const Node* node = active() ? find(name) : nullptr;
+  return node && muster::expects(node->run, run_, order);
+}
+
 // ---- what operators see ----
 
 Json Executor::shown(const Node& node) const {
@@ -79,14 +87,18 @@ Json Executor::progress() const {
   Json nodes = Json::array();
   for (const auto& name : plan_.nodes)
     if (const Node* node = find(name)) nodes.push_back(shown(*node));
-  return {{"run", run_.id},          {"kind", plan_.kind},  {"state", run_.id ? run_.state : "none"},
-          {"started", run_.started}, {"ended", run_.ended}, {"plan", run_.plan_digest},
+  return {{"run", run_.id},
+          {"kind", run_.id ? to_string(plan_.kind) : ""},
+          {"state", run_.id ? to_string(run_.state) : "none"},
+          {"started", run_.started},
+          {"ended", run_.ended},
+          {"plan", run_.plan_digest},
           {"nodes", nodes}};
 }
 
 Json Executor::why(const std::string& name) const {
   const NodeRow row = node_row(name);
-  Json out = {{"node", name}, {"state", row.state}, {"reason", row.reason}};
+  Json out = {{"node", name}, {"state", to_string(row.state)}, {"reason", row.reason}};
   const TimeMs silent = silent_since(name);
   if (silent > 0) out["silent_since"] = silent;
   const Node* node = run_.id ? find(name) : nullptr;

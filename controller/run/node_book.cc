@@ -194,8 +194,9 @@ JournalWriter::Rows NodeBook::changed(const std::string& node, const Change& cha
 Write NodeBook::changed_row(const std::string& node, const Change& change) {
   NodeRow changed = row(node);
   change(changed);
-  if (changed.state != "quarantined") changed.held_by = HeldBy::nobody;
-  if (changed.state == "quarantined" && changed.held_by == HeldBy::nobody) changed.held_by = HeldBy::run;
+  if (changed.state != NodeState::quarantined) changed.held_by = HeldBy::nobody;
+  if (changed.state == NodeState::quarantined && changed.held_by == HeldBy::nobody)
+    changed.held_by = HeldBy::run;
   NodeRow& kept = rows_[node];
   if (kept.product_uuid != changed.product_uuid) machines_.reset();
   kept = changed;
@@ -216,7 +217,7 @@ std::shared_ptr<const Machines> NodeBook::machines() const {
   if (machines_ || !loaded_) return machines_;
   auto made = std::make_shared<Machines>();
   for (const auto& [name, known] : rows_)
-    if (known.state != "unadmitted") made->bind(known.product_uuid, name);
+    if (known.state != NodeState::unadmitted) made->bind(known.product_uuid, name);
   return machines_ = made;
 }
 

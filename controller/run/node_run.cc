@@ -253,11 +253,12 @@ void NodeTurn::begin(bool with_netboot) {
   s.with_netboot = with_netboot;
   s.next_netboot = false;
   std::vector<effect::Draft> extra;
-  const bool installs = w.plan.kind != "discover" && w.plan.kind != "accept" && w.plan.kind != "wake" &&
+  const PlanKind kind = w.plan.kind;
+  const bool installs = kind != PlanKind::discover && kind != PlanKind::accept && kind != PlanKind::wake &&
                         !w.plan.only_serves(s.name);
   if (first && installs)
-    extra.push_back(
-        effect::Change{[state = w.plan.kind == "drain" ? "draining" : "installing"](NodeRow& changed) {
+    extra.push_back(effect::Change{
+        [state = kind == PlanKind::drain ? NodeState::draining : NodeState::installing](NodeRow& changed) {
           changed.state = state;
           changed.reason.clear();
         }});
@@ -386,7 +387,7 @@ wire::WorkOrder NodeTurn::order_for() const {
   const Action& action = s.action();
   wire::WorkOrder order;
   order.id = own_order();
-  order.kind = std::string(to_string(action.kind));
+  order.kind = order_kind(action.kind);
   order.params = s.follow.is_null() ? action.params : s.follow;
   order.deadline = action.timeout;
   return order;

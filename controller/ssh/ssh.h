@@ -37,11 +37,20 @@ class SshDialog {
   virtual Result<std::string> ask(const std::string& line, DurationMs deadline) = 0;
 };
 
+// What a command reads: one piece after the other, so that a program that goes to many hosts is copied for
+// none.
+struct SshInput {
+  template <class Text>
+  SshInput(const Text& all) : first(all) {}
+  SshInput(std::string_view one, std::string_view other) : first(one), second(other) {}
+  std::string_view first, second = {};
+};
+
 class SshSession {
  public:
   virtual ~SshSession() = default;
   // Runs `command` through the user's shell. exit_code is -1 when the server did not send one.
-  virtual Result<Output> run(const std::string& command, std::string_view input, DurationMs deadline) = 0;
+  virtual Result<Output> run(const std::string& command, SshInput input, DurationMs deadline) = 0;
   // Starts `command`, hands it `input` and waits for its first line, which says that it is ready. `failed`
   // with what it said instead. The session must outlive the dialog. `unavailable` for a session that cannot.
   virtual Result<std::unique_ptr<SshDialog>> talk(const std::string& command, std::string_view input,

@@ -9,6 +9,7 @@
 
 #include "base/digest.h"
 #include "base/json_dump.h"
+#include "controller/nodes/states.h"
 
 namespace muster {
 namespace {
@@ -30,12 +31,13 @@ std::string mismatch(const std::string& start, int64_t commits, const std::optio
 Status disown(sqlite::Connection& db, const std::string& why, TimeMs now) {
   const std::string reason =
       "the database is an older copy of itself: nothing goes on by itself, plan it again (" + why + ")";
-  const Json ended = {{"state", "cancelled"}, {"reason", reason}};
+  const std::string running(to_string(RunState::running)), cancelled(to_string(RunState::cancelled));
+  const Json ended = {{"state", cancelled}, {"reason", reason}};
   TRY_(
       db.run("INSERT INTO journal (run, action, node, attempt, event, time, data) SELECT id, '', '', 0, "
-             "'ended', ?, ? FROM run WHERE state = 'running' ORDER BY id",
-             {now, dump_json(ended)}));
-  TRY_(db.run("UPDATE run SET state = 'cancelled', ended = ? WHERE state = 'running'", {now}));
+             "'ended', ?, ? FROM run WHERE state = ? ORDER BY id",
+             {now, dump_json(ended), running}));
+  TRY_(db.run("UPDATE run SET state = ?, ended = ? WHERE state = ?", {cancelled, now, running}));
   TRY_(db.run("INSERT INTO event (time, run, node, kind, json) VALUES (?, 0, '', 'restored', ?)",
               {now, dump_json(Json{{"reason", reason}})}));
   return db.run("UPDATE history SET name = ?, restored = ?", {random_hex(8), now});

@@ -1,5 +1,7 @@
 #include "controller/store/rows.h"
 
+#include <fmt/format.h>
+
 #include "base/json_dump.h"
 #include "controller/store/prefix.h"
 
@@ -40,7 +42,7 @@ Status put(Connection& db, const RunRow& r) {
       "INSERT INTO run (id, plan_digest, state, started, ended, approved_by) VALUES (?, ?, ?, ?, ?, ?) ON "
       "CONFLICT (id) DO UPDATE SET plan_digest = excluded.plan_digest, state = excluded.state, started = "
       "excluded.started, ended = excluded.ended, approved_by = excluded.approved_by",
-      {r.id, r.plan_digest, r.state, r.started, r.ended, r.approved_by});
+      {r.id, r.plan_digest, std::string(to_string(r.state)), r.started, r.ended, r.approved_by});
 }
 
 Status put(Connection& db, const JournalRow& r) {
@@ -62,8 +64,8 @@ Status put(Connection& db, const NodeRow& r) {
       "excluded.boot_id, product_uuid = excluded.product_uuid, system_serial = excluded.system_serial, "
       "last_seen = excluded.last_seen, facts_time = excluded.facts_time, facts = excluded.facts, "
       "accepted_run = excluded.accepted_run, held_by = excluded.held_by",
-      {r.name, r.state, r.reason, r.image_digest, r.config_digest, r.mode, r.boot_id, r.product_uuid,
-       r.system_serial, r.last_seen, r.facts_time, r.facts, r.accepted_run,
+      {r.name, std::string(to_string(r.state)), r.reason, r.image_digest, r.config_digest, r.mode, r.boot_id,
+       r.product_uuid, r.system_serial, r.last_seen, r.facts_time, r.facts, r.accepted_run,
        std::string(to_string(r.held_by))});
 }
 
@@ -122,48 +124,72 @@ Status put(Connection& db, const DeleteJoinTokens& r) {
 
 // ---- reading ----
 
-SpecRow spec_row(const Row& r) { return {r.number(0), r.number(1), r.text(4), r.text(2), r.text(3)}; }
-PlanRow plan_row(const Row& r) { return {r.text(0), r.text(1), r.number(2), r.number(3), r.text(4)}; }
-RunRow run_row(const Row& r) {
-  return {r.number(0), r.text(1), r.text(2), r.number(3), r.number(4), r.text(5)};
+Result<SpecRow> spec_row(const Row& r) {
+  return SpecRow{r.number(0), r.number(1), r.text(4), r.text(2), r.text(3)};
 }
-NodeRow node_row(const Row& r) {
-  return {r.text(0),    r.text(1),
-          r.text(2),    r.text(3),
-          r.text(4),    r.text(5),
-          r.text(6),    r.text(7),
-          r.text(8),    r.number(9),
-          r.number(10), r.text(11),
-          r.number(12), held_by_from_string(r.text(13))};
+Result<PlanRow> plan_row(const Row& r) {
+  return PlanRow{r.text(0), r.text(1), r.number(2), r.number(3), r.text(4)};
 }
-JournalRow journal_row(const Row& r) {
+Result<RunRow> run_row(const Row& r) {
+  const auto state = run_state_from_string(r.text(2));
+  if (!state.ok())
+    return fail(Code::corrupt, fmt::format("row of run {}: {}", r.number(0), state.error().message));
+  return RunRow{r.number(0), r.text(1), *state, r.number(3), r.number(4), r.text(5)};
+}
+Result<NodeRow> node_row(const Row& r) {
+  const auto state = node_state_from_string(r.text(1));
+  if (!state.ok())
+    return fail(Code::corrupt, fmt::format("row of node {}: {}", r.text(0), state.error().message));
+  return NodeRow{r.text(0),    *state,
+                 r.text(2),    r.text(3),
+                 r.text(4),    r.text(5),
+                 r.text(6),    r.text(7),
+                 r.text(8),    r.number(9),
+                 r.number(10), r.text(11),
+                 r.number(12), held_by_from_string(r.text(13))};
+}
+Result<JournalRow> journal_row(const Row& r) {
   JournalRow out{r.number(0), r.number(1), r.text(2), r.text(3), static_cast<int>(r.number(4)),
                  r.text(5),   r.number(6), {}};
   out.data = parse_json(r.text(7)).value_or(nullptr);
   return out;
 }
-TokenRow token_row(const Row& r) {
-  return {r.text(0), r.text(1), r.text(2), r.number(3), r.text(4), r.text(5)};
+Result<TokenRow> token_row(const Row& r) {
+  return TokenRow{r.text(0), r.text(1), r.text(2), r.number(3), r.text(4), r.text(5)};
 }
-CertificateRow certificate_row(const Row& r) {
-  return {r.text(0), r.text(1), r.text(2), r.number(3), r.number(4) != 0, r.number(5) != 0};
+Result<CertificateRow> certificate_row(const Row& r) {
+  return CertificateRow{r.text(0), r.text(1), r.text(2), r.number(3), r.number(4) != 0, r.number(5) != 0};
 }
-SecretRow secret_row(const Row& r) { return {r.text(0), r.number(1), r.text(2)}; }
-ReportRow report_row(const Row& r) { return {r.number(0), r.number(1), r.text(2), r.text(3)}; }
-EventRow event_row(const Row& r) {
-  return {r.number(0), r.number(1), r.number(2), r.text(3), r.text(4), r.text(5)};
+Result<SecretRow> secret_row(const Row& r) { return SecretRow{r.text(0), r.number(1), r.text(2)}; }
+Result<ReportRow> report_row(const Row& r) {
+  return ReportRow{r.number(0), r.number(1), r.text(2), r.text(3)};
+}
+Result<EventRow> event_row(const Row& r) {
+  return EventRow{r.number(0), r.number(1), r.number(2), r.text(3), r.text(4), r.text(5)};
 }
 
 template <typename T>
-Result<std::vector<T>> all(Connection& db, T (*read)(const Row&), const char* sql,
+using Reader = Result<T> (*)(const Row&);
+
+template <typename T>
+Result<std::vector<T>> all(Connection& db, Reader<T> read, const char* sql,
                            const std::vector<Value>& values = {}) {
   std::vector<T> out;
-  TRY_(db.query(sql, values, [&](const Row& row) { out.push_back(read(row)); }));
+  Status good = Ok{};
+  TRY_(db.query(sql, values, [&](const Row& row) {
+    if (!good.ok()) return;
+    auto made = read(row);
+    if (made.ok())
+      out.push_back(std::move(*made));
+    else
+      good = std::move(made).error();
+  }));
+  TRY_(good);
   return out;
 }
 
 template <typename T>
-Result<T> one(Connection& db, T (*read)(const Row&), const char* sql, const std::vector<Value>& values,
+Result<T> one(Connection& db, Reader<T> read, const char* sql, const std::vector<Value>& values,
               const std::string& missing) {
   TRY(auto found, all(db, read, sql, values));
   if (found.empty()) return fail(Code::not_found, missing);

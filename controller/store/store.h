@@ -3,7 +3,8 @@
 // Writes are batches: all or nothing, durable (fsync) when `done` is called, in the order they were handed
 // over. `done` runs on the reactor's thread. Reads see every write whose `done` was called. SQLite:
 // controller/store/sqlite_store.cc; in memory with "lose what was not synced": tests/fakes/mem_store.h. Both
-// pass tests/conformance/store_suite.h. Thread: the reactor's thread only.
+// pass tests/conformance/store_suite.h. `corrupt`: a row says what no muster of this version ever wrote; it
+// is not guessed at. Thread: the reactor's thread only.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "controller/nodes/held_by.h"
+#include "controller/nodes/states.h"
 
 namespace muster {
 
@@ -25,7 +27,7 @@ struct SpecRow {
   std::string text, digest, note;
 };
 struct PlanRow {
-  std::string digest, kind;
+  std::string digest, kind;  // kind: for people who read the table; what counts is in `json`
   int64_t spec_revision = 0;
   TimeMs time = 0;
   std::string json;
@@ -33,7 +35,7 @@ struct PlanRow {
 struct RunRow {
   int64_t id = 0;
   std::string plan_digest;
-  std::string state;  // to_string(RunState), controller/nodes/states.h
+  RunState state = RunState::failed;  // nothing goes on from a row that nobody filled in
   TimeMs started = 0, ended = 0;
   std::string approved_by;
 };
@@ -50,7 +52,7 @@ struct JournalRow {
 };
 struct NodeRow {
   std::string name;
-  std::string state = "unknown";  // to_string(NodeState), controller/nodes/states.h
+  NodeState state = NodeState::unknown;
   std::string reason;
   std::string image_digest, config_digest;
   std::string mode, boot_id;                // of its agent, last seen

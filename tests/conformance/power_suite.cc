@@ -84,4 +84,88 @@ void network_boot_is_refused(PowerHarness& h) {
   CHECK(h.boots() == boots);
 }
 
+void refusals_that_pass_are_waited_for(RoughHarness& h) {
+  h.refuses(2);
+  ok(h.power().on(kCall));
+  CHECK(h.machine_runs());
+  h.refuses(2);
+  ok(h.power().off(kCall, false));
+  CHECK_FALSE(h.machine_runs());
+  CHECK(h.boots() == "d");
+}
+
+void a_refused_on_is_nothing_done(RoughHarness& h) {
+  h.refuses(10'000);
+  CHECK(h.power().on(kCall).error().code == Code::unavailable);
+  CHECK_FALSE(h.machine_runs());
+  CHECK(h.boots().empty());
+}
+
+void a_refused_off_is_nothing_done(RoughHarness& h) {
+  ok(h.power().on(kCall));
+  h.refuses(10'000);
+  CHECK(h.power().off(kCall, false).error().code == Code::unavailable);
+  CHECK(h.power().off(kCall, true).error().code == Code::unavailable);
+  CHECK(h.machine_runs());
+}
+
+// Given twice, an order would start a machine anew that runs by now.
+void a_lost_answer_is_looked_for(RoughHarness& h) {
+  h.loses_answers(1);
+  ok(h.power().on(kCall));
+  CHECK(h.machine_runs());
+  h.loses_answers(1);
+  ok(h.power().off(kCall, false));
+  CHECK_FALSE(h.machine_runs());
+  CHECK(h.boots() == "d");
+}
+
+void a_lost_order_is_given_again(RoughHarness& h) {
+  h.loses_orders(1);
+  ok(h.power().on(kCall));
+  CHECK(h.machine_runs());
+  h.loses_orders(1);
+  ok(h.power().off(kCall, false));
+  CHECK_FALSE(h.machine_runs());
+  CHECK(h.boots() == "d");
+}
+
+// Whoever believes it writes to the disk of a machine that runs.
+void an_ignored_off_is_a_timeout(RoughHarness& h) {
+  ok(h.power().on(kCall));
+  h.ignores_orders();
+  for (const bool graceful : {false, true}) {
+    const Status off = h.power().off(kCall, graceful);
+    REQUIRE_FALSE(off.ok());
+    CHECK(off.error().code == Code::timeout);
+  }
+  CHECK_FALSE(boot_from_network(h.power(), kCall).ok());
+  CHECK(h.machine_runs());
+  CHECK(*h.power().state(kCall) == PowerState::on);
+  CHECK(h.boots() == "d");
+}
+
+void old_states_are_waited_out(RoughHarness& h) {
+  h.shows_old_states();
+  for (int i = 0; i < 3; ++i) {
+    ok(h.power().on(kCall));
+    CHECK(h.machine_runs());
+    ok(h.power().off(kCall, false));
+    CHECK_FALSE(h.machine_runs());
+  }
+  CHECK(h.boots() == "ddd");
+}
+
+void a_forgotten_network_boot_is_no_ok(RoughHarness& h) {
+  if (!h.forgets_network_boot()) return;
+  ok(h.power().on(kCall));
+  const Status once = h.power().boot_once_network(kCall);
+  REQUIRE_FALSE(once.ok());
+  CHECK(once.error().code == Code::failed);
+  CHECK(h.machine_runs());
+  CHECK_FALSE(boot_from_network(h.power(), kCall).ok());
+  CHECK_FALSE(h.machine_runs());  // off, and not on into its disk
+  CHECK(h.boots() == "d");
+}
+
 }  // namespace muster::conformance

@@ -20,6 +20,23 @@ class PowerHarness {
   virtual std::string boots() = 0;
 };
 
+// One that can be told to misbehave as BMCs, providers' APIs and operators' programs do.
+class RoughHarness : public PowerHarness {
+ public:
+  // The next so many power orders are refused for now, and nothing is done.
+  virtual void refuses(int orders) = 0;
+  // They are carried out, and nobody hears so.
+  virtual void loses_answers(int orders) = 0;
+  // They are not carried out, and nobody hears so.
+  virtual void loses_orders(int orders) = 0;
+  // Every power order is accepted from now on, and nothing happens.
+  virtual void ignores_orders() = 0;
+  // The state before is shown for half a minute after each change.
+  virtual void shows_old_states() = 0;
+  // The order for a network boot is accepted, and forgotten. False: this driver has no such order.
+  virtual bool forgets_network_boot() = 0;
+};
+
 // Assert with Catch2.
 void switches_on_and_off(PowerHarness& h);
 void asking_for_what_holds_is_ok(PowerHarness& h);
@@ -29,5 +46,14 @@ void a_dead_machine_is_a_timeout(PowerHarness& h);
 void power_cycles_at_once(PowerHarness& h);
 // Of a driver that cannot do so at all: before anything was done.
 void network_boot_is_refused(PowerHarness& h);
+
+void refusals_that_pass_are_waited_for(RoughHarness& h);
+void a_refused_on_is_nothing_done(RoughHarness& h);
+void a_refused_off_is_nothing_done(RoughHarness& h);
+void a_lost_answer_is_looked_for(RoughHarness& h);
+void a_lost_order_is_given_again(RoughHarness& h);
+void an_ignored_off_is_a_timeout(RoughHarness& h);
+void old_states_are_waited_out(RoughHarness& h);
+void a_forgotten_network_boot_is_no_ok(RoughHarness& h);
 
 }  // namespace muster::conformance

@@ -1,10 +1,14 @@
-#include "tests/catch.h"
+#include <atomic>
+#include <optional>
 
+#include "base/http.h"
+#include "base/json.h"
 #include "controller/power/command.h"
 #include "controller/power/ipmi.h"
 #include "controller/power/redfish.h"
 #include "controller/power/wrap.h"
 #include "lab/bmc_profile.h"
+#include "tests/catch.h"
 #include "tests/conformance/power_suite.h"
 #include "tests/fakes/bmc_bench.h"
 #include "tests/fakes/fake_ipmitool.h"
@@ -18,18 +22,53 @@ using namespace muster::conformance;
 
 namespace {
 
-class RedfishHarness : public PowerHarness {
+class RedfishHarness : public RoughHarness {
  public:
   explicit RedfishHarness(const std::string& profile)
       : bench_(profile),
-        power_(with_retries(make_redfish(bench_.target, bench_.waiter()), bench_.waiter(), 1)) {}
+        power_(with_retries(make_redfish(bench_.target, bench_.waiter()), bench_.waiter(), 1)) {
+    bench_.before = [this](const HttpRequest& request) { return instead_of(request); };
+    bench_.after = [this](const HttpRequest& request, HttpResponse& answer) { change(request, answer); };
+  }
   Power& power() override { return *power_; }
   bool machine_runs() override { return bench_.machine.running(); }
   void machine_ignores_polite_requests() override { bench_.machine.set_listens(false); }
   void machine_is_dead() override { bench_.machine.set_dead(true); }
   std::string boots() override { return bench_.boots(); }
+  void refuses(int orders) override { refusals_ = orders; }
+  void loses_answers(int orders) override { lost_answers_ = orders; }
+  void loses_orders(int orders) override { lost_orders_ = orders; }
+  void ignores_orders() override { ignores_ = true; }
+  void shows_old_states() override { lag_ = 30 * kSecond; }
+  bool forgets_network_boot() override { return forgets_ = true; }
 
  private:
+  static bool is_order(const HttpRequest& request) {
+    return request.method == "POST" && request.path.find("ComputerSystem.Reset") != std::string::npos;
+  }
+  std::optional<HttpResponse> instead_of(const HttpRequest& request) {
+    if (forgets_ && request.method == "PATCH") return HttpResponse{204};
+    if (!is_order(request)) return std::nullopt;
+    if (refusals_ > 0) return --refusals_, HttpResponse::json(409, "{}");
+    if (lost_orders_ > 0) return --lost_orders_, HttpResponse::json(500, "{}");
+    if (ignores_) return HttpResponse{204};
+    was_ = bench_.machine.running();
+    until_ = bench_.clock + lag_;
+    return std::nullopt;
+  }
+  void change(const HttpRequest& request, HttpResponse& answer) {
+    if (is_order(request) && lost_answers_ > 0) --lost_answers_, answer = HttpResponse::json(500, "{}");
+    if (request.method != "GET" || bench_.clock >= until_) return;
+    auto shown = parse_json(answer.body);
+    if (!shown.ok() || !shown->is_object() || !shown->contains("PowerState")) return;
+    (*shown)["PowerState"] = was_ ? "On" : "Off";
+    answer.body = shown->dump();
+  }
+
+  std::atomic<int> refusals_{0}, lost_answers_{0}, lost_orders_{0};
+  std::atomic<bool> ignores_{false}, forgets_{false}, was_{false};
+  std::atomic<DurationMs> lag_{0};
+  std::atomic<TimeMs> until_{0};
   BmcBench bench_;
   std::unique_ptr<Power> power_;
 };
@@ -43,7 +82,7 @@ PowerTarget ipmi_target(const std::string& address, const std::string& user, con
   return target;
 }
 
-class IpmiHarness : public PowerHarness {
+class IpmiHarness : public RoughHarness {
  public:
   explicit IpmiHarness(const std::function<void(testing::FakeIpmitool&)>& manners) {
     manners(*bmc_);
@@ -56,6 +95,12 @@ class IpmiHarness : public PowerHarness {
   void machine_ignores_polite_requests() override { bmc_->machine.set_listens(false); }
   void machine_is_dead() override { bmc_->machine.set_dead(true); }
   std::string boots() override { return bmc_->boots(); }
+  void refuses(int orders) override { bmc_->refused_orders = orders; }
+  void loses_answers(int orders) override { bmc_->lost_answers = orders; }
+  void loses_orders(int orders) override { bmc_->lost_orders = orders; }
+  void ignores_orders() override { bmc_->ignores_orders = true; }
+  void shows_old_states() override { bmc_->lag = 30 * kSecond; }
+  bool forgets_network_boot() override { return bmc_->forgets_boot = true; }
 
  private:
   std::shared_ptr<testing::FakeIpmitool> bmc_ = std::make_shared<testing::FakeIpmitool>();
@@ -79,28 +124,42 @@ class IpmiSimHarness : public PowerHarness {
       1);
 };
 
-class CommandHarness : public PowerHarness {
+class CommandHarness : public RoughHarness {
  public:
-  CommandHarness() {
+  explicit CommandHarness(const std::function<void(testing::PowerProgram&)>& manners) {
     PowerTarget target = ipmi_target("pdu1:7", "", "");
     target.program = "outlet";
     power_ = with_retries(make_command_power(target, waiter_, program_.folder(), make_process()), waiter_, 1);
+    manners(program_);
   }
   Power& power() override { return *power_; }
   bool machine_runs() override { return program_.runs(); }
   void machine_ignores_polite_requests() override { program_.set("deaf", ""); }
   void machine_is_dead() override { program_.set("dead", ""); }
   std::string boots() override { return program_.get("boots"); }
+  void refuses(int orders) override { orders_fail(orders, "conflict"); }
+  void loses_answers(int orders) override { orders_fail(orders, "lost"); }
+  void loses_orders(int orders) override { orders_fail(orders, "unheard"); }
+  void ignores_orders() override { program_.set("ignores", ""); }
+  void shows_old_states() override { program_.set("lag", "10"); }
+  bool forgets_network_boot() override {
+    program_.set("forgets", "");
+    return true;
+  }
 
  private:
+  // Of the next order only: the other one is not meant.
+  void orders_fail(int orders, const std::string& how) {
+    program_.fails(program_.runs() ? "off" : "on", orders, how);
+  }
   testing::PowerProgram program_;
   Waiter waiter_ = testing::jump_waiter();
   std::unique_ptr<Power> power_;
 };
 
-class PhyHarness : public PowerHarness {
+class PhyHarness : public RoughHarness {
  public:
-  explicit PhyHarness(const std::function<void(lab::PhyManners&)>& manners) { bench_.api.change(manners); }
+  explicit PhyHarness(const std::function<void(testing::PhyBench&)>& manners) { manners(bench_); }
   Power& power() override { return *power_; }
   bool machine_runs() override { return bench_.machine().running(); }
   void machine_ignores_polite_requests() override { bench_.machine().set_listens(false); }
@@ -109,6 +168,22 @@ class PhyHarness : public PowerHarness {
     bench_.machine().boot();
     return std::string(bench_.machine().boots().size(), 'd');
   }
+  void refuses(int orders) override {
+    bench_.api.change([orders](lab::PhyManners& m) { m.conflicts = orders; });
+  }
+  void loses_answers(int orders) override {
+    bench_.api.change([orders](lab::PhyManners& m) { m.lost_answers = orders; });
+  }
+  void loses_orders(int orders) override {
+    bench_.api.change([orders](lab::PhyManners& m) { m.lost_orders = orders; });
+  }
+  void ignores_orders() override {
+    bench_.api.change([](lab::PhyManners& m) { m.ignores_orders = true; });
+  }
+  void shows_old_states() override {
+    bench_.api.change([](lab::PhyManners& m) { m.power_lag = 30 * kSecond; });
+  }
+  bool forgets_network_boot() override { return false; }
 
  private:
   testing::PhyBench bench_;
@@ -125,12 +200,46 @@ const std::vector<Check> kSwitches = {switches_on_and_off, asking_for_what_holds
                                       polite_off_becomes_forced, network_boot_is_refused,
                                       a_dead_machine_is_a_timeout};
 
+using RoughCheck = void (*)(RoughHarness&);
+const std::vector<RoughCheck> kRough = {
+    refusals_that_pass_are_waited_for, a_refused_on_is_nothing_done,      a_refused_off_is_nothing_done,
+    a_lost_answer_is_looked_for,       a_lost_order_is_given_again,       an_ignored_off_is_a_timeout,
+    old_states_are_waited_out,         a_forgotten_network_boot_is_no_ok,
+};
+
+// So many next requests of this kind are answered by a gateway before the API.
+void gateway(testing::PhyBench& bench, const std::string& method, const std::string& part, int times) {
+  auto left = std::make_shared<std::atomic<int>>(times);
+  bench.instead = [=](const HttpRequest& request) -> std::optional<HttpResponse> {
+    const bool meant = request.method == method && request.path.find(part) != std::string::npos &&
+                       request.headers.count("Authorization") > 0;  // not the look at its certificate
+    if (!meant || *left <= 0) return std::nullopt;
+    --*left;
+    return HttpResponse::text(part == "power_control" ? 503 : 502, "<html>Bad Gateway</html>");
+  };
+}
+
+// An operation of the provider's own, which is over after a minute.
+void busy_for_a_minute(testing::PhyBench& bench) {
+  const TimeMs until = bench.clock + kMinute;
+  bench.after = [&bench, until](const HttpRequest& request, HttpResponse& answer) {
+    auto body = parse_json(answer.body);
+    if (request.method != "GET" || bench.clock >= until || !body.ok() || !body->contains("servers")) return;
+    for (Json& server : (*body)["servers"]) server["lock_status"] = "configure_raid";
+    answer.body = body->dump();
+  };
+}
+
 }  // namespace
 
 TEST_CASE("power conformance over every emulated BMC", "[power][conformance]") {
   for (const lab::BmcProfile& profile : lab::bmc_profiles()) {
     INFO(profile.name);
     for (const Check check : kSuite) {
+      RedfishHarness harness(profile.name);
+      check(harness);
+    }
+    for (const RoughCheck check : kRough) {
       RedfishHarness harness(profile.name);
       check(harness);
     }
@@ -158,6 +267,12 @@ TEST_CASE("power conformance of ipmi, over BMCs of all manners", "[power][confor
       IpmiHarness harness(apply);
       check(harness);
     }
+  for (const auto& [name, apply] : {manners[0], manners[3], manners[7]})
+    for (const RoughCheck check : kRough) {
+      INFO(name);
+      IpmiHarness harness(apply);
+      check(harness);
+    }
 }
 
 TEST_CASE("power conformance of ipmi: the real ipmitool against ipmi_sim", "[power][conformance][ipmi]") {
@@ -167,24 +282,56 @@ TEST_CASE("power conformance of ipmi: the real ipmitool against ipmi_sim", "[pow
   }
 }
 
-TEST_CASE("power conformance of command, over a real program", "[power][conformance][command]") {
-  for (const Check check : kSuite) {
-    CommandHarness harness;
+TEST_CASE("power conformance of command, over real programs of all manners",
+          "[power][conformance][command]") {
+  using Program = testing::PowerProgram;
+  const std::vector<std::pair<const char*, std::function<void(Program&)>>> manners = {
+      {"plain", [](Program&) {}},
+      {"does not know what boots next", [](Program& p) { p.set("dumb", ""); }},
+      {"lags", [](Program& p) { p.set("lag", "5"); }},
+      {"cannot look at first", [](Program& p) { p.fails("state", 3, "unavailable"); }},
+      {"looks in vain", [](Program& p) { p.fails("state", 3, "timeout"); }},
+      {"is busy when it is asked for a state", [](Program& p) { p.fails("state", 3, "conflict"); }},
+      {"is busy when it is asked what it can", [](Program& p) { p.fails("capabilities", 2, "conflict"); }},
+      {"is busy when it is to boot the network", [](Program& p) { p.fails("network-once", 2, "conflict"); }},
+      {"loses the answer to that", [](Program& p) { p.fails("network-once", 1, "lost"); }},
+      {"loses that order", [](Program& p) { p.fails("network-once", 1, "unheard"); }},
+      {"is not there for an order", [](Program& p) { p.fails("on", 2, "unavailable"); }},
+      {"answers an order with text", [](Program& p) { p.fails("on", 1, "babble"); }},
+      {"does not know what became of an order", [](Program& p) { p.fails("off", 1, "timeout"); }},
+  };
+  // Each look is a process: what waits for minutes is asked of the plain one only.
+  const std::vector<Check> brief = {switches_on_and_off, asking_for_what_holds_is_ok,
+                                    network_boot_holds_once};
+  for (const auto& [name, apply] : manners)
+    for (const Check check : name == manners.front().first ? kSuite : brief) {
+      INFO(name);
+      CommandHarness harness(apply);
+      check(harness);
+    }
+  for (const RoughCheck check : kRough) {
+    CommandHarness harness(manners.front().second);
     check(harness);
   }
 }
 
 TEST_CASE("power conformance of sakura-phy, over an API of all manners", "[power][conformance][phy]") {
   using Manners = lab::PhyManners;
-  const std::vector<std::pair<const char*, std::function<void(Manners&)>>> manners = {
-      {"plain", [](Manners&) {}},
-      {"lags", [](Manners& m) { m.power_lag = 40 * kSecond; }},
-      {"stale lists", [](Manners& m) { m.list_age = 5 * kMinute; }},
-      {"remembers no power state", [](Manners& m) { m.cache_every = 0; }},
-      {"loses answers", [](Manners& m) { m.lost_answers = 2; }},
-      {"loses orders", [](Manners& m) { m.lost_orders = 1; }},
-      {"refuses for another operation", [](Manners& m) { m.conflicts = 3; }},
-      {"throttles", [](Manners& m) { m.throttled = 1, m.retry_after = 20 * kSecond; }},
+  const auto is = [](const std::function<void(Manners&)>& change) {
+    return [change](testing::PhyBench& bench) { bench.api.change(change); };
+  };
+  const std::vector<std::pair<const char*, std::function<void(testing::PhyBench&)>>> manners = {
+      {"plain", [](testing::PhyBench&) {}},
+      {"lags", is([](Manners& m) { m.power_lag = 40 * kSecond; })},
+      {"stale lists", is([](Manners& m) { m.list_age = 5 * kMinute; })},
+      {"remembers no power state", is([](Manners& m) { m.cache_every = 0; })},
+      {"loses answers", is([](Manners& m) { m.lost_answers = 2; })},
+      {"loses orders", is([](Manners& m) { m.lost_orders = 1; })},
+      {"refuses for another operation", is([](Manners& m) { m.conflicts = 3; })},
+      {"throttles", is([](Manners& m) { m.throttled = 1, m.retry_after = 20 * kSecond; })},
+      {"a gateway that fails before lists", [](auto& b) { gateway(b, "GET", "/servers/", 2); }},
+      {"a gateway that fails before machines", [](auto& b) { gateway(b, "GET", "power_status", 2); }},
+      {"hardware that takes no order now", [](auto& b) { gateway(b, "POST", "power_control", 2); }},
   };
   for (const auto& [name, apply] : manners)
     for (const Check check : kSwitches) {
@@ -192,6 +339,16 @@ TEST_CASE("power conformance of sakura-phy, over an API of all manners", "[power
       PhyHarness harness(apply);
       check(harness);
     }
+  for (const RoughCheck check : kRough) {
+    PhyHarness harness(manners.front().second);
+    check(harness);
+  }
+  PhyHarness busy(busy_for_a_minute);
+  CHECK(*busy.power().state(kMinute) == PowerState::unknown);
+  CHECK(busy.power().on(2 * kMinute).ok());
+  PhyHarness silent(is([](Manners& m) { m.unreadable_power = 1; }));
+  CHECK(*silent.power().state(kMinute) == PowerState::unknown);
+  switches_on_and_off(silent);
 }
 
 // What cannot be asked of a driver whose machine is switched by its own system, or by a person: that it says

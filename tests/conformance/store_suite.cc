@@ -23,11 +23,11 @@ void must(StoreHarness& h, std::vector<Write> batch) {
   REQUIRE(status.ok());
 }
 
-RunRow run_row(int64_t id, std::string state = "running") {
+RunRow run_row(int64_t id, RunState state = RunState::running) {
   RunRow row;
   row.id = id;
   row.plan_digest = "sha256:" + std::string(64, 'a');
-  row.state = std::move(state);
+  row.state = state;
   row.started = 1000 * id;
   row.approved_by = "ops";
   return row;
@@ -52,7 +52,7 @@ PlanRow plan_row(const std::string& digits) {
 NodeRow node_row(std::string name) {
   NodeRow row;
   row.name = std::move(name);
-  row.state = "accepted";
+  row.state = NodeState::accepted;
   row.reason = "it's fine";
   row.image_digest = "sha256:01";
   row.config_digest = "sha256:02";
@@ -122,19 +122,19 @@ void rows_with_a_key_replace(StoreHarness& h) {
        {run_row(1), node_row("gpu02"), node_row("gpu01"), TokenRow{"d", "gpu01", "join", 1, "", ""},
         CertificateRow{"0a", "gpu01", "f", 3, false}, SecretRow{"bmc", 1, "old"}, SecretRow{"api", 1, "x"}});
   must(h, {journal_row(1, "gpu01/image", "intent")});
-  RunRow ended = run_row(1, "done");
+  RunRow ended = run_row(1, RunState::done);
   ended.ended = 5;
   NodeRow quarantined = node_row("gpu01");
-  quarantined.state = "quarantined";
+  quarantined.state = NodeState::quarantined;
   must(h, {ended, quarantined, TokenRow{"d", "gpu01", "join", 1, "key", "cert"},
            CertificateRow{"0a", "gpu01", "f", 3, true}, SecretRow{"bmc", 2, "new"}, DeleteSecret{"api"},
            DeleteNode{"gpu02"}});
   REQUIRE(s.runs()->size() == 1);
-  CHECK(s.run(1)->state == "done");
+  CHECK(s.run(1)->state == RunState::done);
   CHECK(s.run(1)->ended == 5);
   CHECK(s.journal(1)->size() == 1);  // replacing a run keeps its journal
   REQUIRE(s.nodes()->size() == 1);
-  CHECK(s.nodes()->at(0).state == "quarantined");
+  CHECK(s.nodes()->at(0).state == NodeState::quarantined);
   CHECK(s.token("d")->certificate == "cert");
   CHECK(s.token("d")->public_key == "key");
   CHECK(s.certificate("0a")->revoked);

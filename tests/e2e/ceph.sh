@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# CephFS on three machines (Debian 13): cross-node checksum, node loss with a verified read, drain without a degraded group, removal
+# CephFS on three machines (Debian 13) over a storage network: cross-node checksum, node loss with a verified read, drain without a degraded group, removal
 source "$(dirname "$0")/lib.sh"
-playbooks="base, ssh, firewall, storage-local, storage-ceph, mpi"
+playbooks="base, ssh, firewall, networks, storage-local, storage-ceph, mpi"
 spec_from_quickstart \
   -e "s/recipe: debian-12/recipe: debian-13/; s/bake: \[.*\]/bake: [ $playbooks ]/; s/playbooks: \[.*\]/playbooks: [ $playbooks ]/" \
-  -e 's/^  shared: .*/  shared:  { engine: ceph, disks: bulk, copies: 2, mount: \/shared }/; s/memory_mib: .*/memory_mib: 3072/' \
+  -e 's/^  shared: .*/  shared:  { engine: ceph, disks: bulk, copies: 2, mount: \/shared }/; s/memory_mib: .*/memory_mib: 3072\n  storage_nic: true/' \
+  -e '/^  bmc: /a\  storage:      { cidr: 10.30.0.0/24, mtu: 9000, port: "0000:01:00.0" }' \
   -e 's/name: bulk, size: 2 GiB/name: bulk, size: 4 GiB/; s/LABBULK\*", size: 2 GiB/LABBULK*", size: 4 GiB/'
 lab_up
 start=$SECONDS
@@ -16,6 +17,9 @@ on() { node_ssh "$@"; }
 ceph() { on node01 sudo ceph --connect-timeout 30 "$@"; }
 quorum() { ceph quorum_status -f json | jq -r '.quorum_names | join(" ")'; }
 check "three monitors agree" test "$(quorum)" = "node01 node02 node03"
+over_storage() { jq -e "[$1 | .addrvec[].addr] | length > 0 and all(startswith(\"10.30.0.\"))" >/dev/null; }
+check "they speak over the storage network" over_storage '.mons[].public_addrs' < <(ceph mon dump -f json)
+check "so do the object stores, with clients and with each other" over_storage '.osds[] | .public_addrs, .cluster_addrs' < <(ceph osd dump -f json)
 # Debian 13's manager cannot load most of its modules; nothing else may be amiss.
 healthy() { ceph health -f json | jq -e '.checks | keys - ["MGR_MODULE_DEPENDENCY"] == []' >/dev/null; }
 check "Ceph is healthy" healthy

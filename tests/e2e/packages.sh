@@ -2,7 +2,12 @@
 # the .deb packages under a real systemd: in a guest, whose own controller brings up another machine; upgraded, removed
 source "$(dirname "$0")/lib.sh"
 debs=$work/debs
-cpack --config "${MUSTER_BUILD:-build}/CPackConfig.cmake" -B "$debs" >"$work/cpack.log" || { cat "$work/cpack.log"; die "cpack"; }
+# As docs/first-cluster.md says, but of the build that is there, and into a folder of the test's own.
+line=$(page_commands "3. The controller" | grep '^cpack ') || die "docs/first-cluster.md does not say how the packages are made"
+[[ $line == *" build-release/"* ]] || die "docs/first-cluster.md packs another build: $line"
+line=${line/build-release/${MUSTER_BUILD:-build}}
+echo "  \$ $line"
+eval "$line -B '$debs'" >"$work/cpack.log" || { cat "$work/cpack.log"; die "cpack"; }
 deb() { echo "$debs"/"$1"_*.deb; }
 needs() { dpkg-deb -f "$(deb muster-controller)" "$1"; }
 check "the controller needs dnsmasq and a network boot loader" sh -c "echo '$(needs Depends)' | grep dnsmasq-base | grep -q ipxe"
@@ -64,15 +69,23 @@ check "the lab's controller ends, and nobody serves DHCP any more" wait_until 20
 guest() { node_ssh node01 "sudo bash -euc \"\$(echo $(base64 -w0 <<<"$1") | base64 -d)\"" </dev/null; }
 into_guest() { node_ssh node01 sudo sh -c "'cat > $2'" <"$1"; }
 guest 'mkdir -p /var/tmp/debs && ip route add 10.20.1.0/24 via 10.20.0.1'
-for p in muster muster-controller muster-agent; do into_guest "$(deb $p)" /var/tmp/debs/$p.deb; done
+for p in muster muster-controller muster-agent; do into_guest "$(deb $p)" "/var/tmp/debs/$(basename "$(deb $p)")"; done
+# As docs/first-cluster.md says, command by command; here apt is told elsewhere not to ask, and to take no recommended packages.
+walked() {  # walked PATTERN [WHAT-COMES-BEHIND-IT]
+  local line
+  line=$(page_commands "3. The controller" | grep -E "$1") || die "docs/first-cluster.md does not say: $1"
+  echo "  \$ $line"
+  guest "cd /var/tmp/debs; export DEBIAN_FRONTEND=noninteractive; $line ${2:-}"
+}
 into_guest "$work/cpu.image" /root/cpu.image
 into_guest "$work/second.yaml" /root/cluster.yaml
 start=$SECONDS
 guest 'echo "Acquire::http::Proxy \"http://10.20.0.1:3142\";" >/etc/apt/apt.conf.d/proxy
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get -qq update
-  apt-get -qq install -y --no-install-recommends /var/tmp/debs/muster.deb /var/tmp/debs/muster-controller.deb' >"$work/apt.log" 2>&1 ||
-  { cat "$work/apt.log"; die "apt"; }
+  echo "APT::Get::Assume-Yes 1; APT::Install-Recommends 0;" >/etc/apt/apt.conf.d/unasked
+  apt-get -qq update' >"$work/apt.log" 2>&1 || { cat "$work/apt.log"; die "apt-get update"; }
+walked '^apt install ./muster_' >"$work/apt.log" 2>&1 || { cat "$work/apt.log"; die "apt"; }
+walked '^systemctl status musterd' | tee "$work/unit.log"
+check "the page's status shows it running" grep -q 'active (running)' "$work/unit.log"
 echo "  installing took $((SECONDS - start)) s"
 check "only what is needed was installed" guest '! dpkg -s mmdebstrap >/dev/null 2>&1'
 check "the unit is enabled, started, and was not restarted" \
@@ -88,7 +101,7 @@ guest 'muster image import /root/cpu.image; rm /root/cpu.image'
 echo "  the import took $((SECONDS - start)) s"
 check "the image is the one that was exported" guest "muster image list --json | grep -q $digest"
 into_guest <(tr -d '\n' <"$MUSTER_LAB_DIR/bmc-secret") /run/bmc
-guest 'muster secret set bmc </run/bmc; rm /run/bmc'
+walked '^muster secret set bmc' '</run/bmc; rm /run/bmc'
 start=$SECONDS
 guest 'cd /root && muster up cluster.yaml --yes --report report' | tee "$work/second.log"
 echo "  the bring-up from the guest took $((SECONDS - start)) s"
@@ -98,17 +111,17 @@ check "a backup may go to root's home" guest 'muster backup /root/muster.db && t
 
 # The same version again: the database stays, the daemon is another process, node02 does not notice.
 accepted() { guest 'muster status --json' | jq -e '.nodes[] | select(.name == "node02") | .state == "accepted"' >/dev/null; }
-guest 'systemctl show -P MainPID musterd; dpkg -i /var/tmp/debs/muster-controller.deb >/dev/null; systemctl show -P MainPID musterd' >"$work/pids"
+guest 'systemctl show -P MainPID musterd; dpkg -i /var/tmp/debs/muster-controller_*.deb >/dev/null; systemctl show -P MainPID musterd' >"$work/pids"
 check "an upgrade restarts the daemon" test "$(sort -u "$work/pids" | grep -vc '^0$')" = 2
 check "and keeps the database" accepted
 guest 'muster up /root/cluster.yaml --yes --report /root/report2' | tee "$work/again.log"
 check "there is nothing to do" grep -q "nothing changed" "$work/again.log"
 check "a unit that was disabled stays so" \
-  guest 'systemctl -q disable musterd; dpkg -i /var/tmp/debs/muster-controller.deb >/dev/null; test "$(systemctl is-enabled musterd)" = disabled'
+  guest 'systemctl -q disable musterd; dpkg -i /var/tmp/debs/muster-controller_*.deb >/dev/null; test "$(systemctl is-enabled musterd)" = disabled'
 
 # The agent's package where nobody joined: this node is made to look so (its image has a unit of its own).
 guest 'systemctl -q disable --now muster-agent; rm /etc/systemd/system/muster-agent.service; mv /state/muster/agent.json /state/muster/kept
-  dpkg -i /var/tmp/debs/muster-agent.deb >/dev/null'
+  dpkg -i /var/tmp/debs/muster-agent_*.deb >/dev/null'
 agent_is() { guest "test \"\$(systemctl is-enabled muster-agent) \$(systemctl show -P ActiveState -P ConditionResult muster-agent | xargs)\" = '$1'"; }
 check "the agent's unit waits where nobody joined" agent_is "enabled inactive no"
 guest 'mv /state/muster/kept /state/muster/agent.json; systemctl start muster-agent'
@@ -121,5 +134,5 @@ check "and no processes" guest '! pgrep -x "musterd|dnsmasq|muster-agent"'
 check "but the database" guest 'test -s /var/lib/muster/muster.db'
 guest 'dpkg -P muster-controller 2>&1' | tee "$work/purge.log"
 check "a purge says that the database is kept" grep -q "kept /var/lib/muster" "$work/purge.log"
-guest 'test -s /var/lib/muster/muster.db; dpkg -i /var/tmp/debs/muster-controller.deb >/dev/null'
+guest 'test -s /var/lib/muster/muster.db; dpkg -i /var/tmp/debs/muster-controller_*.deb >/dev/null'
 check "installed anew, it goes on where it was" accepted

@@ -41,7 +41,17 @@ sed 's/leads: \[ scheduler, monitoring \]/leads: [ scheduler, mpi ]/' "$work/clu
 check "a role cannot lead what it has not" sh -c "! $muster spec check '$work/wrong.yaml' >'$work/wrong.log' 2>&1 && grep -q 'roles.head.leads\[1\]' '$work/wrong.log'"
 
 lab_up
-$muster up "$work/cluster.yaml" --yes --report "$work/report" | tee "$work/up.log"
+# In the order of docs/first-cluster.md, section 5: first who serves the others, then one that mounts it, then all of them.
+order='muster up cluster.yaml --limit head01,store01`, then `--limit gpu01`'
+check "the page says so" grep -qF -- "$order" docs/first-cluster.md
+$muster up "$work/cluster.yaml" --limit zhead01,arc01 --yes --report "$work/servers" | tee "$work/up.log"
+check "head and storage are accepted before anybody computes" test "$(node_state zhead01) $(node_state arc01)" = "accepted accepted"
+lab_power() { $muster lab status --json | jq -r --arg n "$1" '.nodes[] | select(.name == $n) | .power'; }
+check "the other was left alone" test "$(lab_power comp01)" = off
+$muster up "$work/cluster.yaml" --limit comp01 --yes --report "$work/one" | tee -a "$work/up.log"
+check "it mounts what they serve, and is accepted" test "$(node_state comp01)" = accepted
+$muster up "$work/cluster.yaml" --yes --report "$work/all" | tee -a "$work/up.log"
+expect_exit 0 $muster accept --yes --report "$work/report"
 report=$work/report/report.json
 check "3 of 3 accepted" test "$(jq -r '[.nodes[] | select(.verdict == "accepted")] | length' "$report")" = 3
 check "tests between MPI's nodes do not apply: there is one" \

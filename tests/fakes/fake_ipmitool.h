@@ -38,11 +38,14 @@ class FakeIpmitool : public Process {
   bool knows_guid = true, keeps_flags = true, shows_valid = true, shows_uefi = true;
   bool refuses_boot = false, forgets_boot = false;  // 0xcc; or takes it and does not
   bool knows_soft_off = true;
-  int lost_sessions = 0;  // the next so many find nobody there
-  int lost_answers = 0;   // the next so many power orders are carried out, and their answers lost
-  int busy = 0;           // the next so many commands are answered "node busy"
-  DurationMs lag = 0;     // for which the old power state is shown
-  std::string babble;     // printed instead of answers
+  int lost_sessions = 0;        // the next so many find nobody there
+  int lost_answers = 0;         // the next so many power orders are carried out, and their answers lost
+  int lost_orders = 0;          // are not carried out, and nobody hears so
+  int refused_orders = 0;       // are refused: not in the present state
+  bool ignores_orders = false;  // takes power orders, and nothing happens
+  int busy = 0;                 // the next so many commands are answered "node busy"
+  DurationMs lag = 0;           // for which the old power state is shown
+  std::string babble;           // printed instead of answers
   lab::FakeMachine machine;
   std::atomic<TimeMs> clock{1'000'000};
 
@@ -171,6 +174,9 @@ class FakeIpmitool : public Process {
       return 0;
     }
     if (in.size() != 3 || in[0] != 0 || in[1] != 2) return 0xc1;
+    if (refused_orders > 0) return --refused_orders, 0xd5;
+    if (lost_orders > 0) return --lost_orders, -1;
+    if (ignores_orders) return 0;
     const bool was = machine.running();
     if (in[2] == 1 && set_at_ && !(flags_ & 0x80)) machine.set_boot_first(lab::BootFirst::disk);
     if (in[2] == 0) machine.cut_power();

@@ -197,8 +197,12 @@ Result<Output> FakeMachine::execute(const Command& command) {
       program == "/lib/ufw/ufw-init")
     return network(argv, command);
   if (program == "systemd-run") {
-    if (const std::string unit = value_of(argv, "--unit="); !unit.empty())
-      units[unit + ".timer"].active = true;
+    const std::string unit = value_of(argv, "--unit=");
+    for (const char* kind : {".service", ".timer"})
+      if (!unit.empty() && units.count(unit + kind))
+        return bad("Failed to start transient timer unit: Unit " + unit + kind +
+                   " was already loaded or has a fragment file.");
+    if (!unit.empty()) units[unit + ".timer"].active = true;
     return good();
   }
   if (program == "true") return good();
@@ -302,9 +306,17 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
     return put("/proc/sys/kernel/random/boot_id", "boot-after\n"), good();
   }
   if (argv[1] == "is-active") {
-    const bool any = std::any_of(argv.begin() + 2, argv.end(),
-                                 [&](const auto& name) { return units.count(name) && units[name].active; });
-    return any ? good() : Output{3, "", ""};
+    if (before_is_active) before_is_active();
+    bool any = false;
+    std::string out;
+    for (size_t i = 2; i < argv.size(); ++i) {
+      if (argv[i][0] == '-') continue;
+      const bool active = units.count(argv[i]) && units[argv[i]].active;
+      const bool passing = units.count(argv[i]) && units[argv[i]].passing;
+      any |= active && !passing;
+      out += passing ? "deactivating\n" : active ? "active\n" : "inactive\n";
+    }
+    return {any ? 0 : 3, has(argv, "--quiet") ? "" : out, ""};
   }
   if (argv[1] == "daemon-reexec") return reexec(), good();
   if (argv[1] == "show" && value_of(argv, "--property=Default") != "") {

@@ -69,10 +69,12 @@ class FakeMachine : public Process {
 
   struct Unit {
     bool enabled = false, active = false, masked = false;
+    bool passing = false;  // its processes are being ended: neither active nor gone
     std::string remembered =
         "";  // not empty: what systemd shows for its links until all units are loaded again
   };
   std::map<std::string, Unit> units;
+  std::function<void()> before_is_active = {};  // called each time when systemd is asked what is active
 
   // A network port: what the kernel has of it. `dcb`: its driver can do that.
   struct Port {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "lab/fake_machine.h"
 #include "lab/phy_api.h"
 #include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
 
 namespace muster::testing {
 
@@ -48,13 +50,18 @@ class PhyBench {
         options, [this](HttpRequest request, ResponderPtr responder) { answer(request, *responder); });
     REQUIRE(server.ok());
     server_ = std::move(server).value();
-    accounts = std::make_unique<PhyAccounts>(waiter());
+    restart();
   }
   ~PhyBench() { server_->stop(); }
 
+  // The controller begins anew: it remembers what lies in its folder, and its monotonic clock nothing.
+  void restart() {
+    booted = clock.load();
+    accounts = std::make_unique<PhyAccounts>(waiter(), [this] { return clock + of_day; });
+  }
   // Waiting lets what is due happen, and firmware take over.
   Waiter waiter() {
-    return {[this] { return clock.load(); },
+    return {[this] { return clock - booted + kSecond; },
             [this](DurationMs span) {
               clock += span;
               api.advance();
@@ -68,12 +75,13 @@ class PhyBench {
     out.user = kToken;
     out.password = kSecret;
     out.api = "127.0.0.1:" + std::to_string(server_->port());
+    out.state = dir.path("");
     out.on_pin = [this](const std::string& pin) { learnt_pin = pin; };
     out.on_refused = [this] { ++refusals; };
     return out;
   }
   std::shared_ptr<PhyAccount> account(const PowerTarget& at) {
-    return accounts->of(at.api, at.user, at.password);
+    return accounts->of(at.api, at.user, at.password, at.state);
   }
   std::unique_ptr<Power> driver(PowerTarget at) {
     auto shared = account(at);
@@ -98,7 +106,8 @@ class PhyBench {
   static constexpr const char* kToken = "12345678-aaaa-bbbb-cccc-123456789012";
   static constexpr const char* kSecret = "secret-of-the-account";
   static constexpr const char* kImage = "debian12-x86_64";
-  std::atomic<TimeMs> clock{1'000'000};
+  std::atomic<TimeMs> clock{1'000'000}, booted{0};
+  std::atomic<TimeMs> of_day{1'700'000'000'000};  // beside the clock; somebody may set it
   std::vector<std::string> ids;
   std::map<std::string, lab::FakeMachine> machines;
   std::map<std::string, std::string> installed;
@@ -109,9 +118,14 @@ class PhyBench {
                                                       {"windows", "Windows", "admin", false, true}};
                   },
                   [this] { return clock.load(); }};
+  TempDir dir;
   std::unique_ptr<PhyAccounts> accounts;
   std::string learnt_pin;
   int refusals = 0;
+  // Answers in the API's place, as what stands before it does: gateways, proxies. Server's thread.
+  std::function<std::optional<HttpResponse>(const HttpRequest&)> instead = {};
+  // Changes what the API answers. Server's thread.
+  std::function<void(const HttpRequest&, HttpResponse&)> after = {};
   // On the server's thread, before it answers: whoever asked waits meanwhile.
   std::function<void(const HttpRequest&)> on_request = {};
 
@@ -122,7 +136,10 @@ class PhyBench {
       requests_.push_back(request);
     }
     if (on_request) on_request(request);
-    responder.respond(api.handle(request));
+    std::optional<HttpResponse> other = instead ? instead(request) : std::nullopt;
+    HttpResponse response = other ? std::move(*other) : api.handle(request);
+    if (after && !other) after(request, response);
+    responder.respond(std::move(response));
   }
   std::mutex mutex_;
   std::vector<HttpRequest> requests_;

@@ -16,11 +16,10 @@ namespace muster::testing {
 
 class PyghmiBmc {
  public:
-  static bool installed() {
-    const auto asked = make_process()->run({.argv = {"/usr/bin/python3", "-c", "import pyghmi.ipmi.bmc"}});
-    return asked.ok() && asked->ok();
-  }
   PyghmiBmc() {
+    const auto there = make_process()->run({.argv = {"/usr/bin/python3", "-c", "import pyghmi.ipmi.bmc"}});
+    INFO("package python3-pyghmi, which scripts/deps.sh test installs");
+    REQUIRE((there.ok() && there->ok()));
     dir_.write("power", "0");
     dir_.write("bmc.py", kProgram);
     const std::string port = std::to_string(port_), program = dir_.path("bmc.py");

@@ -1,20 +1,25 @@
 #!/usr/bin/env bash
 # The requests of the driver sakura-phy before a judge that nobody here wrote: Prism (npm, Apache-2.0) over the provider's description.
-# Usage: tests/peers/phy-prism.sh [FOLDER]. FOLDER: where `npm install @stoplight/prism-cli` was done, or is to be done (90 MB; default
+# Usage: tests/peers/phy-prism.sh [--no-fetch] [FOLDER]. FOLDER: where `npm install @stoplight/prism-cli` was done, or is to be done (90 MB; default
 # ~/.cache/muster-prism); never the checkout. Needs a build of muster_tests (MUSTER_TESTS: another place than build/muster_tests).
-# Exit 0: all valid; 1: not; 77: skipped, with the reason.
+# Part of ./test.sh, which fetches nothing. Exit 0: all valid; 1: not; 77: skipped, with the reason and the package to install.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+fetch=1
+[[ ${1:-} != --no-fetch ]] || { fetch=0; shift; }
 folder=${1:-$HOME/.cache/muster-prism}
 tests=${MUSTER_TESTS:-build/muster_tests}
+version=5.16.0  # another one may judge otherwise
 skip() { echo "skipped: $*"; exit 77; }
 command -v npm >/dev/null || skip "npm is missing (package npm)"
-for tool in curl jq; do command -v "$tool" >/dev/null || skip "$tool is missing"; done
-[[ -x $tests ]] || skip "$tests is not built"
+for tool in curl jq; do command -v "$tool" >/dev/null || skip "$tool is missing (package $tool)"; done
+[[ -x $tests ]] || skip "$tests is not built (scripts/build.sh dev muster_tests)"
 prism=$folder/node_modules/.bin/prism
 if [[ ! -x $prism ]]; then
+  [[ $fetch -eq 1 ]] || skip "Prism is not in $folder (tests/peers/phy-prism.sh fetches it)"
   mkdir -p "$folder"
-  (cd "$folder" && npm install --no-fund --no-audit --loglevel=error @stoplight/prism-cli >&2) || skip "npm could not fetch @stoplight/prism-cli"
+  (cd "$folder" && timeout 900 npm install --no-fund --no-audit --loglevel=error --fetch-retries=1 "@stoplight/prism-cli@$version" >&2) ||
+    skip "npm could not fetch @stoplight/prism-cli@$version into $folder"
 fi
 
 work=$(mktemp -d /var/tmp/muster-prism.XXXXXX)

@@ -81,7 +81,7 @@ void Checkers::on_offer(const std::string& node, const wire::WorkOrder& order) {
   const Action* planned = plan_.find(action);
   if (!planned || planned->node != node)
     return world_.violated("S1", "order " + order.id + " for " + node + " is not in the plan");
-  if (order.kind == "power_off") stops_.insert(fmt::format("{}#{}", action, attempt));
+  if (order.kind == wire::OrderKind::power_off) stops_.insert(fmt::format("{}#{}", action, attempt));
   if (!intent_is_durable(action, attempt))
     world_.violated("S2", "order " + order.id + " on offer without a durable intent");
 }
@@ -198,15 +198,20 @@ void Checkers::at_run_end(const Executor& executor, const RunRow& run) {
       all = all && (a.node != node || durable.of(a.id).state == ActionState::succeeded);
     good += all;
     const auto row = store_.node(node);
-    const std::string state = row.ok() ? row->state : "";
-    const bool accepted = state == "accepted" || state == "discovered";
-    if (accepted != all) world_.violated("S6", node + " is " + state + ", but its journal says otherwise");
+    const bool accepted =
+        row.ok() && (row->state == NodeState::accepted || row->state == NodeState::discovered);
+    if (accepted != all)
+      world_.violated("S6", fmt::format("{} is {}, but its journal says otherwise", node,
+                                        row.ok() ? to_string(row->state) : ""));
     if (!all && (!row.ok() || row->reason.empty()))
       world_.violated("S6", node + " is not accepted and has no reason");
   }
-  const std::string expected = good == plan_.nodes.size() ? "done" : good ? "partial" : "failed";
+  const RunState expected = good == plan_.nodes.size() ? RunState::done
+                            : good                     ? RunState::partial
+                                                       : RunState::failed;
   if (run.state != expected)
-    world_.violated("S6", "run ended as " + run.state + ", the journal says " + expected);
+    world_.violated(
+        "S6", fmt::format("run ended as {}, the journal says {}", to_string(run.state), to_string(expected)));
 }
 
 }  // namespace muster::sim

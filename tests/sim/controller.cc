@@ -110,7 +110,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
 
   // LinkPort
   void offer(const std::string& node, wire::WorkOrder order) override {
-    if (order.kind == "power_off" && home.world_.options.plant == "hard") return;
+    if (order.kind == wire::OrderKind::power_off && home.world_.options.plant == "hard") return;
     home.checkers_.on_offer(node, order);
     if (home.maybe_die_at_effect()) return;
     offers[node][order.id] = order;
@@ -246,7 +246,7 @@ void SimController::begin_life() {
   world_.trace("", "controller starts");
   life_ = std::make_unique<Life>(*this);
   const auto run = store_.run(0);
-  if (run.ok() && run->state == "running") {
+  if (run.ok() && run->state == RunState::running) {
     auto resumed = life_->executor->resume(run->id);
     if (!resumed.ok()) return world_.violated("S5", "resume: " + resumed.error().message);
     checkers_.after_restart(*life_->executor);
@@ -296,7 +296,7 @@ PlannerInput SimController::input() const {
     seen.mode = life_->executor->mode_of(node.name);
     const auto silent = life_->executor->silent_for(node.name);
     seen.online = silent && *silent < kMinute && seen.mode;
-    seen.state = node_state_from_string(row.state);
+    seen.state = row.state;
     seen.image_digest = row.image_digest;
     seen.config_digest = row.config_digest;
     seen.product_uuid = row.product_uuid;
@@ -324,7 +324,7 @@ void SimController::say_up(bool skip_unseen) {
   // As the plan's note says: what is left out now is looked for by the next `muster up --limit`, once.
   // Those that are named and do not answer are woken first; then the same command goes on with all that are
   // named.
-  const bool wakes = made->plan.kind == "wake" && !limit_.empty();
+  const bool wakes = made->plan.kind == PlanKind::wake && !limit_.empty();
   const bool goes_on = wakes && !std::any_of(made->plan.nodes.begin(), made->plan.nodes.end(),
                                              [this](const auto& n) { return silent_.count(n) > 0; });
   if (wakes) silent_.insert(made->plan.nodes.begin(), made->plan.nodes.end());
@@ -348,16 +348,17 @@ void SimController::say_up(bool skip_unseen) {
     return;
   }
   checkers_.approve(made->plan);
-  world_.trace("", "muster up: " + made->plan.kind);
+  world_.trace("", fmt::format("muster up: {}", to_string(made->plan.kind)));
   life_->executor->start(made->plan, "sim", [](Result<int64_t>) {});
 }
 
 void SimController::ended(const RunRow& run) {
   ++runs_;
-  world_.trace("", fmt::format("run {} ended as {}", run.id, run.state));
+  world_.trace("", fmt::format("run {} ended as {}", run.id, to_string(run.state)));
   checkers_.at_run_end(*life_->executor, run);
-  skip_unseen_ = life_->executor->plan().kind == "discover";
-  const bool woke = life_->executor->plan().kind == "wake";  // as with a discovery, the work comes after it
+  skip_unseen_ = life_->executor->plan().kind == PlanKind::discover;
+  const bool woke =
+      life_->executor->plan().kind == PlanKind::wake;  // as with a discovery, the work comes after it
   if (!world_.faults && !skip_unseen_ && !woke && ++calm_runs_ >= 6) {
     finished_ = true;
     return;
@@ -374,7 +375,7 @@ void SimController::calm() {
 void SimController::check_end() {
   for (auto& [name, node] : nodes_) {
     const NodeRow row = life_->executor->node_row(name);
-    if (row.state == "accepted") {
+    if (row.state == NodeState::accepted) {
       if (!node->runs_installed(image_))
         world_.violated("L1", name + " is accepted, but does not run its image");
       if (node->dead || node->bad) world_.violated("L1", name + " is accepted, though it cannot be");
@@ -383,9 +384,10 @@ void SimController::check_end() {
     } else if (!node->dead && !node->bad) {
       const auto& leader = nodes_.begin()->second;
       if (leader->dead || leader->bad) continue;  // explained: what needs the leader cannot be
-      world_.violated("L1", name + " could have been accepted and is " + row.state + ": " + row.reason);
+      world_.violated("L1", fmt::format("{} could have been accepted and is {}: {}", name,
+                                        to_string(row.state), row.reason));
     } else if (row.reason.empty()) {
-      world_.violated("L1", name + " is " + row.state + " without a reason");
+      world_.violated("L1", fmt::format("{} is {} without a reason", name, to_string(row.state)));
     }
   }
 }

@@ -14,7 +14,7 @@ class SimRunner : public WorkRunner {
  public:
   SimRunner(SimNode& node, std::shared_ptr<bool> alive) : node_(node), alive_(std::move(alive)) {}
 
-  void run(const wire::WorkOrder& order, Emit emit, Done done) override {
+  void run(const wire::WorkOrder& order, OrderPart, Emit emit, Done done) override {
     order_ = order;
     emit_ = std::move(emit);
     done_ = std::move(done);
@@ -23,8 +23,9 @@ class SimRunner : public WorkRunner {
     steps_ = Json::array();
     node_.world_.trace(node_.name_, "run " + order.id);
     const auto& kept = node_.system_ == SimNode::System::ram ? node_.ram_journal_ : node_.disk_journal_;
-    const bool stops = order.kind == "power_off";
-    const bool leaves = order.kind == "boot_disk" || order.kind == "reboot" || stops;
+    using wire::OrderKind;
+    const bool stops = order.kind == OrderKind::power_off;
+    const bool leaves = order.kind == OrderKind::boot_disk || order.kind == OrderKind::reboot || stops;
     const bool ended = !leaves && std::any_of(kept.begin(), kept.end(), [&](const OrderRecord& r) {
       return r.finished && r.order == order.id;
     });
@@ -35,9 +36,9 @@ class SimRunner : public WorkRunner {
         node_.world_.reactor.after(0, [node = &node_] { node->shut_down(); });
       else if (leaves)
         node_.world_.reactor.after(0, [node = &node_] { node->reset(); });
-      else if (order_.kind == "image")
+      else if (order_.kind == wire::OrderKind::image)
         image_slice();
-      else if (order_.kind == "inventory")
+      else if (order_.kind == wire::OrderKind::inventory)
         end(Ok{}, {{"facts", to_json(node_.facts())}});
       else
         step();
@@ -94,7 +95,7 @@ class SimRunner : public WorkRunner {
     const Json& all = order_.params["steps"];
     if (cancelled_) return end(fail(Code::cancelled, "stopped"), {{"steps", steps_}});
     if (next_ >= all.size()) {
-      const bool fails = order_.kind == "check" && node_.bad;
+      const bool fails = order_.kind == wire::OrderKind::check && node_.bad;
       return end(fails ? Status(fail(Code::failed, "too slow")) : Status(Ok{}), {{"steps", steps_}});
     }
     const std::string id = all[next_++]["id"].get<std::string>();
@@ -104,7 +105,7 @@ class SimRunner : public WorkRunner {
     const bool holds = node_.applied_.count(id) > 0;
     if (!holds && node_.world_.chance(node_.world_.options.step_fails))
       return end(fail(Code::failed, id + ": did not work"), {{"steps", steps_}});
-    if (order_.kind == "steps") node_.applied_.insert(id);
+    if (order_.kind == wire::OrderKind::steps) node_.applied_.insert(id);
     went(id, holds ? "already" : "applied");
   }
   void went(const std::string& id, const std::string& status) {
@@ -126,7 +127,7 @@ class SimRunner : public WorkRunner {
       if (!answered)
         end(fail(Code::failed, fmt::format("{}: {} does not answer, asked from {}.", id, host, node_.name_)),
             {{"steps", steps_}});
-      else if (order_.kind == "steps")
+      else if (order_.kind == wire::OrderKind::steps)
         node_.applied_.insert(id);
     });
   }

@@ -25,6 +25,9 @@ struct MemJournal : AgentJournal {
   std::vector<OrderRecord> records;
 };
 
+using Parts = std::vector<std::pair<wire::OrderKind, OrderPart>>;
+constexpr auto kKexec = wire::OrderKind::kexec;
+
 // A controller end that keeps orders on offer and every event once.
 struct FakeLink : ControllerLink {
   explicit FakeLink(Reactor& r) : reactor(r) {}
@@ -61,9 +64,9 @@ struct FakeLink : ControllerLink {
 
 struct FakeRunner : WorkRunner {
   explicit FakeRunner(Reactor& r) : reactor(r) {}
-  void run(const wire::WorkOrder& order, Emit e, Done done) override {
+  void run(const wire::WorkOrder& order, OrderPart part, Emit e, Done done) override {
     runs.push_back(order.id);
-    kinds.push_back(order.kind);
+    parts.push_back({order.kind, part});
     emit = e;
     finish = done;
     if (takes >= 0) reactor.after(takes, [done] { done({Ok{}, {{"answer", 42}}}); });
@@ -73,7 +76,8 @@ struct FakeRunner : WorkRunner {
     if (obeys) reactor.post([this] { finish({fail(Code::cancelled, "stopped"), Json::object()}); });
   }
   Reactor& reactor;
-  std::vector<std::string> runs, kinds;
+  std::vector<std::string> runs;
+  Parts parts;
   Emit emit;
   Done finish;
   DurationMs takes = 100;
@@ -97,7 +101,8 @@ struct Bench {
     agent = std::make_unique<Agent>(reactor, link, journal, runner, identity, options);
     REQUIRE(agent->start().ok());
   }
-  void offer(const std::string& id, const std::string& kind = "steps", DurationMs deadline = kMinute) {
+  void offer(const std::string& id, wire::OrderKind kind = wire::OrderKind::steps,
+             DurationMs deadline = kMinute) {
     link.offered[id] = {id, kind, Json::object(), deadline};
   }
 };
@@ -143,7 +148,7 @@ TEST_CASE("after a restart a finished order is re-sent and an unfinished one run
   b.offer("1/a#1");
   b.reactor.advance(kMinute);
   b.runner.takes = -1;
-  b.offer("1/b#1", "steps", 3600 * kSecond);
+  b.offer("1/b#1", wire::OrderKind::steps, 3600 * kSecond);
   b.reactor.advance(kMinute);
   REQUIRE(b.runner.runs.size() == 2);
   b.agent.reset();
@@ -161,7 +166,7 @@ TEST_CASE("boot_disk is reported and acknowledged before it is carried out", "[a
   b.start();
   b.reactor.advance(kSecond);
   b.link.lose_replies = true;
-  b.offer("1/boot#1", "boot_disk");
+  b.offer("1/boot#1", wire::OrderKind::boot_disk);
   b.reactor.advance(2 * kMinute);
   CHECK(b.link.count("finished", "1/boot#1") == 1);
   CHECK(b.runner.runs.empty());
@@ -175,7 +180,7 @@ TEST_CASE("a deadline ends the work as timeout, also when it does not stop", "[a
   b.runner.takes = -1;
   b.runner.obeys = GENERATE(true, false);
   b.start();
-  b.offer("1/a#1", "steps", 10 * kSecond);
+  b.offer("1/a#1", wire::OrderKind::steps, 10 * kSecond);
   b.reactor.advance(kMinute);
   CHECK(b.runner.cancels == 1);
   REQUIRE(b.link.count("finished") >= 1);
@@ -225,7 +230,7 @@ TEST_CASE("a departure that the controller heard of is not called off by its ord
   b.start();
   b.reactor.advance(kSecond);
   b.link.lose_replies = true;
-  b.offer("1/boot#1", "boot_disk");
+  b.offer("1/boot#1", wire::OrderKind::boot_disk);
   b.reactor.advance(5 * kSecond);
   REQUIRE(b.link.count("finished", "1/boot#1") == 1);
   b.link.offered.clear();
@@ -238,34 +243,32 @@ TEST_CASE("a departure that the controller heard of is not called off by its ord
 }
 
 TEST_CASE("kexec gets ready first, and goes when that was acknowledged", "[agent][kexec]") {
-  using Kinds = std::vector<std::string>;
   Bench b;
   b.start();
   b.reactor.advance(kSecond);
   b.link.lose_replies = true;
-  b.offer("1/n#1-kexec", "kexec");
+  b.offer("1/n#1-kexec", kKexec);
   b.reactor.advance(2 * kMinute);
-  CHECK(b.runner.kinds == Kinds{"kexec"});
+  CHECK(b.runner.parts == Parts{{kKexec, OrderPart::work}});
   REQUIRE(b.link.count("finished", "1/n#1-kexec") == 1);
   b.link.offered.clear();  // let go, as the executor does when it hears that the node goes
   b.reactor.advance(10 * kSecond);
   b.link.lose_replies = false;
   b.reactor.advance(2 * kMinute);
-  CHECK(b.runner.kinds == Kinds{"kexec", kLeaveReady});
+  CHECK(b.runner.parts == Parts{{kKexec, OrderPart::work}, {kKexec, OrderPart::leave}});
   CHECK(b.runner.cancels == 0);
   // The same order after the next boot does nothing but say what it said.
-  b.offer("1/n#1-kexec", "kexec");
-  b.runner.kinds.clear();
+  b.offer("1/n#1-kexec", kKexec);
+  b.runner.parts.clear();
   b.link.events.clear();
   b.start("i2");
   b.reactor.advance(kMinute);
-  CHECK(b.runner.kinds.empty());
+  CHECK(b.runner.parts.empty());
   CHECK(b.link.count("finished", "1/n#1-kexec") >= 1);
 }
 
 TEST_CASE("kexec that is withdrawn before it goes is unloaded, whatever it said until then",
           "[agent][kexec]") {
-  using Kinds = std::vector<std::string>;
   const std::string id = "1/n#1-kexec";
   Bench b;
   b.start();
@@ -273,9 +276,9 @@ TEST_CASE("kexec that is withdrawn before it goes is unloaded, whatever it said 
   b.runner.obeys = false;
   SECTION("after its last look, and it got ready") {
     b.runner.takes = -1;
-    b.offer(id, "kexec");
+    b.offer(id, kKexec);
     b.reactor.advance(5 * kSecond);
-    REQUIRE(b.runner.kinds == Kinds{"kexec"});
+    REQUIRE(b.runner.parts == Parts{{kKexec, OrderPart::work}});
     b.link.offered.clear();
     b.link.withdrawn = {id};
     b.reactor.advance(5 * kSecond);
@@ -288,7 +291,7 @@ TEST_CASE("kexec that is withdrawn before it goes is unloaded, whatever it said 
   }
   SECTION("after it reported, and before that was acknowledged") {
     b.link.lose_replies = true;
-    b.offer(id, "kexec");
+    b.offer(id, kKexec);
     b.reactor.advance(5 * kSecond);
     REQUIRE(b.link.count("finished", id) == 1);
     b.link.offered.clear();
@@ -300,16 +303,16 @@ TEST_CASE("kexec that is withdrawn before it goes is unloaded, whatever it said 
   }
   SECTION("after its deadline, and it got ready all the same") {
     b.runner.takes = -1;
-    b.offer(id, "kexec", 10 * kSecond);
+    b.offer(id, kKexec, 10 * kSecond);
     b.reactor.advance(kMinute);
-    REQUIRE(b.runner.kinds == Kinds{"kexec"});
+    REQUIRE(b.runner.parts == Parts{{kKexec, OrderPart::work}});
     REQUIRE(b.link.count("finished", id) >= 1);
     b.runner.takes = 100;
     const auto finish = b.runner.finish;  // which the unloading replaces
     finish({Ok{}, Json::object()});
     b.reactor.advance(kMinute);
   }
-  CHECK(b.runner.kinds == Kinds{"kexec", kDropReady});
+  CHECK(b.runner.parts == Parts{{kKexec, OrderPart::work}, {kKexec, OrderPart::drop}});
   const auto& said = b.journal.records.back();
   CHECK(said.finish["ok"] == false);
   CHECK((said.finish["code"] == "cancelled" || said.finish["code"] == "timeout"));
@@ -318,7 +321,9 @@ TEST_CASE("kexec that is withdrawn before it goes is unloaded, whatever it said 
   b.link.withdrawn.clear();
   b.offer("1/a#1");
   b.reactor.advance(kMinute);
-  CHECK(b.runner.kinds == Kinds{"kexec", kDropReady, "steps"});
+  CHECK(b.runner.parts == Parts{{kKexec, OrderPart::work},
+                                {kKexec, OrderPart::drop},
+                                {wire::OrderKind::steps, OrderPart::work}});
   CHECK(b.link.count("finished", "1/a#1") >= 1);
 }
 
@@ -326,7 +331,7 @@ TEST_CASE("kexec that cannot be got ready, or is withdrawn before it is, goes no
   Bench b;
   b.runner.takes = -1;
   b.start();
-  b.offer("1/n#1-kexec", "kexec");
+  b.offer("1/n#1-kexec", kKexec);
   b.reactor.advance(5 * kSecond);
   REQUIRE(b.runner.runs.size() == 1);
   SECTION("refused") { b.runner.finish({fail(Code::denied, "lockdown"), Json::object()}); }

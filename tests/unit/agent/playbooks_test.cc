@@ -151,7 +151,8 @@ Json context() {
                   {"memory_mib", 1900},
                   {"gpus", 8},
                   {"gpu_files", "/dev/nvidia[0-7]"},
-                  {"gpu_type", "h100"}});
+                  {"gpu_type", "h100"},
+                  {"simulated_gpus", false}});
   out.update({{"machines", {machine}},
               {"own_gpus", {machine}},
               {"has_gpus", true},

@@ -51,6 +51,7 @@ TEST_CASE(
   const auto gone = module->check(context, {{"command", {"docker"}}, {"deadline_seconds", 0}});
   CHECK(gone->holds == Holds::no);
   CHECK(gone->diff == "docker did not end and was killed");
+  CHECK(program.given == 60 * kSecond);  // busy is not broken
 }
 
 TEST_CASE("package: apt that would remove something else is stopped before it begins") {

@@ -164,6 +164,75 @@ TEST_CASE("two phases: what was taken back cannot be confirmed any more") {
   CHECK(steps::is_armed(r.context.files, "x"));
 }
 
+// The timer fired, and what it started needs so many looks until it has taken the change back.
+void fires(Run& r, int looks) {
+  r.machine.units.erase("muster-rollback-x.timer");
+  r.machine.units["muster-rollback-x.service"].active = true;
+  r.machine.before_is_active = [&r, left = looks]() mutable {
+    if (--left == 1) r.machine.units["muster-rollback-x.service"].passing = true;
+    if (left != 0) return;
+    CHECK(steps::roll_back(r.context.files, r.machine, "x").ok());
+    r.machine.units.erase("muster-rollback-x.service");
+  };
+}
+
+TEST_CASE("two phases: the next attempt waits until the one before has been taken back") {
+  Run r;
+  r.machine.put("/etc/a", "old\n");
+  const steps::TwoPhase phases{"x", {"/etc/a"}, {}, 60};
+  REQUIRE(steps::arm(r.context, phases).ok());
+  r.machine.put("/etc/a", "half\n");
+  fires(r, 2);
+  REQUIRE(steps::arm(r.context, phases).ok());
+  CHECK(r.machine.get("/etc/a") == "old\n");  // and not over what comes next
+  // This attempt is covered by a record of its own.
+  r.machine.put("/etc/a", "new\n");
+  REQUIRE(steps::is_armed(r.context.files, "x"));
+  REQUIRE(steps::roll_back(r.context.files, r.machine, "x").ok());
+  CHECK(r.machine.get("/etc/a") == "old\n");
+}
+
+TEST_CASE("two phases: a change that fails while its timer takes it back is taken back once") {
+  Run r;
+  r.machine.put("/etc/a", "old\n");
+  const steps::TwoPhase phases{"x", {"/etc/a"}, {{"touch", "/ran"}}, 60};
+  const Status done = steps::in_two_phases(r.context, phases, [&]() -> Status {
+    r.machine.put("/etc/a", "new\n");
+    fires(r, 3);
+    return fail(Code::failed, "no answer");
+  });
+  CHECK(done.error().message ==
+        "no answer; the change of x was not confirmed in time and was taken back by its timer");
+  CHECK(r.machine.get("/etc/a") == "old\n");
+  CHECK(!steps::is_armed(r.context.files, "x"));
+}
+
+// As long as `silent`, systemd answers nobody.
+struct MuteSystemd : Process {
+  explicit MuteSystemd(FakeMachine& all) : machine(all) {}
+  FakeMachine& machine;
+  bool silent = false;
+  Result<Output> run(const Command& command) override {
+    if (silent && command.argv[0] == "systemctl") return fail(Code::timeout, "systemctl did not end");
+    return machine.run(command);
+  }
+};
+
+TEST_CASE("two phases: a change that fails is taken back also where systemd answers nobody by then") {
+  Run r;
+  r.machine.put("/etc/a", "old\n");
+  MuteSystemd process(r.machine);
+  StepContext context{r.context.files, process, "node01"};
+  const Status done = steps::in_two_phases(context, {"x", {"/etc/a"}, {}, 60}, [&]() -> Status {
+    r.machine.put("/etc/a", "new\n");
+    process.silent = true;
+    return fail(Code::failed, "no answer");
+  });
+  CHECK_FALSE(done.ok());
+  CHECK(r.machine.get("/etc/a") == "old\n");
+  CHECK_FALSE(steps::is_armed(r.context.files, "x"));
+}
+
 TEST_CASE("ufw: a firewall behind which the controller cannot be reached is taken back") {
   Run r;
   r.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");

@@ -147,28 +147,43 @@ TEST_CASE("what was found on a node before its disks were written is not planned
   TimeMs seen = 0;
   c.on_reactor([&] { seen = c.services().bringup.executor().node_row("spare01").facts_time; });
   REQUIRE(c.observed("spare01").facts.has_value());
-  const auto written_at = [&](TimeMs time) {
+  // What an action does is what the plan says of it, whatever it is called.
+  Plan plan;
+  plan.kind = PlanKind::install;
+  for (const auto& [id, kind] : std::map<std::string, ActionKind>{{"spare01/write", ActionKind::image},
+                                                                  {"spare01/image", ActionKind::steps}}) {
+    Action action;
+    action.id = id;
+    action.node = "spare01";
+    action.kind = kind;
+    plan.actions.push_back(action);
+  }
+  const PlanRow stored{plan_digest(plan), "install", 1, 1, to_json(plan).dump()};
+  const auto begun_at = [&](TimeMs time, const std::string& action, const std::string& digest) {
     c.on_reactor([&] {
       RunRow run;
       run.id = c.services().store.next_run_id();
-      run.plan_digest = "sha256:x";
-      run.state = "partial";
+      run.plan_digest = digest;
+      run.state = RunState::partial;
       run.started = time;
       run.ended = seen + kMinute;
       JournalRow intent;
       intent.run = run.id;
       intent.node = "spare01";
-      intent.action = "spare01/image";
+      intent.action = action;
       intent.attempt = 1;
       intent.event = "intent";
       intent.time = time;
-      c.services().store.write({run, intent}, {});
+      c.services().store.write({stored, run, intent}, {});
     });
     c.settle();
   };
-  written_at(seen - 1);
+  begun_at(seen - 1, "spare01/write", stored.digest);
   CHECK(c.observed("spare01").facts.has_value());
-  written_at(seen + 1);
+  begun_at(seen + 1, "spare01/image", stored.digest);
+  CHECK(c.observed("spare01").facts.has_value());
+  SECTION("as its plan says") { begun_at(seen + 1, "spare01/write", stored.digest); }
+  SECTION("as a plan that cannot be read may say") { begun_at(seen + 1, "spare01/boot", "sha256:x"); }
   CHECK_FALSE(c.observed("spare01").facts.has_value());
   CHECK(c.observed("spare01").machine.has_value());  // its processors are what they were
 }

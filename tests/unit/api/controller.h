@@ -91,7 +91,7 @@ class Controller {
     std::promise<bool> started;
     reactor_->post([&] {
       Plan plan;
-      plan.kind = "discover";
+      plan.kind = PlanKind::discover;
       plan.nodes = {node};
       Action look;
       look.id = node + "/inventory";

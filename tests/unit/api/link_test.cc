@@ -55,7 +55,7 @@ struct Hub {
 wire::WorkOrder order(const std::string& id, const std::string& key = "") {
   wire::WorkOrder o;
   o.id = id;
-  o.kind = "steps";
+  o.kind = wire::OrderKind::steps;
   o.params = {{"key", key}};
   return o;
 }
@@ -242,7 +242,7 @@ TEST_CASE("a machine nobody declared is offered its inventory and nothing else, 
   Hub h;
   const std::string unknown = "unknown-52:54:00:00:00:09";
   wire::WorkOrder look = order("0/a#1");
-  look.kind = "inventory";
+  look.kind = wire::OrderKind::inventory;
   h.hub.offer(unknown, order("1/a#1"));  // "steps"
   h.hub.offer(unknown, look);
   std::vector<std::string> ids;

@@ -107,6 +107,7 @@ TEST_CASE("the controller's own machine is not switched off or booted anew, by w
   };
   // A wrong address in the spec leads to it: the BMC says whose it is, while the node was never seen.
   refused("off");
+  refused("shut-down");
   refused("cycle");
   refused("network-once");
   netboot();
@@ -117,6 +118,7 @@ TEST_CASE("the controller's own machine is not switched off or booted anew, by w
   });
   CHECK(c.call(Door::local, "GET", "/v1/power/node03/state").status == 200);
   refused("off");
+  refused("shut-down");
   refused("cycle");
   refused("network-once");
   netboot();
@@ -158,6 +160,11 @@ roles: { cpu: { playbooks: [ base ] } }
   CHECK(c.call(Door::local, "POST", "/v1/power/node01/on").status == 200);
   CHECK(program.runs());
   CHECK(program.get("boots") == "n");
+  CHECK(c.call(Door::local, "POST", "/v1/power/node01/shut-down").status == 200);
+  CHECK_FALSE(program.runs());
+  const std::string calls = program.get("calls");
+  CHECK(calls.find("\"graceful\":true") != std::string::npos);
+  CHECK(calls.find("\"graceful\":false") == std::string::npos);
   ::unsetenv("MUSTER_POWER_PROGRAMS");
 }
 
@@ -177,7 +184,7 @@ roles: { cpu: { playbooks: [ base ] } }
   const auto stored = c.call(Door::local, "PUT", "/v1/spec", spec);
   INFO(stored.body);
   REQUIRE(stored.status == 200);
-  for (const char* verb : {"on", "off", "cycle", "network-once"}) {
+  for (const char* verb : {"on", "off", "shut-down", "cycle", "network-once"}) {
     const auto refused = c.call(Door::local, "POST", std::string("/v1/power/node01/") + verb);
     CAPTURE(verb, refused.body);
     CHECK(refused.status == 422);
@@ -218,7 +225,7 @@ TEST_CASE("the status says what a person has to do, where and until when", "[api
       mac: "52:54:00:20:00:01", image: cpu, disks: { os: { match: { serial: "OS*", count: 1 } } } }
 )");
   Plan plan;
-  plan.kind = "install";
+  plan.kind = PlanKind::install;
   plan.nodes = {"node01"};
   Action boot;
   boot.id = "node01/netboot";

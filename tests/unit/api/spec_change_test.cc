@@ -65,7 +65,7 @@ TEST_CASE("a run that cannot be continued is ended, and does not keep a later on
     RunRow lost;
     lost.id = c.services().store.next_run_id();
     lost.plan_digest = "sha256:nowhere";
-    lost.state = "running";
+    lost.state = RunState::running;
     lost.started = c.services().reactor.now();
     c.services().store.write({lost}, [&](Status) { written.set_value(); });
   });
@@ -79,10 +79,10 @@ TEST_CASE("a run that cannot be continued is ended, and does not keep a later on
                              [&](Status) { first.set_value(c.services().store.run(1).value()); });
   });
   const RunRow lost = first.get_future().get();
-  CHECK(lost.state == "failed");
+  CHECK(lost.state == RunState::failed);
   CHECK(lost.ended > 0);
   c.on_reactor([&] { second.set_value(c.services().store.run(2).value()); });
-  CHECK(second.get_future().get().state == "running");
+  CHECK(second.get_future().get().state == RunState::running);
   int64_t active = 0;
   c.on_reactor([&] {
     active = c.services().bringup.executor().active() ? c.services().bringup.executor().run_id() : 0;

@@ -164,6 +164,32 @@ TEST_CASE("several hosts are looked at once each and approved together", "[cli][
   CHECK(add("spare[01-02]", one + "," + two, "10.20.0.31").exit == cli::kUsage);
 }
 
+TEST_CASE("a new host does not show the key of one that the spec declares", "[cli][adopt]") {
+  Site site;
+  std::string spec = site.controller.call(api::Door::local, "GET", "/v1/spec").body;
+  const Json stored = *parse_json(spec);
+  spec = stored["text"].get<std::string>();
+  spec.insert(
+      spec.find("storage:\n"),
+      "  - name: spare01\n    role: cpu\n    address: 10.20.0.31\n"
+      "    disks: { fast: { match: { serial: \"FAST*\", size: 2 GiB, count: 2 }, policy: format-if-blank },"
+      " bulk: { match: { serial: \"BULK*\", count: 1 }, policy: format-if-blank } }\n"
+      "    adopt: { host: 127.0.0.1, port: " +
+          std::to_string(site.sshd.port) + ", host_key: \"" + site.sshd.target().host_key + "\" }\n");
+  const auto put = site.controller.call(api::Door::local, "PUT", "/v1/spec", spec);
+  CAPTURE(put.body);
+  REQUIRE(put.status == 200);
+  const std::string port = ":" + std::to_string(site.sshd.port);
+  const Ran ran = muster_command(
+      {"node", "add", "spare[01-02]", "--adopt", "127.0.0.1" + port + ",localhost" + port, "--address",
+       "10.20.0.[31-32]", "--socket", site.controller.socket(), "--like", "node03", "--key",
+       (site.sshd.dir / "user").string(), "--host-key", (site.sshd.dir / "host.pub").string()});
+  CAPTURE(ran.out, ran.err);
+  CHECK(ran.exit == cli::kRefused);
+  CHECK(ran.err.find("spare01 and spare02 show the same host key") != std::string::npos);
+  CHECK(site.logins() == 0);
+}
+
 TEST_CASE("a host that answers nonsense is not understood, and ends nothing but its adoption",
           "[cli][adopt]") {
   Site site;

@@ -12,8 +12,10 @@ namespace {
 struct Machine {
   std::string power = "off";
   std::string broken = "";  // the verb that fails
-  bool network_switches = false, off_lies = false, allowed = true;
+  bool network_switches = false, off_lies = false, deaf = false, allowed = true;
   bool network_never = false, refuses_network = true;  // says that it cannot; and does not
+  bool tells_next = false, forgets_network = false, next_network = false;
+  std::string described = "";  // its power, where that is not the machine's
   std::vector<std::string> calls;
   int asked = 0;
 
@@ -29,13 +31,19 @@ struct Machine {
     calls.push_back(verb);
     if (verb == broken) return fail(Code::unavailable, "the BMC does not answer");
     if (verb == "describe" && network_never) return Json{{"driver", "sakura-phy"}, {"network_boot", false}};
-    if (verb == "describe") return Json{{"driver", "redfish"}};
+    if (verb == "describe") return describe();
     if (verb == "network-once" && network_never && refuses_network)
       return fail(Code::invalid, "it cannot boot from the network");
-    if (verb == "on") power = "on";
-    if (verb == "off" && !off_lies) power = "off";
+    if (verb == "on") power = "on", next_network = false;
+    if ((verb == "off" && !off_lies) || (verb == "shut-down" && !deaf)) power = "off";
     if (verb == "network-once" && network_switches) power = "on";
+    if (verb == "network-once") next_network = !forgets_network;
     return Json{{"power", verb == "off" ? "off" : power}};
+  }
+  Json describe() const {
+    Json out = {{"driver", "redfish"}, {"power", described.empty() ? power : described}};
+    if (tells_next) out["boots_network_next"] = next_network;
+    return out;
   }
   size_t orders() const {
     return static_cast<size_t>(std::count_if(calls.begin(), calls.end(),
@@ -49,11 +57,13 @@ TEST_CASE("a driver that keeps its contract passes, and the machine is left as i
   for (const std::string before : {"off", "on"}) {
     Machine machine;
     machine.power = before;
+    machine.tells_next = before == "on";
     const auto report = test_power("gpu01", machine.hooks());
     REQUIRE(report.ok());
     CHECK(report->at("passed") == true);
     CHECK(machine.power == before);
     CHECK(machine.asked == (before == "on" ? 1 : 0));
+    CHECK_FALSE(machine.next_network);  // nothing is left for the next boot
   }
 }
 
@@ -85,7 +95,7 @@ TEST_CASE("a broken promise fails at its step, and the machine is switched on ag
       if (!step["ok"].get<bool>()) return step["step"].get<std::string>();
     return std::string();
   };
-  Machine lies, network, no_network, silent;
+  Machine lies, network, no_network, silent, forgets, deaf, other;
   lies.off_lies = true;
   CHECK(failed_at(lies) == "off");
   network.network_switches = true;
@@ -94,6 +104,27 @@ TEST_CASE("a broken promise fails at its step, and the machine is switched on ag
   CHECK(failed_at(no_network) == "network once: set, nothing switched");
   silent.broken = "describe";
   CHECK(failed_at(silent) == "describe");
+  forgets.tells_next = forgets.forgets_network = true;
+  CHECK(failed_at(forgets) == "the network boot is shown");
+  deaf.deaf = true;
+  CHECK(failed_at(deaf) == "asked to shut down");
+  other.described = "off";
+  CHECK(failed_at(other) == "describe");
+}
+
+TEST_CASE("a state that changes while nobody switches is no state", "[power][cli]") {
+  Machine machine;
+  int looks = 0;
+  auto hooks = machine.hooks();
+  const auto call = hooks.call;
+  hooks.call = [&](const std::string& verb) -> Result<Json> {
+    if (verb == "state" && ++looks == 2) return Json{{"power", "on"}};
+    return call(verb);
+  };
+  const auto report = test_power("gpu01", hooks);
+  REQUIRE(report.ok());
+  CHECK(report->at("passed") == false);
+  CHECK(report->at("steps").back()["step"] == "state again");
 }
 
 TEST_CASE("a driver that cannot boot from the network has to refuse, and to leave the machine",

@@ -78,7 +78,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
 
   Bench() {
     store.write({SpecRow{1, 1, kSpec, "sha256:spec", ""}}, [](Status s) { REQUIRE(s.ok()); });
-    plan.kind = "accept";
+    plan.kind = PlanKind::accept;
     plan.cluster = "gaggle";
     plan.spec_revision = 1;
     plan.profile = "lab";
@@ -87,7 +87,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
     live();
     for (const auto& name : names)
       executor->set_node(name, [&](NodeRow& row) {
-        row.state = "accepted";
+        row.state = NodeState::accepted;
         row.facts = to_json(facts_of(name)).dump();
         row.image_digest = "sha256:image";
       });
@@ -215,9 +215,9 @@ struct Bench : PowerPort, BootPort, LinkPort {
     for (int i = 0; i < 1000 && (work_once() || executor->active()); ++i) reactor.advance(kSecond);
     REQUIRE_FALSE(executor->active());
   }
-  std::string state_of(const std::string& node) { return store.node(node).value().state; }
+  NodeState state_of(const std::string& node) { return store.node(node).value().state; }
   Report report() { return report_of(store, *executor, 0).value(); }
-  std::set<std::string> in_state(const std::string& state) {
+  std::set<std::string> in_state(NodeState state) {
     std::set<std::string> out;
     for (const auto& name : names)
       if (state_of(name) == state) out.insert(name);
@@ -306,7 +306,7 @@ Json step_told(const std::string& id, const std::string& status, Json result) {
 
 TEST_CASE("the report names every disk that the plan destroys, with what was on it", "[acceptance]") {
   Bench b;
-  b.plan.kind = "install";
+  b.plan.kind = PlanKind::install;
   b.plan.destroys = {{"node01", "os", "OSnode01", "eui.node01", "FAST DRIVE", int64_t{8} << 30, "nvme0n1",
                       "ext4 'old'", "sha256:x", "operating system image cpu"},
                      {"node02", "os", "OSnode02", "eui.node02", "FAST DRIVE", int64_t{8} << 30, "nvme0n1",
@@ -338,7 +338,7 @@ TEST_CASE("what was proven is signed once, bound to what it is about, and read b
   b.plan.images = {{"cpu", "sha256:image"}};
   b.plan.notes = {"links are not measured"};
   b.run();
-  CHECK(b.in_state("accepted").size() == 4);
+  CHECK(b.in_state(NodeState::accepted).size() == 4);
   const std::string text = signed_report(b.store, 0).value();
   const auto parts = split_signature(text).value();
   CHECK(pki::verify(b.key.certificate_pem, parts.body, parts.value).value());
@@ -377,7 +377,7 @@ TEST_CASE("a run that did not end has a report, without a signature; a discovery
   CHECK_FALSE(signed_report(b.store, 0).ok());
 
   Bench d;
-  d.plan.kind = "discover";
+  d.plan.kind = PlanKind::discover;
   d.all_nodes("node01");
   d.measure = cluster_with("", {});
   d.run();
@@ -394,10 +394,10 @@ TEST_CASE("a node below a floor that the others reach is quarantined; with the f
     return measured("dgemm", "gflops", node == "node02" ? 5 : 50);
   };
   b.run();
-  CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node02"});
   CHECK(b.store.node("node02").value().reason.find("5 x is below 10 x") != std::string::npos);
   CHECK(b.report().nodes[1].verdict == NodeVerdict::quarantined);
-  CHECK(b.store.run(0)->state == "partial");
+  CHECK(b.store.run(0)->state == RunState::partial);
 
   Bench f;
   f.all_nodes("node01");
@@ -409,8 +409,8 @@ TEST_CASE("a node below a floor that the others reach is quarantined; with the f
     return measured("dgemm", "gflops", node == "node02" ? 30 : 50);
   };
   f.run();
-  CHECK(f.in_state("degraded") == std::set<std::string>{"node02"});
-  CHECK(f.in_state("accepted").size() == 3);
+  CHECK(f.in_state(NodeState::degraded) == std::set<std::string>{"node02"});
+  CHECK(f.in_state(NodeState::accepted).size() == 3);
   CHECK(f.report().nodes[1].verdict == NodeVerdict::degraded);
 }
 
@@ -424,7 +424,7 @@ TEST_CASE("hardware that is declared and not there is a failure of that node", "
   });
   b.measure = cluster_with("", {});
   b.run();
-  CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node03"});
 }
 
 TEST_CASE("an all-reduce that fails quarantines the node the pairs convict, not the one that started it",
@@ -440,10 +440,10 @@ TEST_CASE("an all-reduce that fails quarantines the node the pairs convict, not 
   b.all_nodes("node01");
   b.measure = cluster_with(bad, how);
   b.run();
-  CHECK(b.in_state("quarantined") == std::set<std::string>{bad});
-  CHECK(b.in_state("accepted").size() == 3);
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{bad});
+  CHECK(b.in_state(NodeState::accepted).size() == 3);
   CHECK(b.store.node(bad).value().reason.find("all-reduce/located") != std::string::npos);
-  CHECK(b.store.run(0)->state == "partial");
+  CHECK(b.store.run(0)->state == RunState::partial);
 }
 
 TEST_CASE(
@@ -475,8 +475,8 @@ TEST_CASE(
     REQUIRE(b.executor->resume(1).ok());
     b.hello();
   }
-  CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
-  CHECK(b.in_state("accepted").size() == 3);
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node03"});
+  CHECK(b.in_state(NodeState::accepted).size() == 3);
   size_t located = 0;
   for (const auto& node : b.report().nodes)
     for (const auto& check : node.checks)
@@ -499,7 +499,7 @@ TEST_CASE(
     });
   };
   b.run();
-  CHECK(b.in_state("degraded").size() == 4);
+  CHECK(b.in_state(NodeState::degraded).size() == 4);
   CHECK(b.store.node("node01").value().reason == b.store.node("node03").value().reason);
   CHECK(b.store.node("node01").value().reason.find("not located: ") != std::string::npos);
 }
@@ -518,7 +518,7 @@ TEST_CASE("pairs have two seconds each and a deadline of their own, whatever the
       return cluster_with("node03", kBroken)(node, step);
     };
     b.run();
-    CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
+    CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node03"});
     CHECK(limits == std::set<std::pair<int, std::string>>{{deadline, "2"}});
   }
 }
@@ -536,8 +536,8 @@ TEST_CASE("a leader that fails by itself is not excused by the all-reduce, and n
     return result;
   };
   b.run();
-  CHECK(b.in_state("quarantined") == std::set<std::string>{"node01"});
-  CHECK(b.in_state("accepted").size() == 3);
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node01"});
+  CHECK(b.in_state(NodeState::accepted).size() == 3);
   CHECK(pairs == 0);
   CHECK(check_of(b.report(), "node01", "all-reduce/data").verdict == Verdict::fail);  // it ran, and is shown
 }
@@ -552,8 +552,8 @@ TEST_CASE(
     return cluster_with("node03", kBroken)(node, step);
   };
   b.run();
-  CHECK(b.in_state("quarantined") == std::set<std::string>{"node01", "node03"});
-  CHECK(b.in_state("accepted").size() == 2);
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node01", "node03"});
+  CHECK(b.in_state(NodeState::accepted).size() == 2);
 }
 
 TEST_CASE(
@@ -573,8 +573,8 @@ TEST_CASE(
     REQUIRE(b.executor->resume(1).ok());
     b.hello();
     b.finish();
-    CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
-    CHECK(b.in_state("accepted").size() == 3);
+    CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node03"});
+    CHECK(b.in_state(NodeState::accepted).size() == 3);
   }
 }
 
@@ -588,7 +588,7 @@ TEST_CASE("a failed acceptance keeps what was measured: only what never ran is n
     return result;
   };
   b.run();
-  CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node02"});
   const Report report = b.report();
   CHECK(check_of(report, "node02", "dgemm/data").verdict == Verdict::fail);
   CHECK(check_of(report, "node02", "dgemm/data").measured_text == "corrupt");
@@ -634,7 +634,7 @@ TEST_CASE("what one attempt measured is not lost because a later one did not com
   ends({step_told("acceptance/memory", "incomplete", nullptr),
         step_told("acceptance/dgemm", "measured", wrong)});
   b.finish();
-  CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node02"});
   const Report report = b.report();
   CHECK(check_of(report, "node02", "memory/triad_mbps").measured == 40.0);
   CHECK(check_of(report, "node02", "memory/triad_mbps").verdict == Verdict::pass);
@@ -653,7 +653,7 @@ TEST_CASE("a success counts alone: what a failed attempt before it measured is g
     return result;
   };
   b.run();
-  CHECK(b.in_state("accepted").size() == 4);
+  CHECK(b.in_state(NodeState::accepted).size() == 4);
   CHECK(check_of(b.report(), "node02", "dgemm/data").verdict == Verdict::pass);
 }
 
@@ -667,8 +667,8 @@ TEST_CASE(
                        {"node03", {{"stream", 5}}},
                        {"node04", {{"stream", 4}}}});
   b.run();
-  CHECK(b.in_state("degraded").size() == 4);
-  CHECK(b.store.run(0)->state == "done");  // and nodes that are degraded: muster exits with 5
+  CHECK(b.in_state(NodeState::degraded).size() == 4);
+  CHECK(b.store.run(0)->state == RunState::done);  // and nodes that are degraded: muster exits with 5
   const Report report = b.report();
   for (const auto& node : report.nodes) {
     CHECK(node.verdict == NodeVerdict::degraded);
@@ -699,8 +699,8 @@ TEST_CASE("one node at fault of its own is taken out all the same when a floor i
     return result;
   };
   b.run();
-  CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
-  CHECK(b.in_state("degraded").size() == 3);
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node02"});
+  CHECK(b.in_state(NodeState::degraded).size() == 3);
 }
 
 TEST_CASE("a node measured alone is judged alone", "[acceptance]") {
@@ -709,7 +709,7 @@ TEST_CASE("a node measured alone is judged alone", "[acceptance]") {
   with_stages(b);
   b.measure = kernels({{"node02", {{"stream", 3}}}});
   b.run();
-  CHECK(b.state_of("node02") == "quarantined");
+  CHECK(b.state_of("node02") == NodeState::quarantined);
   CHECK(b.report().notes.empty());
 }
 
@@ -721,8 +721,8 @@ TEST_CASE("errors that all nodes have are no question about a floor", "[acceptan
       action.params["steps"][0]["expect"] = {{"triad_mbps", {{"max", 10}}}};  // as counters have it
   b.measure = kernels({});
   b.run();
-  CHECK(b.in_state("quarantined").size() == 4);
-  CHECK(b.store.run(0)->state == "failed");
+  CHECK(b.in_state(NodeState::quarantined).size() == 4);
+  CHECK(b.store.run(0)->state == RunState::failed);
 }
 
 TEST_CASE(
@@ -733,17 +733,17 @@ TEST_CASE(
   with_stages(b);
   b.measure = kernels({{"node01", {{"dgemm", 3}}}});
   b.start();
-  while (b.state_of("node01") == "accepted" && b.executor->active() && b.orders.size() < 5) {
+  while (b.state_of("node01") == NodeState::accepted && b.executor->active() && b.orders.size() < 5) {
     b.work_once();
     b.reactor.advance(100);
   }
   REQUIRE(b.orders.size() == 5);  // the first order of each, and the second one of node01
   REQUIRE(b.executor->active());
-  CHECK(b.state_of("node01") == "degraded");
+  CHECK(b.state_of("node01") == NodeState::degraded);
   CHECK(b.store.node("node01").value().reason.find("dgemm/gflops") != std::string::npos);
   b.executor->cancel("enough");
   b.reactor.advance(kSecond);
-  CHECK(b.state_of("node01") == "degraded");
+  CHECK(b.state_of("node01") == NodeState::degraded);
 }
 
 TEST_CASE("what a lab plays of GPUs is not applicable; outside a lab it is no GPU", "[acceptance]") {
@@ -773,7 +773,7 @@ TEST_CASE("what a lab plays of GPUs is not applicable; outside a lab it is no GP
                   {"detail", {{"missing", "muster-accept-gpu"}}}};
     };
     b.run();
-    CHECK(b.in_state("quarantined") ==
+    CHECK(b.in_state(NodeState::quarantined) ==
           (lab ? std::set<std::string>{"node04"} : std::set<std::string>(b.names.begin(), b.names.end())));
     CHECK(check_of(b.report(), "node02", "gpu memory/data").verdict ==
           (lab ? Verdict::not_applicable : Verdict::fail));
@@ -801,7 +801,7 @@ TEST_CASE("a node that is out for one of its GPUs says which, and that a lab sta
     return told;
   };
   b.run();
-  CHECK(b.in_state("quarantined") == std::set<std::string>{"node02"});
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node02"});
   const std::string reason = b.store.node("node02").value().reason;
   CAPTURE(reason);
   CHECK(reason.find("SIMULATED GPU 0000:e1:00") != std::string::npos);
@@ -868,7 +868,7 @@ TEST_CASE("a drive below what the spec says of its model takes its node out, and
     return Json{{"check", "drives"}, {"parts", Json::array({part})}};
   };
   b.run();
-  CHECK(b.in_state("quarantined") == std::set<std::string>{"node03"});
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node03"});
   const Check check = check_of(b.report(), "node03", "drives/read_mbps");
   CHECK(check.verdict == Verdict::fail);
   CHECK(check.expected == 2800);

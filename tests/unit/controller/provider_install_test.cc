@@ -29,6 +29,7 @@ struct Host {
   bool answers = true;  // SSH, at all
   int refuses = 0;      // exit status of getting ready to hand over
   int64_t up = 5;       // seconds
+  std::string boot = "22222222-2222-4222-8222-222222222222";
   int handed_over = 0;
   std::string job = {}, uploaded = {};
   std::function<void()> getting_ready = {};
@@ -46,7 +47,7 @@ struct Host {
     Output out;
     out.exit_code = 0;
     if (command.find("os-release") != std::string::npos)
-      out.out = "os " + os + "\nup " + std::to_string(up) + "\n";
+      out.out = "os " + os + "\nup " + std::to_string(up) + "\nboot " + boot + "\n";
     if (command.find("cat >") != std::string::npos) uploaded = std::string(input);
     if (command.find("hand-over --stdin") != std::string::npos) {
       job = std::string(input);
@@ -65,8 +66,8 @@ struct Host {
 class Session : public SshSession {
  public:
   explicit Session(Host& host) : host_(host) {}
-  Result<Output> run(const std::string& command, std::string_view input, DurationMs) override {
-    return host_.run(command, input);
+  Result<Output> run(const std::string& command, SshInput input, DurationMs) override {
+    return host_.run(command, input.first);
   }
 
  private:
@@ -107,6 +108,7 @@ struct Bench {
   std::optional<Status> result;
   int results = 0;
   std::function<void()> before_order = {}, after_order = {};
+  std::string heard = {};     // the boot id that muster heard last on this machine
   std::string leads_to = {};  // the node's address in place of the first server's id
 
   explicit Bench(int servers = 1) : provider(servers) {
@@ -127,6 +129,7 @@ struct Bench {
           });
     };
     h.address = [](const std::string&) { return std::string("10.20.0.11"); };
+    h.known_boot = [this](const std::string&) { return heard; };
     h.host_key = [this](const std::string&) { return host.key(); };
     h.connect = [this](const SshTarget& target) -> Result<std::unique_ptr<SshSession>> {
       const auto given = provider.keys_of[provider.ids[0]];
@@ -408,6 +411,56 @@ TEST_CASE("phy install: a system that ran before the request is not the new one"
   bench.install();
   CHECK(bench.ends() == Code::denied);
   CHECK(bench.host.handed_over == 0);
+}
+
+TEST_CASE("phy install: a boot that muster heard before the request is not the new system's",
+          "[phy][install]") {
+  Bench bench;
+  bench.heard = bench.host.boot;  // a young one: its uptime says nothing
+  if (GENERATE(false, true)) {
+    bench.install();
+    bench.pass(10 * kSecond);
+    bench.restart();
+    bench.heard.clear();  // what was written down counts
+  }
+  bench.install();
+  CHECK(bench.ends() == Code::denied);
+  CHECK(bench.host.handed_over == 0);
+  CHECK(bench.is_spent());
+}
+
+TEST_CASE("phy install: a system in another boot than the one before is the new one", "[phy][install]") {
+  Bench bench;
+  bench.heard = "11111111-1111-4111-8111-111111111111";
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.host.handed_over == 1);
+}
+
+TEST_CASE("phy install: a system that does not say which boot it runs proves nothing", "[phy][install]") {
+  Bench bench;
+  bench.host.boot = GENERATE(as<std::string>{}, "", "none");
+  bench.install();
+  CHECK(bench.ends() == Code::denied);
+  CHECK(bench.host.handed_over == 0);
+}
+
+TEST_CASE("phy install: an installation after which nobody answers is none", "[phy][install]") {
+  Bench bench;
+  bench.host.answers = false;
+  bench.install();
+  CHECK(bench.ends() == Code::denied);
+  CHECK(bench.installs() == 1);
+  CHECK(bench.is_spent());
+}
+
+TEST_CASE("phy install: a record from before boot ids were kept is read", "[phy][install]") {
+  InstallRecord record;
+  record.server = "113100000001", record.stage = "accepted";
+  auto old = parse_json(to_text(record));
+  REQUIRE(old.ok());
+  old->erase("old_boot_id");
+  CHECK(install_record_from(old->dump()).value().old_boot_id.empty());
 }
 
 TEST_CASE("phy install: a machine that is left off is switched on", "[phy][install]") {

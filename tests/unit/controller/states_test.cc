@@ -14,7 +14,8 @@ TEST_CASE("every state of a node has one word, which is read back as that state"
     const std::string word(to_string(state));
     CHECK(!word.empty());
     CHECK(words.insert(word).second);
-    CHECK(node_state_from_string(word) == state);
+    REQUIRE(node_state_from_string(word).ok());
+    CHECK(*node_state_from_string(word) == state);
   }
 }
 
@@ -25,14 +26,20 @@ TEST_CASE("every state of a run has one word, which is read back as that state",
     const std::string word(to_string(state));
     CHECK(!word.empty());
     CHECK(words.insert(word).second);
-    CHECK(run_state_from_string(word) == state);
+    REQUIRE(run_state_from_string(word).ok());
+    CHECK(*run_state_from_string(word) == state);
   }
 }
 
-TEST_CASE("from a word that is no state nothing is concluded, and nothing is resumed", "[nodes]") {
-  for (const char* word : {"", "Accepted", "accepted ", "awake"}) {
-    CHECK(node_state_from_string(word) == NodeState::unknown);
-    CHECK(run_state_from_string(word) == RunState::failed);
+TEST_CASE("a word that is no state is taken for none", "[nodes]") {
+  for (const char* word : {"", "Accepted", "accepted ", "awake", "Running", "running "}) {
+    INFO(word);
+    const auto of_node = node_state_from_string(word);
+    REQUIRE_FALSE(of_node.ok());
+    CHECK(of_node.error().code == Code::invalid);
+    const auto of_run = run_state_from_string(word);
+    REQUIRE_FALSE(of_run.ok());
+    CHECK(of_run.error().code == Code::invalid);
   }
 }
 

@@ -61,7 +61,7 @@ TEST_CASE("an adopted node is configured live, also with the steps others have b
   PlannerInput in = with_host();
   want(in, RequestKind::adopt, {"node03"});
   const Plan plan = planned(in);
-  CHECK(plan.kind == "adopt");
+  CHECK(plan.kind == PlanKind::adopt);
   CHECK(plan.nodes == std::vector<std::string>{"node03"});
   CHECK(plan.images.empty());
   CHECK(plan.destroys.empty());
@@ -169,7 +169,7 @@ TEST_CASE("an adopted node that answers but was forgotten is asked what is in it
   in.nodes["node03"].facts.reset();
   in.request.kind = RequestKind::up;
   const Plan plan = planned(in);
-  CHECK(plan.kind == "discover");
+  CHECK(plan.kind == PlanKind::discover);
   CHECK(plan.nodes == std::vector<std::string>{"node03"});
   check_kept(plan);
 }
@@ -258,6 +258,6 @@ TEST_CASE("a node without a BMC and without an agent is out of reach", "[plan][k
   const Plan plan = planned(in);
   CHECK(left_out(plan, "node03"));
   CHECK_FALSE(takes_part(plan, "node03"));
-  CHECK(plan.kind != "wake");
-  CHECK(plan.kind != "discover");
+  CHECK(plan.kind != PlanKind::wake);
+  CHECK(plan.kind != PlanKind::discover);
 }

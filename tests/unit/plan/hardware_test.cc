@@ -108,7 +108,7 @@ TEST_CASE("a machine unlike the one that was ordered is left out, and the others
   in.nodes["node02"].facts->memory_bytes = 128 * kGiB;
   in.nodes["node02"].facts->disks.clear();  // nothing of it holds the others, its disks neither
   const Plan plan = planned(in);
-  CHECK(plan.kind == "install");
+  CHECK(plan.kind == PlanKind::install);
   CHECK(plan.nodes == std::vector<std::string>{"node01", "node03"});
   CHECK(has(plan.left_out, "node02"));
   CHECK(plan.left_out_rules == std::map<std::string, std::string>{{"node02", "hardware-unlike"}});
@@ -140,14 +140,14 @@ TEST_CASE("named it is refused, and forced it is installed", "[plan][hardware]")
 TEST_CASE("nothing is compared before the inventory, nor of what is installed already", "[plan][hardware]") {
   PlannerInput in = declared();
   in.nodes.clear();
-  CHECK(planned(in).kind == "discover");
+  CHECK(planned(in).kind == PlanKind::discover);
   CHECK(planned(in).nodes.size() == 3);
 
   in = with_nodes(installed);
   node_of(in, "node02").hardware.cpus = 64;
   in.nodes["node02"].facts->cpus.count = 32;
   const Plan apply = planned(in);  // its acceptance measures it, and quarantines it
-  CHECK(apply.kind == "apply");
+  CHECK(apply.kind == PlanKind::apply);
   CHECK(has(apply.nodes, "node02"));
   CHECK(apply.left_out.empty());
   in.images["cpu"].digest = "sha256:newer";

@@ -82,7 +82,7 @@ TEST_CASE("the small reference cluster has a plan without an objection, which sa
           "[plan][lab][standin]") {
   const PlannerInput in = input_of(spec_text());
   const Plan plan = planned_of(in);
-  CHECK(plan.kind == "install");
+  CHECK(plan.kind == PlanKind::install);
   CHECK(plan.nodes.size() == 5);
   CHECK(plan.simulated);
   const auto says = [&](const std::string& words) {
@@ -99,7 +99,9 @@ TEST_CASE("the small reference cluster has a plan without an objection, which sa
   CHECK(slurm.find(" Gres=gpu:h100:2 ") != std::string::npos);
   CHECK(slurm.find("NodeName=store01 ") == std::string::npos);
   const Json gres = steps.at("scheduler/gpus" + kOfHgx01)["params"];
-  CHECK(gres["content"] == "# Written by muster.\nName=gpu Type=h100 File=/dev/nvidia[0-1]\n");
+  CHECK(gres["content"] ==
+        "# Written by muster.\n# SIMULATED GPU: stood in for by the lab.\n"
+        "Name=gpu Type=h100 File=/dev/nvidia[0-1]\n");
   CHECK(steps.at("gpu-vendor/devices for containers" + kOfHgx01)["params"]["gpus"] == 2);
   CHECK(steps.count("apptainer/GPUs in a container of an unprivileged user" + kOfHgx01) == 1);
   CHECK(steps.count("quick/gpu bf16") == 1);      // which the node then calls not applicable
@@ -196,5 +198,5 @@ TEST_CASE("GPUs of unknown type are scheduled untyped", "[plan][standin]") {
   const std::string slurm = steps.at("scheduler/configuration")["params"]["content"];
   CHECK(slurm.find(" Gres=gpu:2 ") != std::string::npos);
   CHECK(steps.at("scheduler/gpus" + kOfHgx01)["params"]["content"] ==
-        "# Written by muster.\nName=gpu File=/dev/nvidia[0-1]\n");
+        "# Written by muster.\n# SIMULATED GPU: stood in for by the lab.\nName=gpu File=/dev/nvidia[0-1]\n");
 }

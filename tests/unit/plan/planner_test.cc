@@ -52,13 +52,13 @@ TEST_CASE("nodes that were never seen are discovered first, and nothing else hap
   PlannerInput in = input();
   in.nodes["node01"] = seen_in_ram("node01");
   const Plan plan = planned(in);
-  CHECK(plan.kind == "discover");
+  CHECK(plan.kind == PlanKind::discover);
   CHECK(plan.nodes == std::vector<std::string>{"node02", "node03"});
   CHECK(ids(plan, "node02") == std::vector<std::string>{"netboot", "inventory"});
   CHECK(plan.destroys.empty());
   in.request.skip_unseen = true;
   const Plan rest = planned(in);
-  CHECK(rest.kind == "install");
+  CHECK(rest.kind == PlanKind::install);
   CHECK(rest.nodes == std::vector<std::string>{"node01"});
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("a node that could not be found does not hold the others, and is looke
   in.nodes["node03"] = NodeObservation{};
   in.nodes["node03"].state = NodeState::quarantined;
   const Plan install = planned(in);
-  CHECK(install.kind == "install");
+  CHECK(install.kind == PlanKind::install);
   CHECK(install.nodes == std::vector<std::string>{"node01", "node02"});
   CHECK(install.notes.front().find("node03") == 0);
   for (const std::string name : {"node01", "node02"}) {
@@ -77,13 +77,13 @@ TEST_CASE("a node that could not be found does not hold the others, and is looke
     in.nodes[name].config_digest = install.config_digests.at(name);
   }
   const Plan again = planned(in);
-  CHECK(again.kind == "discover");
+  CHECK(again.kind == PlanKind::discover);
   CHECK(again.nodes == std::vector<std::string>{"node03"});
 }
 
 TEST_CASE("an install plan, whole", "[plan]") {
   const Plan plan = planned(with_nodes(seen_in_ram));
-  CHECK(plan.kind == "install");
+  CHECK(plan.kind == PlanKind::install);
   CHECK(ids(plan, "node01") == std::vector<std::string>{"image", "boot", "configure", "shared-1", "shared-2",
                                                         "look", "accept", "accept-1"});
   CHECK(ids(plan, "node02") ==
@@ -190,12 +190,12 @@ TEST_CASE("an accepted cluster that is as declared is left alone", "[plan]") {
     seen.config_digest = first.config_digests.at(name);  // what is on the disks is not part of it
   }
   const Plan again = planned(in);
-  CHECK(again.kind == "none");
+  CHECK(again.kind == PlanKind::none);
   CHECK(again.empty());
   CHECK(again.unchanged.size() == 3);
   in.playbooks["base"].steps[1].params["content"] = "other";
   const Plan changed = planned(in);
-  CHECK(changed.kind == "apply");
+  CHECK(changed.kind == PlanKind::apply);
   CHECK(changed.destroys.empty());
   CHECK(ids(changed, "node02") == std::vector<std::string>{"configure", "shared-2", "look", "accept"});
 }
@@ -204,7 +204,7 @@ TEST_CASE("a new drive in a running node is named in the destruction list", "[pl
   PlannerInput in = with_nodes(installed);
   in.nodes["node03"].facts->disks[3] = disk("BULKnew", 2ull << 30);
   const Plan plan = planned(in);
-  CHECK(plan.kind == "apply");
+  CHECK(plan.kind == PlanKind::apply);
   REQUIRE(plan.destroys.size() == 1);
   CHECK(plan.destroys[0].serial == "BULKnew");
 }
@@ -213,7 +213,7 @@ TEST_CASE("a re-image keeps data disks and destroys nothing on muster's own layo
   PlannerInput in = with_nodes(installed);
   in.request = {RequestKind::reimage, {"node02"}};
   const Plan plan = planned(in);
-  CHECK(plan.kind == "reimage");
+  CHECK(plan.kind == PlanKind::reimage);
   CHECK(plan.nodes == std::vector<std::string>{"node02"});
   CHECK(plan.destroys.empty());
   CHECK(ids(plan, "node02").front() == "netboot");
@@ -539,7 +539,7 @@ TEST_CASE("a node that an operator took out is in no plan until it is released",
   CHECK(plan.notes.front().find("PSU on order") != std::string::npos);
   CHECK(plan_from_json(to_json(plan))->left_out == plan.left_out);
   in.nodes["node02"].facts.reset();
-  CHECK(planned(in).kind == "install");  // nor is it looked for
+  CHECK(planned(in).kind == PlanKind::install);  // nor is it looked for
   in.request.nodes = {"node02"};
   CHECK(refused(in) == "node-held");
 }
@@ -590,6 +590,11 @@ TEST_CASE("a plan survives its JSON form and its digest sees every change", "[pl
   Json unknown = to_json(plan);
   unknown["extra"] = 1;
   CHECK_FALSE(plan_from_json(unknown).ok());
+  for (const char* word : {"", "Install", "format"}) {
+    Json other = to_json(plan);
+    other["kind"] = word;
+    CHECK_FALSE(plan_from_json(other).ok());
+  }
 }
 
 TEST_CASE("lint finds what must not be in a plan", "[plan]") {
@@ -629,7 +634,7 @@ TEST_CASE("drain: playbooks in reverse order, one node after the other, the volu
   for (const auto& n : in.spec.nodes) in.nodes[n.name].state = NodeState::accepted;
   in.request = {RequestKind::drain, {"node03", "node02"}};
   const Plan plan = planned(in);
-  CHECK(plan.kind == "drain");
+  CHECK(plan.kind == PlanKind::drain);
   CHECK(plan.destroys.empty());
   REQUIRE(plan.actions.size() == 2);
   const Json steps = plan.find("node03/drain")->params["steps"];

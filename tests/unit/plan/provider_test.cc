@@ -36,7 +36,7 @@ TEST_CASE("a rented node that was never seen is installed by its provider, and t
   PlannerInput in = rented();
   in.nodes.erase("node03");
   const Plan plan = planned(in);
-  CHECK(plan.kind == "discover");
+  CHECK(plan.kind == PlanKind::discover);
   const Action* netboot = plan.find("node03/netboot");
   REQUIRE(netboot);
   CHECK(netboot->params["reinstall"]["image"] == "debian12-x86_64");
@@ -91,7 +91,7 @@ TEST_CASE("a rented node that muster installed is never installed by its provide
   SECTION("it is silent: it is waited for") {
     in.nodes["node03"].online = false;
     const Plan plan = planned(in);
-    CHECK(plan.kind == "wake");
+    CHECK(plan.kind == PlanKind::wake);
     CHECK_FALSE(asks_provider(plan));
   }
   SECTION("it is silent and to be re-imaged: refused, with what to do") {
@@ -118,7 +118,7 @@ TEST_CASE("a rented node whose RAM system was lost before it was installed is lo
   in.nodes["node03"] = seen_in_ram("node03");
   in.nodes["node03"].online = false;
   const Plan plan = planned(in);
-  CHECK(plan.kind == "discover");
+  CHECK(plan.kind == PlanKind::discover);
   CHECK(asks_provider(plan));
   in.nodes["node03"].online = true;
   CHECK_FALSE(asks_provider(planned(in)));

@@ -48,7 +48,7 @@ TEST_CASE("an installed node that is silent is woken, and nothing is written", "
   SECTION("a run was cancelled") { in.nodes["node02"].state = NodeState::installing; }
   SECTION("another image is declared since") { in.images["cpu"].digest = "sha256:newer"; }
   const Plan plan = made(in);
-  CHECK(plan.kind == "wake");
+  CHECK(plan.kind == PlanKind::wake);
   CHECK(plan.nodes == std::vector<std::string>{"node02"});
   CHECK(kinds(plan, "node02") == std::vector<ActionKind>{ActionKind::wake});
   CHECK(plan.destroys.empty());
@@ -65,16 +65,16 @@ TEST_CASE("a node that stayed silent is left out until somebody names it", "[pla
   REQUIRE_FALSE(plan.notes.empty());
   CHECK(plan.notes.front().find("muster reimage node02") != std::string::npos);
   in.request.nodes = {"node02"};
-  CHECK(made(in).kind == "wake");
+  CHECK(made(in).kind == PlanKind::wake);
   in.request.kind = RequestKind::reimage;  // asked for
   const Plan again = made(in);
-  CHECK(again.kind == "reimage");
+  CHECK(again.kind == PlanKind::reimage);
   CHECK(kinds(again, "node02").front() == ActionKind::netboot);
   // When it answers it is what it is: measured again, not written.
   in.request = {};
   in.nodes["node02"].online = true;
   const Plan back = made(in);
-  CHECK(back.kind == "apply");
+  CHECK(back.kind == PlanKind::apply);
   CHECK(back.nodes == std::vector<std::string>{"node02"});
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("a node whose installation was cut off is not taken for an installed o
   in.nodes["node02"].machine = in.nodes["node02"].facts;
   in.nodes["node02"].facts.reset();  // its disks were written since it was looked at
   const Plan plan = made(in);
-  CHECK(plan.kind == "discover");
+  CHECK(plan.kind == PlanKind::discover);
   CHECK(kinds(plan, "node02").front() == ActionKind::netboot);
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("on an older copy of the database nobody is installed who was not hear
   in.nodes["node02"].online = false;
   in.nodes["node02"].doubtful = true;
   const Plan plan = made(in);
-  CHECK(plan.kind == "wake");
+  CHECK(plan.kind == PlanKind::wake);
   CHECK(plan.nodes == std::vector<std::string>{"node02"});
   CHECK(kinds(plan, "node02") == std::vector<ActionKind>{ActionKind::wake});
 }
@@ -108,7 +108,7 @@ TEST_CASE("an installed system that answers shows its hardware itself: it is not
   in.nodes["node02"].facts.reset();
   in.nodes["node02"].state = NodeState::installing;
   const Plan plan = made(in);
-  CHECK(plan.kind == "discover");
+  CHECK(plan.kind == PlanKind::discover);
   CHECK(kinds(plan, "node02") == std::vector<ActionKind>{ActionKind::inventory});
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("lint: nodes are woken in a plan of that alone", "[plan][silent]") {
   PlannerInput in = accepted();
   in.nodes["node02"].online = false;
   Plan plan = made(in);
-  SECTION("another kind") { plan.kind = "apply"; }
+  SECTION("another kind") { plan.kind = PlanKind::apply; }
   SECTION("another action") { plan.actions[0].kind = ActionKind::netboot; }
   CHECK_FALSE(lint_plan(plan).empty());
 }
@@ -148,12 +148,12 @@ TEST_CASE("a node that a person switches is asked for when it is named, or nothi
   SECTION("never seen, and others are there: not discovered first") {
     by_hand.nodes["node02"] = {};
     const Plan plan = made(by_hand);
-    CHECK(plan.kind != "discover");
+    CHECK(plan.kind != PlanKind::discover);
     CHECK(left_out(plan));
     CHECK(std::count(plan.nodes.begin(), plan.nodes.end(), "node02") == 0);
     by_hand.request.nodes = {"node02"};
     const Plan named = made(by_hand);
-    CHECK(named.kind == "discover");
+    CHECK(named.kind == PlanKind::discover);
     CHECK(kinds(named, "node02").front() == ActionKind::netboot);
   }
   SECTION("none was ever seen: those with a BMC are looked for") {
@@ -164,15 +164,15 @@ TEST_CASE("a node that a person switches is asked for when it is named, or nothi
     by_hand.spec.nodes = {spec.nodes[1]};
     by_hand.nodes.clear();
     const Plan plan = made(by_hand);
-    CHECK(plan.kind == "discover");
+    CHECK(plan.kind == PlanKind::discover);
     CHECK(plan.nodes == std::vector<std::string>{"node02"});
   }
   SECTION("installed and silent") {
     by_hand.nodes["node02"].online = false;
     const Plan plan = made(by_hand);
-    CHECK(plan.kind != "wake");
+    CHECK(plan.kind != PlanKind::wake);
     CHECK(left_out(plan));
     by_hand.request.nodes = {"node02"};
-    CHECK(made(by_hand).kind == "wake");
+    CHECK(made(by_hand).kind == PlanKind::wake);
   }
 }

@@ -14,9 +14,11 @@ using namespace muster::testing;
 
 namespace {
 
-PlannedStep planned(const std::string& id, const char* params, const char* expect) {
+// Its id is not what it is known by.
+PlannedStep planned(const std::string& name, const char* params, const char* expect) {
   PlannedStep out;
-  out.step.id = id;
+  out.name = name;
+  out.step.id = "profile/step[" + name + "]";
   out.step.params = Json::parse(params);
   out.step.expect = Json::parse(expect);
   return out;
@@ -53,9 +55,9 @@ TEST_CASE("a lab's limits take the place of the profile's, and its comparisons g
   lab.limits["dgmm/gflops"] = Json{{"min", 1}};
   std::vector<PlannedStep> steps = {
       planned(
-          "quick/dgemm", "{}",
+          "dgemm", "{}",
           R"({"gflops":{"min":20,"derive":"cpu_peak","ratio":0.4,"fleet_min_ratio":0.9,"unit":"GFLOP/s"}})"),
-      planned("quick/links", "{}", R"({"rtt_ms":{"degraded_above":2,"unit":"ms"},"send_mbps":{"min":20}})")};
+      planned("links", "{}", R"({"rtt_ms":{"degraded_above":2,"unit":"ms"},"send_mbps":{"min":20}})")};
   SECTION("compared") {
     Simulated simulated(lab);
     simulated.change(steps);
@@ -83,7 +85,7 @@ TEST_CASE("a lab that compares nothing may still hold file systems to their driv
   lab.compare = false;
   lab.limits["local storage/read_mbps"] = Json{{"of_raw_reads", 0.001}, {"otherwise_min", 0.05}};
   std::vector<PlannedStep> steps = {planned(
-      "quick/local storage[scratch]", "{}",
+      "local storage", "{}",
       R"({"read_mbps":{"of_raw_reads":0.3,"otherwise_min":800,"derive":"drive_models","ratio":0.5,"unit":"MB/s"},
           "write_mbps":{"of_raw_reads":0.1,"otherwise_min":400,"unit":"MB/s"},
           "random_read_iops":{"derive":"drive_models","ratio":0.5,"fail_ratio":0.2,"unit":"1/s"}})")};
@@ -103,12 +105,11 @@ TEST_CASE("a lab's scale shortens times and sizes, never to nothing and never de
   lab.time_scale = 0.01;
   lab.options["training load"] = Json{{"model", 32}};
   std::vector<PlannedStep> steps = {
-      planned("burn/dgemm", R"({"deadline_seconds":7500,"options":{"seconds":7200,"n":256}})", "null"),
-      planned("burn/local storage[scratch]", R"({"options":{"size":8192,"random-seconds":10,"timeout":150}})",
-              "null"),
-      planned("burn/links", R"({"seconds":"60","serve_seconds":900})", "null"),
-      planned("burn/training load", R"({"max_bytes":67108864,"options":{"model":512,"heads":8}})", "null"),
-      planned("burn/short", R"({"seconds":"0.6","options":{"seconds":0.5}})", "null")};
+      planned("dgemm", R"({"deadline_seconds":7500,"options":{"seconds":7200,"n":256}})", "null"),
+      planned("local storage", R"({"options":{"size":8192,"random-seconds":10,"timeout":150}})", "null"),
+      planned("links", R"({"seconds":"60","serve_seconds":900})", "null"),
+      planned("training load", R"({"max_bytes":67108864,"options":{"model":512,"heads":8}})", "null"),
+      planned("short", R"({"seconds":"0.6","options":{"seconds":0.5}})", "null")};
   Simulated(lab).change(steps);
   CHECK(steps[0].step.params == Json::parse(R"({"deadline_seconds":7500,"options":{"seconds":72,"n":256}})"));
   CHECK(steps[1].step.params == Json::parse(R"({"options":{"size":82,"random-seconds":1,"timeout":150}})"));

@@ -53,7 +53,7 @@ TEST_CASE("the specs that are shown have a plan without an objection", "[plan][d
     CHECK(index.find("](" + path.filename().string() + ")") != std::string::npos);
     const PlannerInput in = shipped_input(text_of(path));
     const Plan plan = planned_of(in);
-    CHECK(plan.kind == "install");
+    CHECK(plan.kind == PlanKind::install);
     CHECK(plan.nodes.size() == in.spec.nodes.size());
     CHECK(plan.profile == in.spec.acceptance_profile);
     for (const auto& note : plan.notes) {

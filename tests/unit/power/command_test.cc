@@ -167,6 +167,31 @@ TEST_CASE("a machine that always boots from the network first needs no order", "
   CHECK(bench.power()->boot_once_network(kCall).error().code == Code::invalid);
 }
 
+TEST_CASE("describe says whether a machine can be booted from the network, and what it boots next",
+          "[power][command]") {
+  Bench bench;
+  const auto seen = [&] { return bench.power()->describe(kCall).value(); };
+  CHECK(seen()["network_boot"] == true);
+  CHECK(seen()["boots_network_next"] == false);
+  REQUIRE(bench.power()->boot_once_network(kCall).ok());
+  CHECK(seen()["boots_network_next"] == true);
+  bench.program.set("dumb", "");
+  CHECK_FALSE(seen().contains("boots_network_next"));
+  bench.program.set("network", "never");
+  CHECK(seen()["network_boot"] == false);
+}
+
+TEST_CASE("a program that is busy is asked again, and is not failed", "[power][command]") {
+  Bench bench;
+  for (const char* verb : {"state", "capabilities", "network-once"}) {
+    INFO(verb);
+    bench.program.fails(verb, 1, "conflict");
+    CHECK(bench.power()->boot_once_network(kCall).error().code == Code::unavailable);
+    CHECK(bench.power()->boot_once_network(kCall).ok());
+  }
+  CHECK_FALSE(bench.program.runs());
+}
+
 TEST_CASE("a machine that cannot be booted from the network is not switched off for it", "[power][command]") {
   Bench bench;
   bench.program.set("network", "never");

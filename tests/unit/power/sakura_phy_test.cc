@@ -1,6 +1,8 @@
 // The provider driver's own refusals, and what it costs its account, over the lab's emulated API.
 #include "controller/power/sakura_phy.h"
 
+#include <filesystem>
+
 #include "controller/power/phy_install.h"
 #include "tests/catch.h"
 #include "tests/fakes/phy_bench.h"
@@ -11,6 +13,7 @@ using testing::PhyBench;
 namespace {
 
 constexpr DurationMs kCall = kMinute;
+constexpr DurationMs kLook = 5 * kSecond;  // too little to wait for a request's turn
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -44,6 +47,72 @@ TEST_CASE("phy: hours of looking at sixteen servers stay below the quota, and or
   CHECK(bench.api.served() <= 3 * 300);
   for (const HttpRequest& one : bench.requests()) CHECK(one.method.size() > 2);
   CHECK(bench.account(bench.target())->requests() <= PhyAccount::kBurst + 3 * 60 * PhyAccount::kPerMinute);
+}
+
+TEST_CASE("phy: a controller that restarts again and again sends no more than one that does not",
+          "[power][phy]") {
+  PhyBench bench(16);
+  const TimeMs begin = bench.clock;
+  constexpr int kRestarts = 30;
+  for (int i = 0; i < kRestarts; ++i) {
+    bench.restart();
+    for (size_t server = 0; server < 16; ++server) (void)bench.driver(server)->state(kLook);
+    bench.pass(30 * kSecond);
+  }
+  const auto sent = static_cast<TimeMs>(bench.requests().size());
+  CHECK(sent > PhyAccount::kBurst);
+  // Of each controller one is a look at the double's certificate, which the provider's is not asked for.
+  const TimeMs filled = (bench.clock - begin) * PhyAccount::kPerMinute / kMinute;
+  CHECK(sent <= PhyAccount::kBurst + filled + kRestarts);
+  CHECK(bench.driver()->on(2 * kMinute).ok());  // the orders' share is there
+}
+
+TEST_CASE("phy: a 429 holds over a restart", "[power][phy]") {
+  PhyBench bench;
+  bench.api.change([](lab::PhyManners& m) { m.throttled = 1, m.retry_after = 600 * kSecond; });
+  CHECK(bench.driver()->state(kCall).error().code == Code::unavailable);
+  const int served = bench.api.served();
+  bench.restart();
+  bench.pass(300 * kSecond);
+  CHECK(bench.driver()->on(kCall).error().code == Code::unavailable);
+  CHECK(bench.api.served() == served);
+  bench.pass(301 * kSecond);
+  CHECK(bench.driver()->on(kCall).ok());
+}
+
+TEST_CASE("phy: what is left of the budget is not believed beyond what can be", "[power][phy]") {
+  constexpr size_t kServers = 80;
+  PhyBench bench(kServers);
+  REQUIRE(bench.driver()->state(kCall).ok());
+  const std::string name = std::filesystem::directory_iterator(bench.dir.path(""))->path().filename();
+  CHECK(name.find(PhyBench::kToken) == std::string::npos);
+  // So many servers a controller that begins with this file can look at, at once.
+  const auto looks = [&](const std::string& kept) {
+    bench.dir.write(name, kept);
+    bench.restart();
+    int seen = 0;
+    for (size_t i = 0; i < kServers; ++i) seen += bench.driver(i)->state(kLook).ok();
+    return seen;
+  };
+  constexpr int kAll = PhyBudget::kBurst - PhyBudget::kForOrders - 1;  // one is the list
+  SECTION("as it was") { CHECK(looks(R"({"left": 60, "at": 1700000000000, "blocked_until": 0})") == kAll); }
+  SECTION("a clock that was set back fills nothing") {
+    CHECK(looks(R"({"left": 20, "at": 1800000000000, "blocked_until": 0})") == 0);
+  }
+  SECTION("one that was set ahead fills no more than there is room for") {
+    CHECK(looks(R"({"left": 20, "at": 1000, "blocked_until": 0})") == kAll);
+  }
+  SECTION("what is no answer leaves the orders' share") {
+    for (const char* kept : {"", "{", "[1]", R"({"left": 1e9, "at": 0, "blocked_until": 0})",
+                             R"({"left": "60", "at": 0, "blocked_until": 0})"})
+      CHECK(looks(kept) == 0);
+    CHECK(bench.driver()->on(2 * kMinute).ok());
+  }
+  SECTION("nobody is blocked for longer than the provider can mean") {
+    CHECK(looks(R"({"left": 60, "at": 1700000000000, "blocked_until": 1900000000000})") == 0);
+    bench.pass(PhyBudget::kLongestBlock + kSecond);
+    CHECK(bench.driver()->on(kCall).ok());
+  }
 }
 
 TEST_CASE("phy: after a 429 nothing is sent until its time is over", "[power][phy]") {

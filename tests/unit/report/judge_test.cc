@@ -337,6 +337,35 @@ TEST_CASE(
   for (const char* node : {"node01", "node03"}) CHECK(settled(node, gone) == NodeVerdict::accepted);
 }
 
+TEST_CASE("links whose rates differ by half are no suspects where their limit is far below") {
+  // Recorded: soft-RoCE between three emulated machines, rail 1 of hgx02 limited to 1 Mbit/s. Gb/s by who
+  // measured, with whom: sent, received.
+  const std::map<std::pair<std::string, std::string>, std::pair<double, double>> recorded = {
+      {{"hgx01", "hgx02"}, {0.001027, 0.15}},      {{"hgx01", "store01"}, {0.11, 0.11}},
+      {{"hgx02", "store01"}, {0.08615, 0.001046}}, {{"hgx02", "hgx01"}, {0.11, 0.001012}},
+      {{"store01", "hgx01"}, {0.11, 0.11}},        {{"store01", "hgx02"}, {0.001048, 0.09042}}};
+  const Json expect =
+      Json::parse(R"({"send_gbps":{"degraded_below":0.004},"receive_gbps":{"degraded_below":0.004}})");
+  std::vector<MeasuredStep> steps;
+  for (const auto& [ends, rates] : recorded) {
+    const Json one = measured(
+        "rdma-link", {{"send_gbps", {rates.first, "Gb/s"}}, {"receive_gbps", {rates.second, "Gb/s"}}},
+        {{"device", "rxe1"}, {"peer_device", "rxe1"}});
+    steps.push_back(step(
+        ends.first, "rdma", "RDMA", "", expect,
+        {{"check", "rdma"}, {"parts", {{{"subject", ends.second}, {"like", "rail 1"}, {"result", one}}}}}));
+  }
+  const auto judged = judged_links(steps);
+  const Check& located = get(judged, "hgx02", "rdma/located", "rail 1, receiving");
+  CHECK(located.blame == std::vector<std::string>{"link of hgx02 (rxe1, rail 1), receiving"});
+  CHECK(located.reason.find("slow with 2 of 2 partners") == 0);
+  CHECK(settled("hgx02", judged) == NodeVerdict::degraded);
+  for (const char* innocent : {"hgx01", "store01"}) {
+    CHECK(settled(innocent, judged) == NodeVerdict::accepted);
+    for (const Check& check : judged.at(innocent)) CHECK(check.name != "rdma/located");
+  }
+}
+
 TEST_CASE(
     "with two nodes only, a port that is not there is held against the node that lacks it, not against the "
     "one that asked") {

@@ -55,7 +55,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   std::unique_ptr<Executor> executor;
   Plan plan;
 
-  RunBench() { plan.kind = "install", plan.cluster = "test"; }
+  RunBench() { plan.kind = PlanKind::install, plan.cluster = "test"; }
   void live() {
     ExecutorHooks hooks;
     hooks.judge = [this](const Action&, const Json&) { return verdict; };

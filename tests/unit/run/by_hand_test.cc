@@ -34,7 +34,7 @@ void comes_up(Bench& b, const std::string& node, const std::string& boot) {
   b.finish(node);
   b.finish(node);
   b.hello(node, wire::Mode::installed, boot + "-new", "sha256:new");
-  CHECK(b.row(node).state == "accepted");
+  CHECK(b.row(node).state == NodeState::accepted);
 }
 
 }  // namespace
@@ -52,13 +52,13 @@ TEST_CASE("a person is asked, says where to go and how long there is, and the no
   CHECK(b.looks == 0);
   b.reactor.advance(kWithin - 5 * kMinute);  // far longer than a netboot takes
   REQUIRE(b.asked.count("netboot n1") == 1);
-  CHECK(b.row("n1").state == "installing");
+  CHECK(b.row("n1").state == NodeState::installing);
   SECTION("its request for the RAM system, or the operator's word") {
     b.answer("netboot n1");
     b.reactor.advance(100);
     CHECK(waiting(b, "awaited") == "hello of the RAM system's agent");
     b.reactor.advance(15 * kMinute);  // its time to boot begins there
-    CHECK(b.row("n1").state == "installing");
+    CHECK(b.row("n1").state == NodeState::installing);
     comes_up(b, "n1", "ram1");
   }
   SECTION("the RAM system's hello") {
@@ -67,7 +67,7 @@ TEST_CASE("a person is asked, says where to go and how long there is, and the no
     CHECK(std::count(b.forgotten.begin(), b.forgotten.end(), "n1") >= 1);
   }
   b.reactor.advance(kWithin);  // the deadline that was, is none any more
-  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.row("n1").state == NodeState::accepted);
   CHECK(b.looks == 0);
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("nobody comes: quarantined at the deadline, once, and nothing is asked
   Bench b;
   begin(b);
   b.reactor.advance(kWithin + kMinute);
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
   CHECK(b.asked.empty());
   CHECK(b.armed.empty());
   CHECK(b.powered.size() == 1);
@@ -88,7 +88,7 @@ TEST_CASE("it came up from its disk: the same person is waited for, and told", "
   b.hello("n1", wire::Mode::installed, "old1", "sha256:old");
   CHECK(b.asked.count("netboot n1") == 1);
   CHECK(waiting(b, "observed").find("from its disk") != std::string::npos);
-  CHECK(b.row("n1").state == "installing");
+  CHECK(b.row("n1").state == NodeState::installing);
   comes_up(b, "n1", "ram1");
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("a RAM system that does not come is asked for again, and given up afte
     b.reactor.advance(21 * kMinute);
   }
   CHECK(b.asked.empty());
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
 }
 
 TEST_CASE("a restart of the controller goes on waiting, and the time that has passed counts",
@@ -137,9 +137,9 @@ TEST_CASE("a restart of the controller goes on waiting, and the time that has pa
   }
   SECTION("as long as there was") {
     b.reactor.advance(kWithin - 52 * kMinute);
-    CHECK(b.row("n1").state == "installing");
+    CHECK(b.row("n1").state == NodeState::installing);
     b.reactor.advance(5 * kMinute);
-    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").state == NodeState::quarantined);
   }
   SECTION("and the RAM system says hello to the new one") { comes_up(b, "n1", "ram1"); }
 }
@@ -179,7 +179,7 @@ TEST_CASE("who waits for a person holds no place, no turn and no barrier", "[run
   b.hello("n2", wire::Mode::installed, "new2", "sha256:new");
   CHECK(b.offered("n2") == b.id("n2/steps", 1));
   b.finish("n2");
-  CHECK(b.row("n2").state == "accepted");
+  CHECK(b.row("n2").state == NodeState::accepted);
   CHECK(b.asked.count("netboot n1") == 1);
   CHECK(b.ended.empty());
   // The other one comes late, and does all of its own.
@@ -188,9 +188,9 @@ TEST_CASE("who waits for a person holds no place, no turn and no barrier", "[run
   b.finish("n1");
   b.hello("n1", wire::Mode::installed, "new1", "sha256:new");
   b.finish("n1");
-  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.row("n1").state == NodeState::accepted);
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "done");
+  CHECK(b.ended[0].state == RunState::done);
 }
 
 TEST_CASE("whoever needs it waits for a node that waits for a person", "[run][manual]") {
@@ -246,7 +246,7 @@ TEST_CASE("a cancelled run asks nobody any more", "[run][manual]") {
 
 TEST_CASE("a silent node is woken by a person, and its agent's word ends it", "[run][manual]") {
   Bench b;
-  b.plan.kind = "wake";
+  b.plan.kind = PlanKind::wake;
   b.persons["n1"] = {"", kWithin};
   Action wake = action("n1", "wake", ActionKind::wake);
   wake.timeout = 15 * kMinute;
@@ -260,18 +260,18 @@ TEST_CASE("a silent node is woken by a person, and its agent's word ends it", "[
     b.reactor.advance(5 * kMinute);
     b.hello("n1", wire::Mode::installed, "boot1", "sha256:new");
     REQUIRE(b.ended.size() == 1);
-    CHECK(b.ended[0].state == "done");
+    CHECK(b.ended[0].state == RunState::done);
   }
   SECTION("it is said to be on, and stays silent") {
     b.answer("on n1");
     b.reactor.advance(16 * kMinute);
     REQUIRE(b.ended.size() == 1);
-    CHECK(b.ended[0].state == "failed");
+    CHECK(b.ended[0].state == RunState::failed);
   }
   SECTION("nobody comes") {
     b.reactor.advance(kWithin);
     REQUIRE(b.ended.size() == 1);
-    CHECK(b.ended[0].state == "failed");
+    CHECK(b.ended[0].state == RunState::failed);
   }
   CHECK(b.switched_on.empty());
 }

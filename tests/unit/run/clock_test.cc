@@ -37,7 +37,7 @@ TEST_CASE("a clock that is set while nodes are at work does nothing to them", "[
   b.finish("n1");
   b.finish("n2");
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "done");
+  CHECK(b.ended[0].state == RunState::done);
 }
 
 TEST_CASE("silence, and what is decided after it, takes as long as it takes by any clock", "[run][clock]") {
@@ -117,9 +117,9 @@ TEST_CASE(
     }
   };
   talk(kTiming.after_resume - 20 * kSecond);
-  CHECK(b.row("n1").state == "installing");
+  CHECK(b.row("n1").state == NodeState::installing);
   talk(32 * kMinute);
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
 }
 
 TEST_CASE("a clock that was set while a run went on does not end it at the next restart", "[run][clock]") {
@@ -136,7 +136,7 @@ TEST_CASE("a clock that was set while a run went on does not end it at the next 
   b.restart();
   REQUIRE(b.executor->resume(1).ok());
   b.reactor.advance(100);
-  CHECK(b.store.run(1)->state == "running");
+  CHECK(b.store.run(1)->state == RunState::running);
   b.executor->on_contact("n1");
   CHECK(b.offered("n1") == b.id("n1/configure", 1));
 }
@@ -168,5 +168,5 @@ TEST_CASE("a controller that is killed time and again was not away for all of it
     b.reactor.advance(100);
     b.executor->on_contact("n1");
   }
-  CHECK(b.store.run(1)->state == "running");
+  CHECK(b.store.run(1)->state == RunState::running);
 }

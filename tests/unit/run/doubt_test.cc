@@ -52,7 +52,7 @@ TEST_CASE("when all agents fall silent at once the controller suspects itself fi
     b.reactor.advance(kMinute);
     CHECK(b.powered.empty());
     REQUIRE(b.ended.size() == 1);
-    CHECK(b.ended[0].state == "done");
+    CHECK(b.ended[0].state == RunState::done);
   }
   SECTION("who is heard last has the time for it") {
     b.reactor.advance(10 * kMinute);
@@ -107,7 +107,7 @@ struct Ring : Bench {
       reactor.advance(10 * kSecond);
     }
   }
-  bool out(const std::string& node) { return row(node).state == "quarantined"; }
+  bool out(const std::string& node) { return row(node).state == NodeState::quarantined; }
 };
 
 }  // namespace
@@ -135,7 +135,7 @@ TEST_CASE("nobody is blamed for a probe by a controller that hears nobody at all
     r.finish("n1");
     if (at_work) r.finish("n2");
     REQUIRE(r.ended.size() == 1);
-    CHECK(r.ended[0].state == "done");
+    CHECK(r.ended[0].state == RunState::done);
   }
   SECTION("all but the one that was probed: its silence is its own") {
     r.pass(14 * kMinute, {});
@@ -178,7 +178,7 @@ TEST_CASE("a RAM system that cannot be heard by anybody is not given up meanwhil
     CHECK(b.powered.size() == 1);
     SECTION("it comes then") {
       b.hello("n3", wire::Mode::ram, "boot-n3");
-      CHECK(b.row("n3").state == "accepted");
+      CHECK(b.row("n3").state == NodeState::accepted);
     }
     SECTION("it does not: it is booted anew") {
       heard_for(b, 8 * kMinute, {"n1", "n2"});
@@ -229,8 +229,8 @@ TEST_CASE("a node whose row cannot be written waits for the store, and says so; 
   b.finish("n1");
   b.finish("n2");
   b.reactor.advance(10 * kSecond);
-  CHECK(b.row("n2").state == "accepted");
-  CHECK(b.row("n1").state == "installing");
+  CHECK(b.row("n2").state == NodeState::accepted);
+  CHECK(b.row("n1").state == NodeState::installing);
   CHECK(b.ended.empty());
   const Json wait = b.executor->why("n1")["wait"];
   CHECK(wait["awaited"] == "the store");
@@ -238,9 +238,9 @@ TEST_CASE("a node whose row cannot be written waits for the store, and says so; 
   CHECK_FALSE(b.executor->why("n2").contains("wait"));
   b.store.refuse({}, {});
   b.reactor.advance(10 * kSecond);
-  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.row("n1").state == NodeState::accepted);
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "done");
+  CHECK(b.ended[0].state == RunState::done);
 }
 
 TEST_CASE("a node that is given up while its row is refused says that nothing of it is written", "[run]") {
@@ -266,7 +266,7 @@ TEST_CASE("a node that is given up while its row is refused says that nothing of
     b.store.refuse({}, {});
     b.reactor.advance(5 * kSecond);
     REQUIRE(b.ended.size() == 1);
-    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").state == NodeState::quarantined);
     CHECK_FALSE(b.executor->why("n1").contains("wait"));
     CHECK(b.executor->unwritten().empty());
   }
@@ -274,7 +274,7 @@ TEST_CASE("a node that is given up while its row is refused says that nothing of
     b.executor->cancel("by an operator");
     b.reactor.advance(5 * kSecond);
     REQUIRE(b.ended.size() == 1);
-    CHECK(b.store.run(1)->state == "cancelled");
+    CHECK(b.store.run(1)->state == RunState::cancelled);
     CHECK_FALSE(b.executor->active());
     CHECK(b.executor->unwritten() == "n1: string or blob too big");
   }
@@ -290,11 +290,11 @@ TEST_CASE("a cancelled run ends as soon as anything can be written", "[run]") {
   b.reactor.advance(kMinute);
   CHECK(b.ended.empty());
   CHECK_FALSE(b.executor->unwritten().empty());
-  CHECK(b.store.run(1)->state == "running");
+  CHECK(b.store.run(1)->state == RunState::running);
   b.store.refuse({}, {});
   b.reactor.advance(5 * kSecond);
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.store.run(1)->state == "cancelled");
+  CHECK(b.store.run(1)->state == RunState::cancelled);
   CHECK(b.row("n1").reason == "by an operator");
   CHECK(b.executor->unwritten().empty());
 }

@@ -28,7 +28,7 @@ TEST_CASE("a result in a shape nobody agreed on is a failure, not the end of the
   e.data = {{"ok", "yes"}, {"message", 7}};
   b.executor->on_event("n1", e);
   b.reactor.advance(100);
-  CHECK(b.row("n1").state != "accepted");
+  CHECK(b.row("n1").state != NodeState::accepted);
 }
 
 TEST_CASE("a fault of muster in a node's turn ends that node, not the run", "[run]") {
@@ -40,10 +40,10 @@ TEST_CASE("a fault of muster in a node's turn ends that node, not the run", "[ru
   b.faulty = "n1";
   b.start();
   b.reactor.advance(1000);
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
   CHECK(b.row("n1").reason.find("a fault of muster") != std::string::npos);
   CHECK(b.powered == std::vector<std::string>{"n1", "n2"});
-  CHECK(b.row("n2").state != "quarantined");
+  CHECK(b.row("n2").state != NodeState::quarantined);
   b.executor->cancel("test");
   b.reactor.advance(1000);
   CHECK_FALSE(b.executor->active());
@@ -57,9 +57,9 @@ TEST_CASE("a node is forgotten only outside a run", "[run]") {
   CHECK_FALSE(b.executor->forget("n1"));
   b.finish("n1");
   b.reactor.advance(1000);
-  REQUIRE(b.row("n1").state == "accepted");
+  REQUIRE(b.row("n1").state == NodeState::accepted);
   CHECK(b.executor->forget("n1"));
-  CHECK(b.executor->node_row("n1").state == "unknown");
+  CHECK(b.executor->node_row("n1").state == NodeState::unknown);
 }
 
 TEST_CASE("a node goes from netboot to accepted, every intent before its effect", "[run]") {
@@ -71,7 +71,7 @@ TEST_CASE("a node goes from netboot to accepted, every intent before its effect"
   b.plan.config_digests["n1"] = "sha256:config";
   b.start();
   CHECK(b.powered == std::vector<std::string>{"n1"});
-  CHECK(b.row("n1").state == "installing");
+  CHECK(b.row("n1").state == NodeState::installing);
   CHECK(b.store.journal(1)->front().event == "intent");
   b.hello("n1", wire::Mode::ram, "boot1");
   CHECK(b.offered("n1") == b.id("n1/image", 1));
@@ -83,8 +83,8 @@ TEST_CASE("a node goes from netboot to accepted, every intent before its effect"
   CHECK(b.offered("n1") == b.id("n1/accept", 1));
   b.finish("n1");
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "done");
-  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.ended[0].state == RunState::done);
+  CHECK(b.row("n1").state == NodeState::accepted);
   CHECK(b.row("n1").config_digest == "sha256:config");
   CHECK(b.row("n1").image_digest == "sha256:x");
 }
@@ -101,12 +101,12 @@ TEST_CASE("a verdict against a node quarantines it and holds nobody", "[run]") {
   b.hello("n1", wire::Mode::installed, "a");
   b.hello("n2", wire::Mode::installed, "b");
   b.finish("n1");
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
   CHECK(b.row("n1").reason.find("dgemm") != std::string::npos);
   b.verdict = Ok{};
   b.finish("n2");
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "partial");
+  CHECK(b.ended[0].state == RunState::partial);
   CHECK(b.executor->why("n1")["reason"].get<std::string>().find("dgemm") != std::string::npos);
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("a busy BMC is asked again; one whose answer is lost is looked at firs
     b.start();
     b.reactor.advance(kMinute);
     CHECK(b.powered.size() == 3);
-    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").state == NodeState::quarantined);
     CHECK(b.row("n1").reason.find("it is off") != std::string::npos);
   }
   SECTION("refused for good") {
@@ -151,7 +151,7 @@ TEST_CASE("a busy BMC is asked again; one whose answer is lost is looked at firs
     b.start();
     b.reactor.advance(kSecond);
     CHECK(b.powered.size() == 1);
-    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").state == NodeState::quarantined);
     CHECK(b.row("n1").reason.find("wrong password") != std::string::npos);
   }
 }
@@ -215,7 +215,7 @@ TEST_CASE("an order that has to netboot its node first has its own time when the
   CHECK(b.powered.size() == 1);
   CHECK(b.ended.empty());
   b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
-  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.row("n1").state == NodeState::accepted);
 }
 
 TEST_CASE("a controller that crashes while a node restarts does not switch it off in its firmware's tests",
@@ -234,7 +234,7 @@ TEST_CASE("a controller that crashes while a node restarts does not switch it of
   b.reactor.advance(15 * kMinute);
   CHECK(b.powered.empty());
   b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
-  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.row("n1").state == NodeState::accepted);
 }
 
 TEST_CASE(
@@ -376,7 +376,7 @@ TEST_CASE("a run is not taken up again after a long absence of the controller", 
     CHECK(b.powered.empty());
     CHECK(b.looks == 0);
     CHECK_FALSE(b.executor->active());
-    CHECK(b.store.run(1)->state == "cancelled");
+    CHECK(b.store.run(1)->state == RunState::cancelled);
     CHECK(b.row("n1").reason.find("the controller was away for ") == 0);
     CHECK(b.executor->resume(1).error().code == Code::conflict);
     bool started = false;  // and another may begin
@@ -414,7 +414,7 @@ TEST_CASE("a run is not taken up again by a clock that was set back", "[run]") {
   REQUIRE(b.executor->resume(1).ok());
   b.reactor.advance(10 * kMinute);
   CHECK(b.powered.empty());
-  CHECK(b.store.run(1)->state == "cancelled");
+  CHECK(b.store.run(1)->state == RunState::cancelled);
   CHECK(b.row("n1").reason.find("the controller's clock is ") == 0);
 }
 
@@ -455,7 +455,7 @@ TEST_CASE("an installed system that runs is stopped in order before its power is
   b.go();
   CHECK(b.powered.empty());
   REQUIRE(b.offered("gpu03") == b.id("gpu03/netboot", 1) + "-stop");
-  CHECK(b.offers["gpu03"].kind == "power_off");
+  CHECK(b.offers["gpu03"].kind == wire::OrderKind::power_off);
   CHECK(b.waits_for() == "stopping gpu03 in order, up to 3 min");
   b.finish("gpu03");  // the agent's word is not the end of it
   b.reactor.advance(20 * kSecond);
@@ -466,7 +466,7 @@ TEST_CASE("an installed system that runs is stopped in order before its power is
   CHECK(b.offered("gpu03").empty());  // the RAM system's agent must not find it
   b.hello("gpu03", wire::Mode::ram, "boot2");
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "done");
+  CHECK(b.ended[0].state == RunState::done);
 }
 
 TEST_CASE("a system that does not stop is switched off when its time is over", "[run]") {
@@ -603,7 +603,7 @@ TEST_CASE("soft dependencies wait for quarantined nodes no longer, hard ones fol
   b.executor->quarantine("n1", "pulled out");
   b.reactor.advance(kSecond);
   CHECK(b.offered("n2") == b.id("n2/soft", 1));
-  CHECK(b.row("n3").state == "quarantined");
+  CHECK(b.row("n3").state == NodeState::quarantined);
   CHECK(b.row("n3").reason.find("pulled out") != std::string::npos);
 }
 
@@ -661,7 +661,7 @@ TEST_CASE("a declared node that no run was about yet is not waited for", "[run]"
     b.add(action("n1", "configure", ActionKind::steps,
                  {{"steps", Json::array({next, peers})}, {"ring", ring}}));
     b.live();
-    if (third_accepted) b.executor->set_node("n3", [](NodeRow& row) { row.state = "accepted"; });
+    if (third_accepted) b.executor->set_node("n3", [](NodeRow& row) { row.state = NodeState::accepted; });
     b.executor->start(b.plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
     b.reactor.advance(100);
     b.hello("n1", wire::Mode::installed, "b1");
@@ -730,8 +730,8 @@ TEST_CASE("a node that loses power while its neighbour probes it is blamed, the 
   CHECK(r.host("n1") == "10.0.0.3");
   r.finish("n1");
   REQUIRE(r.ended.size() == 1);
-  CHECK(r.row("n1").state == "accepted");
-  CHECK(r.row("n3").state == "accepted");
+  CHECK(r.row("n1").state == NodeState::accepted);
+  CHECK(r.row("n3").state == NodeState::accepted);
 }
 
 TEST_CASE("a node at work that stays silent is quarantined for it", "[run]") {
@@ -739,12 +739,12 @@ TEST_CASE("a node at work that stays silent is quarantined for it", "[run]") {
   r.finish("n3");
   r.fails("n1");
   r.pass(150 * kSecond, {"n1", "n3"});
-  CHECK(r.row("n2").state == "quarantined");
+  CHECK(r.row("n2").state == NodeState::quarantined);
   CHECK(r.row("n2").reason.find("not heard for") != std::string::npos);
   CHECK(r.host("n1") == "10.0.0.3");
   r.finish("n1");
   REQUIRE(r.ended.size() == 1);
-  CHECK(r.ended[0].state == "partial");
+  CHECK(r.ended[0].state == RunState::partial);
 }
 
 TEST_CASE("tries that failed because a neighbour was away do not count", "[run]") {
@@ -778,8 +778,8 @@ TEST_CASE("tries that failed because a neighbour was away do not count", "[run]"
     CHECK(r.host("n1") == "10.0.0.3");  // the second opinion
     r.fails("n1");
     r.pass(10 * kSecond, {"n1", "n2", "n3"});
-    CHECK(r.row("n1").state == "quarantined");
-    CHECK(r.row("n2").state != "quarantined");
+    CHECK(r.row("n1").state == NodeState::quarantined);
+    CHECK(r.row("n2").state != NodeState::quarantined);
   }
 }
 
@@ -801,8 +801,8 @@ TEST_CASE("who fails a probe that another node passes is to blame", "[run]") {
     r.finish("n1");
   }
   r.reactor.advance(kSecond);
-  CHECK(r.row("n1").state == "accepted");
-  CHECK(r.row("n2").state == "quarantined");
+  CHECK(r.row("n1").state == NodeState::accepted);
+  CHECK(r.row("n2").state == NodeState::quarantined);
   CHECK(r.row("n2").reason.find("broken") != std::string::npos);
 }
 
@@ -817,26 +817,26 @@ TEST_CASE("beyond the failure budget no further node is started", "[run]") {
   b.executor->quarantine("n1", "broken");
   b.reactor.advance(kSecond);
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "failed");
-  CHECK(b.row("n2").state != "quarantined");
+  CHECK(b.ended[0].state == RunState::failed);
+  CHECK(b.row("n2").state != NodeState::quarantined);
   CHECK(b.row("n2").reason.find("failure budget") != std::string::npos);
 }
 
 TEST_CASE("what an inventory found is in the node's row", "[run]") {
   Bench b;
-  b.plan.kind = "discover";
+  b.plan.kind = PlanKind::discover;
   b.add(action("n1", "inventory", ActionKind::inventory));
   b.start();
   b.hello("n1", wire::Mode::ram, "boot1");
   b.finish("n1", true, "", {{"facts", {{"system", {{"uuid", "abc"}}}}}});
-  CHECK(b.row("n1").state == "discovered");
+  CHECK(b.row("n1").state == NodeState::discovered);
   CHECK(b.row("n1").product_uuid == "abc");
   CHECK_FALSE(b.row("n1").facts.empty());
 }
 
 TEST_CASE("a node gets the RAM system only until that has answered", "[run]") {
   Bench b;
-  b.plan.kind = "discover";
+  b.plan.kind = PlanKind::discover;
   b.add(action("n1", "netboot", ActionKind::netboot));
   b.add(action("n1", "inventory", ActionKind::inventory));
   b.start();
@@ -874,12 +874,12 @@ TEST_CASE("which node a machine is follows what inventories found, and what was 
   const std::string first = "4c4c4544-0042-3510-8052-b4c04f4d3032",
                     second = "4c4c4544-0042-3510-8052-b4c04f4d3033";
   Bench b;
-  b.plan.kind = "discover";
+  b.plan.kind = PlanKind::discover;
   b.add(action("n1", "inventory", ActionKind::inventory));
   b.start();
   b.executor->set_node("n2", [&](NodeRow& row) { row.product_uuid = second; });
   b.executor->set_node("unknown-52:54:00:20:00:04", [](NodeRow& row) {
-    row.state = "unadmitted";  // nobody's machine yet
+    row.state = NodeState::unadmitted;  // nobody's machine yet
     row.product_uuid = "4c4c4544-0042-3510-8052-b4c04f4d3034";
   });
   const auto before = b.executor->machines();
@@ -904,7 +904,7 @@ TEST_CASE("a full disk delays a run and does not damage it", "[run]") {
   CHECK(b.ended.empty());
   b.reactor.advance(kMinute);
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.row("n1").state == NodeState::accepted);
 }
 
 TEST_CASE("a cancelled run withdraws its orders and says so", "[run]") {
@@ -916,7 +916,7 @@ TEST_CASE("a cancelled run withdraws its orders and says so", "[run]") {
   b.reactor.advance(kSecond);
   CHECK(b.offers.empty());
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "cancelled");
+  CHECK(b.ended[0].state == RunState::cancelled);
 }
 
 TEST_CASE("a power cycle that waits for its BMC is not wanted any more when its node is out", "[run]") {
@@ -938,11 +938,11 @@ TEST_CASE("the conclusion of a run sees all its rows, and its verdicts are writt
   for (const char* node : {"n1", "n2", "n3"}) b.add(action(node, "accept", ActionKind::check));
   size_t seen = 0;
   b.conclude = [&](const RunRow& run) {
-    CHECK(run.state == "done");
+    CHECK(run.state == RunState::done);
     CHECK(run.ended > 0);
     const auto journal = b.store.journal(run.id).value();
     for (const auto& row : journal) seen += row.event == "succeeded";
-    CHECK(b.store.run(run.id)->state == "running");
+    CHECK(b.store.run(run.id)->state == RunState::running);
     Conclusion out;
     out.nodes = {{"n2", false, "its link is slow"},
                  {"n3", true, "its data is wrong in the light of the others"}};
@@ -955,11 +955,11 @@ TEST_CASE("the conclusion of a run sees all its rows, and its verdicts are writt
   b.reactor.advance(1000);
   CHECK(seen == 3);
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "partial");
-  CHECK(b.row("n1").state == "accepted");
-  CHECK(b.row("n2").state == "degraded");
+  CHECK(b.ended[0].state == RunState::partial);
+  CHECK(b.row("n1").state == NodeState::accepted);
+  CHECK(b.row("n2").state == NodeState::degraded);
   CHECK(b.row("n2").reason == "its link is slow");
-  CHECK(b.row("n3").state == "quarantined");
+  CHECK(b.row("n3").state == NodeState::quarantined);
   CHECK(b.store.report(0)->json == "signed");
   size_t quarantined = 0;
   const auto journal = b.store.journal(1).value();
@@ -981,14 +981,14 @@ TEST_CASE(
   b.start();
   for (const char* node : {"n1", "n2"}) b.hello(node, wire::Mode::installed, "b");
   b.finish("n1");
-  REQUIRE(b.row("n1").state == "accepted");
+  REQUIRE(b.row("n1").state == NodeState::accepted);
   b.executor->quarantine("n1", "a second machine tried to join as n1");
   b.finish("n2");
   b.reactor.advance(1000);
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "partial");
-  CHECK(b.row("n1").state == "quarantined");
-  CHECK(b.row("n2").state == "accepted");
+  CHECK(b.ended[0].state == RunState::partial);
+  CHECK(b.row("n1").state == NodeState::quarantined);
+  CHECK(b.row("n2").state == NodeState::accepted);
 }
 
 TEST_CASE("a controller killed before the conclusion was written concludes again", "[run]") {
@@ -1015,7 +1015,7 @@ TEST_CASE("a controller killed before the conclusion was written concludes again
   REQUIRE(b.executor->resume(1).ok());
   b.reactor.advance(1000);
   CHECK(concluded == 2);
-  CHECK(b.row("n1").state == "degraded");
+  CHECK(b.row("n1").state == NodeState::degraded);
   CHECK(b.store.report(0).ok());
-  CHECK(b.store.run(1)->state == "done");
+  CHECK(b.store.run(1)->state == RunState::done);
 }

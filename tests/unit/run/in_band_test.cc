@@ -15,7 +15,7 @@ Action image_of(const std::string& node) { return action(node, "image", ActionKi
 // n1 has no BMC and runs a system that was adopted: boot "old1".
 void begin(Bench& b) {
   b.without_bmc = {"n1"};
-  b.plan.kind = "reimage";
+  b.plan.kind = PlanKind::reimage;
   b.add(action("n1", "netboot", ActionKind::netboot));
   b.plan.actions[0].timeout = 20 * kMinute;
   b.plan.actions[0].max_attempts = 3;
@@ -35,7 +35,7 @@ std::string token(const Bench& b) { return b.offers.at("n1").params["arguments"]
 // Its agent is ready, says so, and is gone.
 void hands_over(Bench& b) {
   REQUIRE(b.offers.count("n1"));
-  REQUIRE(b.offers["n1"].kind == "kexec");
+  REQUIRE(b.offers["n1"].kind == wire::OrderKind::kexec);
   b.finish("n1");
 }
 
@@ -67,9 +67,9 @@ TEST_CASE("a node without a BMC is ordered into the RAM system, imaged, and come
   b.finish("n1");
   b.finish("n1");
   b.hello("n1", wire::Mode::installed, "new1", "sha256:new");
-  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.row("n1").state == NodeState::accepted);
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "done");
+  CHECK(b.ended[0].state == RunState::done);
   no_power(b);
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("the old system that is back is told apart, tried again, and given up 
     b.reactor.advance(10 * kMinute);
     b.hello("n1", wire::Mode::adopted, "old" + std::to_string(attempt + 1));
   }
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
   CHECK(b.row("n1").reason.find("the old system is back") != std::string::npos);
   CHECK(b.offered("n1") == "");
   CHECK(b.armed.empty());
@@ -100,12 +100,12 @@ TEST_CASE("what a system does not allow ends it at once; what may pass is anothe
   };
   SECTION("denied") {
     answer("denied");
-    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").state == NodeState::quarantined);
     CHECK(b.row("n1").reason.find("broken") != std::string::npos);  // what the agent said
   }
   SECTION("an agent that does not know the order") {
     answer("invalid");
-    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").state == NodeState::quarantined);
   }
   SECTION("it did not get the files") {
     for (const char* code : {"unavailable", "failed"}) answer(code);
@@ -113,7 +113,7 @@ TEST_CASE("what a system does not allow ends it at once; what may pass is anothe
     CHECK(b.offered("n1") == kexec_id(b, 3));
     answer("timeout");
     b.reactor.advance(25 * kMinute);  // unknown: it may be on its way
-    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").state == NodeState::quarantined);
   }
   CHECK(b.armed.empty());
   no_power(b);
@@ -153,11 +153,11 @@ TEST_CASE("one of which nothing is heard is waited for, and taken out at its dea
   hands_over(b);
   b.reactor.advance(19 * kMinute);
   CHECK(b.offered("n1") == "");
-  CHECK(b.row("n1").state == "installing");
+  CHECK(b.row("n1").state == NodeState::installing);
   b.reactor.advance(2 * kMinute);
   CHECK(b.offered("n1") == kexec_id(b, 2));  // for whoever may be there
   b.reactor.advance(2 * 21 * kMinute);
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
   no_power(b);
 }
 
@@ -249,10 +249,10 @@ TEST_CASE("a new system that does not come is given up in time: nobody can fetch
   b.finish("n1");
   b.finish("n1");
   b.reactor.advance(14 * kMinute);
-  CHECK(b.row("n1").state == "installing");
+  CHECK(b.row("n1").state == NodeState::installing);
   CHECK(b.executor->why("n1")["wait"]["next"].get<std::string>().find("quarantine") == 0);
   b.reactor.advance(3 * kMinute);
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
   no_power(b);
 }
 
@@ -290,7 +290,7 @@ TEST_CASE("a controller that is killed at any point brings it to the same end", 
     }
     story[i]();
   }
-  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.row("n1").state == NodeState::accepted);
   CHECK(b.offered("n1") == "");
   const auto journal = b.store.journal(1).value();
   CHECK(std::count_if(journal.begin(), journal.end(), [](const JournalRow& row) {

@@ -20,7 +20,7 @@ struct Writer {
     RunRow run;
     run.id = 1;
     run.plan_digest = plan.digest;
-    run.state = "running";
+    run.state = RunState::running;
     store.write({plan, run}, [](Status written) { REQUIRE(written.ok()); });
     reactor.advance(100);
   }

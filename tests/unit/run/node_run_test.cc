@@ -34,7 +34,7 @@ struct World : Others {
 
   World() {
     run.id = 1;
-    plan.kind = "install";
+    plan.kind = PlanKind::install;
     plan.nodes = {"n1"};
   }
   KnownAgent agent_of(const std::string&) const override { return agent; }
@@ -286,7 +286,7 @@ TEST_CASE("a system that runs is asked to stop before its power is cycled", "[ru
   c.begin();
   auto effects = c.does(input::Durable{});
   REQUIRE(first<effect::Offer>(effects));
-  CHECK(first<effect::Offer>(effects)->order.kind == "power_off");
+  CHECK(first<effect::Offer>(effects)->order.kind == wire::OrderKind::power_off);
   CHECK(calls(effects) == std::vector{effect::Call::look});
   c.does(input::PowerSeen{PowerState::on});
   CHECK(c.state.stage == Stage::pausing);

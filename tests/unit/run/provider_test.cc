@@ -13,7 +13,7 @@ const Json kOrder = {{"image", "debian12"}, {"os", "debian-12"}};
 // n1 was never seen.
 void discover(Bench& b) {
   b.rented = {"n1"};
-  b.plan.kind = "discover";
+  b.plan.kind = PlanKind::discover;
   b.add(action("n1", "netboot", ActionKind::netboot, {{"reinstall", kOrder}}));
   b.plan.actions[0].timeout = 110 * kMinute;
   b.add(action("n1", "inventory", ActionKind::inventory), {{"n1/netboot", true}});
@@ -47,7 +47,7 @@ TEST_CASE("a provider's installation takes its time, and the boot has its own af
   b.hello("n1", wire::Mode::ram, "ram1");
   CHECK(b.offered("n1") == b.id("n1/inventory", 1));
   CHECK(b.powered.empty());
-  CHECK(b.offers.at("n1").kind == "inventory");
+  CHECK(b.offers.at("n1").kind == wire::OrderKind::inventory);
 }
 
 TEST_CASE("a RAM system that is there before its provider's answer counts", "[run][phy]") {
@@ -64,14 +64,14 @@ TEST_CASE("what a provider refuses for good quarantines the node, what passes is
   b.start();
   SECTION("for good") {
     answers(b, fail(Code::denied, "people are at the machine"));
-    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").state == NodeState::quarantined);
     CHECK(b.reinstalls.size() == 1);
   }
   SECTION("for now") {
     answers(b, fail(Code::unavailable, "locked"));
     b.reactor.advance(kMinute);
     CHECK(b.reinstalls.size() == 2);
-    CHECK(b.row("n1").state != "quarantined");
+    CHECK(b.row("n1").state != NodeState::quarantined);
   }
 }
 
@@ -80,12 +80,12 @@ TEST_CASE("a provider that never takes the order is asked for as long as the pla
   Bench b;
   discover(b);
   b.start();
-  for (DurationMs waited = 0; waited < 8 * 60 * kMinute && b.row("n1").state != "quarantined";
+  for (DurationMs waited = 0; waited < 8 * 60 * kMinute && b.row("n1").state != NodeState::quarantined;
        waited += kMinute) {
     if (b.reinstalled) answers(b, fail(Code::unavailable, "locked"));
     b.reactor.advance(kMinute);
   }
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
 }
 
 TEST_CASE("a controller that comes back asks its provider for the same installation again", "[run][phy]") {
@@ -105,7 +105,7 @@ TEST_CASE("a controller that comes back asks its provider for the same installat
 TEST_CASE("without a word in the plan a rented node is never installed by its provider", "[run][phy]") {
   Bench b;
   b.rented = {"n1"};
-  b.plan.kind = "reimage";
+  b.plan.kind = PlanKind::reimage;
   b.add(action("n1", "netboot", ActionKind::netboot));
   b.plan.actions[0].timeout = 20 * kMinute;
   b.add(action("n1", "image", ActionKind::image), {{"n1/netboot", true}});
@@ -115,9 +115,9 @@ TEST_CASE("without a word in the plan a rented node is never installed by its pr
   b.executor->start(b.plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
   b.reactor.advance(200);
   REQUIRE(b.offers.count("n1"));
-  CHECK(b.offers["n1"].kind == "kexec");
+  CHECK(b.offers["n1"].kind == wire::OrderKind::kexec);
   b.reactor.advance(3 * 60 * kMinute);  // its agent never answers
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
   CHECK(b.reinstalls.empty());
   CHECK(b.powered.empty());
 }
@@ -126,7 +126,7 @@ TEST_CASE("without a word in the plan a rented node is never installed by its pr
 TEST_CASE("a rented node whose image is written is never installed by its provider again", "[run][phy]") {
   Bench b;
   b.rented = {"n1"};
-  b.plan.kind = "install";
+  b.plan.kind = PlanKind::install;
   b.add(action("n1", "netboot", ActionKind::netboot, {{"reinstall", kOrder}}));
   b.plan.actions[0].timeout = 110 * kMinute;
   b.add(action("n1", "image", ActionKind::image), {{"n1/netboot", true}});
@@ -139,7 +139,7 @@ TEST_CASE("a rented node whose image is written is never installed by its provid
   b.finish("n1");                       // told to restart from its disk
   b.reactor.advance(5 * 60 * kMinute);  // nothing comes
   CHECK(b.reinstalls.size() == 1);
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
 }
 
 TEST_CASE("a machine whose installed system answers meanwhile is not installed by its provider",
@@ -154,5 +154,5 @@ TEST_CASE("a machine whose installed system answers meanwhile is not installed b
   CHECK(b.reinstalls.empty());
   CHECK(b.powered.empty());
   CHECK(b.offers.count("n1") == 0);  // nor is it asked to stop
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
 }

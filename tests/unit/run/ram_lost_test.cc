@@ -11,7 +11,7 @@ const ExecutorTiming kTiming;
 
 // One node, in its RAM system, with the order to look at the hardware on offer.
 void discover(Bench& b, bool with_netboot = true) {
-  b.plan.kind = "discover";
+  b.plan.kind = PlanKind::discover;
   if (with_netboot) b.add(action("n1", "netboot", ActionKind::netboot));
   Action look = action("n1", "inventory", ActionKind::inventory);
   look.timeout = 10 * kMinute;
@@ -34,14 +34,14 @@ TEST_CASE("a RAM system that is lost while it is looked at is started again, wit
   for (DurationMs waited = 0; b.powered.size() == before && waited < 5 * kMinute; waited += kSecond)
     b.reactor.advance(kSecond);
   REQUIRE(b.powered.size() == before + 1);
-  CHECK(b.row("n1").state != "quarantined");
+  CHECK(b.row("n1").state != NodeState::quarantined);
   b.power_state = PowerState::on;
   b.hello("n1", wire::Mode::ram, "boot2");
   CHECK(b.offered("n1") == b.id("n1/inventory", 2));
   // Lost once more: its attempts are used up.
   b.reactor.advance(kTiming.lost_after + kTiming.look_again + kMinute);
   CHECK(b.powered.size() == before + 1);
-  CHECK(b.row("n1").state == "quarantined");
+  CHECK(b.row("n1").state == NodeState::quarantined);
 }
 
 TEST_CASE("a system that this plan did not start is not netbooted for being silent", "[run][ram_lost]") {

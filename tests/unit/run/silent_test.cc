@@ -16,7 +16,7 @@ void set_row(Bench& b, const std::string& node, const std::function<void(NodeRow
 }
 
 void accepted_row(NodeRow& row) {
-  row.state = "accepted";
+  row.state = NodeState::accepted;
   row.accepted_run = 7;
   row.mode = "installed";
   row.boot_id = "boot1";
@@ -28,7 +28,7 @@ void accepted_row(NodeRow& row) {
 
 bool stop_is_asked(const Bench& b) {
   const auto found = b.offers.find("n1");
-  return found != b.offers.end() && found->second.kind == "power_off";
+  return found != b.offers.end() && found->second.kind == wire::OrderKind::power_off;
 }
 
 Presence present(wire::Mode mode, const std::string& boot, const std::string& image = "") {
@@ -89,7 +89,7 @@ TEST_CASE(
     b.reactor.advance(100);
     CHECK(b.powered.empty());
     REQUIRE(b.ended.size() == 1);
-    CHECK(b.ended[0].state == "done");
+    CHECK(b.ended[0].state == RunState::done);
   }
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("on an older copy of the database no row says what a node is until its
 
 TEST_CASE("a silent node is powered on and waited for, and is what it was when it answers", "[run][silent]") {
   Bench b;
-  b.plan.kind = "wake";
+  b.plan.kind = PlanKind::wake;
   Action wake = action("n1", "wake", ActionKind::wake);
   wake.timeout = 8 * kMinute;
   wake.max_attempts = 1;
@@ -169,11 +169,11 @@ TEST_CASE("a silent node is powered on and waited for, and is what it was when i
     b.power_state = PowerState::on;
     b.reactor.advance(5 * kMinute);
     CHECK(b.switched_on.size() == 1);
-    CHECK(b.row("n1").state == "accepted");
+    CHECK(b.row("n1").state == NodeState::accepted);
     b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
     REQUIRE(b.ended.size() == 1);
-    CHECK(b.ended[0].state == "done");
-    CHECK(b.row("n1").state == "accepted");
+    CHECK(b.ended[0].state == RunState::done);
+    CHECK(b.row("n1").state == NodeState::accepted);
     CHECK(b.row("n1").accepted_run == 7);
     CHECK(b.row("n1").config_digest == "sha256:c");
   }
@@ -194,7 +194,7 @@ TEST_CASE("a silent node is powered on and waited for, and is what it was when i
     begin();
     b.reactor.advance(9 * kMinute);
     REQUIRE(b.ended.size() == 1);
-    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").state == NodeState::quarantined);
     CHECK(b.row("n1").reason.find("muster reimage n1") != std::string::npos);
     CHECK(b.row("n1").image_digest == "sha256:x");
     CHECK(b.switched_on.empty());
@@ -204,7 +204,7 @@ TEST_CASE("a silent node is powered on and waited for, and is what it was when i
     begin();
     b.reactor.advance(20 * kMinute);
     CHECK(b.switched_on.size() == static_cast<size_t>(kTiming.power_tries));
-    CHECK(b.row("n1").state == "quarantined");
+    CHECK(b.row("n1").state == NodeState::quarantined);
   }
   SECTION("the controller dies meanwhile") {
     begin();
@@ -213,7 +213,7 @@ TEST_CASE("a silent node is powered on and waited for, and is what it was when i
     b.reactor.advance(kMinute);
     b.hello("n1", wire::Mode::installed, "boot2", "sha256:x");
     CHECK(b.ended.size() == 1);
-    CHECK(b.row("n1").state == "accepted");
+    CHECK(b.row("n1").state == NodeState::accepted);
   }
   // Whatever happened: its power was never cut, it was never booted from the network.
   CHECK(b.powered.empty());
@@ -250,7 +250,7 @@ TEST_CASE("a node's row that cannot be read is not replaced by a blank one", "[r
   b.reactor.advance(5 * kSecond);  // the disk can be read again
   CHECK(b.row("n1").boot_id == "boot2");
   CHECK(b.row("n1").product_uuid == "uuid-n1");
-  CHECK(b.row("n1").state == "accepted");
+  CHECK(b.row("n1").state == NodeState::accepted);
   CHECK(b.row("n1").accepted_run == 7);
   CHECK(b.executor->node_row("n1").product_uuid == "uuid-n1");
   CHECK(b.executor->machines()->node_of("uuid-n1") == "n1");
@@ -262,10 +262,11 @@ TEST_CASE("changes of a node that wait for its row keep their order", "[run][sil
   set_row(b, "n1", accepted_row);
   b.restart();
   b.store.fail_reads(1, fail(Code::failed, "disk I/O error"));
-  b.executor->set_node("n1", [](NodeRow& row) { row.state = "quarantined"; });
-  b.executor->set_node("n1", [](NodeRow& row) { row.state = "discovered"; });  // by now it can be read
+  b.executor->set_node("n1", [](NodeRow& row) { row.state = NodeState::quarantined; });
+  b.executor->set_node("n1",
+                       [](NodeRow& row) { row.state = NodeState::discovered; });  // by now it can be read
   b.reactor.advance(2 * kSecond);
-  CHECK(b.row("n1").state == "discovered");
+  CHECK(b.row("n1").state == NodeState::discovered);
   CHECK(b.row("n1").image_digest == "sha256:x");
 }
 
@@ -307,7 +308,7 @@ TEST_CASE(
   CHECK(b.powered.size() == 1);
   CHECK_FALSE(stop_is_asked(b));
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "done");
+  CHECK(b.ended[0].state == RunState::done);
 }
 
 TEST_CASE("a RAM system that comes while its node is asked to stop is what the power cycle was for",
@@ -330,7 +331,7 @@ TEST_CASE("a RAM system that comes while its node is asked to stop is what the p
   b.reactor.advance(kTiming.stop_wait + kMinute);
   CHECK(b.powered.size() == 1);
   REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == "done");
+  CHECK(b.ended[0].state == RunState::done);
 }
 
 TEST_CASE("a node that never ran a system under its name has nothing to be stopped", "[run][silent]") {

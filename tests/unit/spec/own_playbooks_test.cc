@@ -291,7 +291,7 @@ TEST_CASE("a changed text changes the plan, of the nodes that have the playbook"
   std::string changed = kMotd;
   changed.replace(changed.find("this is"), 7, "here is");
   const Plan second = with(changed);
-  CHECK(second.kind == "apply");
+  CHECK(second.kind == PlanKind::apply);
   CHECK(plan_digest(second) != plan_digest(first));
 }
 

@@ -136,7 +136,7 @@ TEST_CASE("without the right to become root, the host's own words are the answer
   fs::permissions(dir.path("sudo"), fs::perms::owner_all);
   struct Path : SshSession {
     std::string dir;
-    Result<Output> run(const std::string& command, std::string_view, DurationMs deadline) override {
+    Result<Output> run(const std::string& command, SshInput, DurationMs deadline) override {
       return make_process()->run({{"sh", "-c", "PATH=" + dir + ":$PATH; " + command}, "", {}, deadline});
     }
   };

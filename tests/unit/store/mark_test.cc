@@ -48,7 +48,7 @@ struct State {
 std::vector<Write> running(int64_t id, const std::string& node) {
   RunRow run;
   run.id = id;
-  run.state = "running";
+  run.state = RunState::running;
   run.started = 500;
   JournalRow intent;
   intent.run = id;
@@ -59,7 +59,7 @@ std::vector<Write> running(int64_t id, const std::string& node) {
   intent.time = 600;
   NodeRow row;
   row.name = node;
-  row.state = "installing";
+  row.state = NodeState::installing;
   return {run, intent, row};
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("the database a controller went on from is known again, however it end
     s.start();
     CHECK(s.store->restored_why().empty());
     CHECK(s.store->restored() == 0);
-    CHECK(s.store->run(1)->state == "running");
+    CHECK(s.store->run(1)->state == RunState::running);
   };
   kept();
   SECTION("nothing was written") { kept(); }
@@ -127,12 +127,12 @@ TEST_CASE("a database of a muster that kept no mark is taken as it is, once", "[
     std::filesystem::remove(s.dir.path("journal.mark"));
     s.start();
     CHECK(s.store->restored_why().empty());
-    CHECK(s.store->run(1)->state == "running");
+    CHECK(s.store->run(1)->state == RunState::running);
   }
   SECTION("a mark: it was updated, and then the copy of before was put back") {
     s.start();
     CHECK_FALSE(s.store->restored_why().empty());
-    CHECK(s.store->run(1)->state == "cancelled");
+    CHECK(s.store->run(1)->state == RunState::cancelled);
   }
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("an older copy in the place of the database ends the run it has, and s
   CHECK_FALSE(s.store->restored_why().empty());
   CHECK(s.store->restored() == 7000);
   const RunRow run = s.store->run(1).value();
-  CHECK(run.state == "cancelled");
+  CHECK(run.state == RunState::cancelled);
   CHECK(run.ended == 7000);
   const auto journal = s.store->journal(1).value();
   REQUIRE(journal.size() == 2);
@@ -180,7 +180,7 @@ TEST_CASE("an older copy in the place of the database ends the run it has, and s
   s.start(9000);
   CHECK(s.store->restored_why().empty());
   CHECK(s.store->restored() == 7000);
-  CHECK(s.store->run(2)->state == "running");
+  CHECK(s.store->run(2)->state == RunState::running);
 }
 
 TEST_CASE("the same copy put back twice is an older copy twice, and each time another history begins",

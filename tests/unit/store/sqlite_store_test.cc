@@ -89,6 +89,24 @@ TEST_CASE("the migrated schema equals schema/current.sql", "[store]") {
   CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == found);
 }
 
+TEST_CASE("a state that this version has no word for is an error, and taken for no other", "[store]") {
+  const TempDir dir;
+  make_database(dir);
+  {
+    auto db = sqlite::Connection::open(dir.path("muster.db"), sqlite::Mode::read_write);
+    REQUIRE(db.ok());
+    REQUIRE(db->run("UPDATE node SET state = ?", {std::string("retired")}).ok());
+    REQUIRE(db->run("INSERT INTO run VALUES (1, 'sha256:0', ?, 1, 0, 'ops')", {std::string("asleep")}).ok());
+  }
+  const auto store = open(dir);
+  REQUIRE(store.ok());
+  const auto refused = [](const auto& read) { return !read.ok() && read.error().code == Code::corrupt; };
+  CHECK(refused((*store)->nodes()));
+  CHECK(refused((*store)->node("gpu01")));
+  CHECK(refused((*store)->runs()));
+  CHECK(refused((*store)->run(1)));
+}
+
 TEST_CASE("who took a node out before there was a column for it is read from its reason, once", "[store]") {
   auto db = sqlite::Connection::open(":memory:", sqlite::Mode::read_write);
   REQUIRE(db.ok());

@@ -1,0 +1,76 @@
+// A connected socket, plain or TLS, on which every wait is bounded by a deadline. No event loop: calls block.
+//
+// Thread: one at a time. Never retries, never resolves a name. Internal to the client.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "base/http.h"
+#include "base/http_client_tls.h"
+#include "base/http_target.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace muster::http_client {
+
+// A point in time that every wait of a call respects.
+class Deadline {
+ public:
+  explicit Deadline(DurationMs ms);
+  int left() const;  // milliseconds, as poll() takes them
+  Deadline sooner(DurationMs ms) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point at_;
+};
+
+// `refused`: the server does not accept our certificate.
+enum class Io { done, closed, late, refused };
+
+class Line {
+ public:
+  Line() = default;
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+  ~Line() { close(); }
+
+  bool open() const { return fd_ >= 0; }
+  void close();
+
+  // unavailable: nobody answers there.
+  Status connect(const Target& target, const Deadline& deadline);
+  // denied: one of both does not accept the other. `seen`: the fingerprint of the peer's certificate.
+  Status start_tls(SSL_CTX* context, const Target& target, const HttpClientOptions& options,
+                   const Deadline& deadline, std::string& seen);
+  // An idle connection that has something to say is one that was closed.
+  bool idle_and_alive();
+  // `any_sent` tells whether a single byte may have reached the peer.
+  Io write_all(std::string_view data, const Deadline& deadline, bool& any_sent);
+  // `size` is 0 only at the end.
+  Io read_some(char* into, size_t room, const Deadline& deadline, size_t& size);
+
+  // What the system or OpenSSL said last, for people.
+  const std::string& reason() const { return reason_; }
+
+ private:
+  struct Progress {
+    Io io = Io::done;
+    size_t size = 0;
+  };
+
+  Error hang_up(Code code, std::string message);
+  bool wait(short events, const Deadline& deadline);
+  template <typename Step>
+  Progress drive_plain(short events, const Deadline& deadline, Step step);
+  template <typename Step>
+  Progress drive(const Deadline& deadline, Step step);
+
+  int fd_ = -1;
+  SslPtr ssl_;
+  std::string reason_;
+};
+
+}  // namespace muster::http_client

@@ -1,0 +1,201 @@
+// The executor's functions about a run as a whole: its beginning, how it goes on after a restart of the
+// controller, what operators do with it, its end.
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+#include "base/json_dump.h"
+#include "base/log.h"
+#include "controller/run/executor.h"
+#include "controller/run/recovery.h"
+
+namespace muster {
+
+using Stage = NodeRun::Stage;
+
+namespace {
+
+// Who writes the signs of life: no node, and not the run, whose rows wait for those of its nodes.
+constexpr const char* kSigns = "(signs of life)";
+// And the beginnings of runs, and the ends of those that were cancelled: they wait for no row of a node. Of
+// one that the store refuses for good a run that is to end would never come to its end.
+constexpr const char* kRuns = "(runs)";
+
+void append(std::vector<Write>& rows, std::vector<Write> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(rows));
+}
+
+}  // namespace
+
+// ---- its beginning ----
+
+void Executor::adopt(const Plan& plan, const RunRow& row) {
+  for (const auto& [name, node] : nodes_) stop_timer(*node);
+  plan_ = plan;
+  run_ = row;
+  ended_ = ending_ = false;
+  log_ = StepLog();
+  limits_ = Limits(plan_.limits);
+  nodes_.clear();
+  gate_ = Gate(plan_);
+  absent_.clear();
+  took_ = {};
+  book_.load();
+  ++adopted_;
+  for (auto& [name, begins] : nodes_of(plan_, ports_.power)) {
+    begins.epoch = adopted_ << 32;  // what an earlier run asked for is not taken for an answer to this one
+    nodes_[name] = std::make_unique<Node>(Node{std::move(begins)});
+  }
+}
+
+void Executor::start(const Plan& plan, const std::string& approved_by,
+                     std::function<void(Result<int64_t>)> done) {
+  if (active())
+    return reactor_.post(
+        [done, id = run_.id] { done(fail(Code::conflict, fmt::format("run {} is still active", id))); });
+  RunRow row;
+  row.id = ports_.store.next_run_id();
+  row.plan_digest = plan_digest(plan);
+  row.state = RunState::running;
+  row.started = reactor_.now();
+  row.approved_by = approved_by;
+  Rows rows{row};
+  if (!ports_.store.plan(row.plan_digest).ok())
+    rows.insert(rows.begin(), PlanRow{row.plan_digest, std::string(to_string(plan.kind)), plan.spec_revision,
+                                      row.started, dump_json(to_json(plan))});
+  adopt(plan, row);
+  stay_alive();
+  write(kRuns, std::move(rows), [this, done, id = row.id] {
+    done(id);
+    observe("", "run", {{"state", to_string(RunState::running)}, {"kind", to_string(plan_.kind)}});
+    kick();
+  });
+}
+
+Status Executor::resume(int64_t run) {
+  if (active()) return fail(Code::conflict, fmt::format("run {} is still active", run_.id));
+  TRY(const RunRow row, ports_.store.run(run));
+  if (row.state != RunState::running)
+    return fail(Code::conflict, fmt::format("run {} ended as {}", row.id, to_string(row.state)));
+  TRY(const PlanRow stored, ports_.store.plan(row.plan_digest));
+  TRY(const Json json, parse_json(stored.json));
+  TRY(const Plan plan, plan_from_json(json));
+  TRY(const auto journal, ports_.store.journal(row.id));
+  TRY(Recovery recovery, recover(row, journal));
+  adopt(plan, row);
+  log_ = std::move(recovery.log);
+  for (const auto& action : recovery.proven) gate_.prove(action);
+  for (const auto& [name, node] : nodes_) {
+    restore(node->run, recovery, hooks_);
+    if (node->run.over()) node->run.left_at = book_.steady_of(recovery.nodes[name].left);
+  }
+  if (const std::string reason = abandoned(recovery.last_sign, reactor_.now(), timing_); !reason.empty()) {
+    log::warning("run given up", {{"run", std::to_string(row.id)}, {"reason", reason}});
+    cancel(reason);
+    return Ok{};
+  }
+  sign();  // one that is killed time and again was not away for all of it
+  stay_alive();
+  for (const auto& [name, node] : nodes_)
+    if (!node->run.over()) feed(*node, input::Resume{});
+  observe("", "run",
+          {{"state", to_string(RunState::running)}, {"kind", to_string(plan_.kind)}, {"resumed", true}});
+  kick();
+  return Ok{};
+}
+
+// A row from time to time, so that a controller that comes back knows how long it was away. Some actions are
+// quiet for hours.
+void Executor::stay_alive() {
+  if (sign_timer_) reactor_.cancel(sign_timer_);
+  sign_timer_ = reactor_.after(timing_.sign_every, [this] {
+    sign_timer_ = 0;
+    if (!active()) return;
+    sign();
+    stay_alive();
+  });
+}
+
+void Executor::sign() {
+  JournalRow row;
+  row.run = run_.id;
+  row.event = "alive";
+  row.time = reactor_.now();
+  write(kSigns, {row});
+}
+
+// ---- what operators do with it ----
+
+void Executor::cancel(const std::string& reason) {
+  if (!active()) return;
+  for (const auto& [name, node] : nodes_) feed(*node, input::StandDown{reason});
+  finish_run(RunState::cancelled, reason);
+}
+
+void Executor::quarantine(const std::string& node, const std::string& reason) {
+  Node* found = active() ? find(node) : nullptr;
+  if (found && !found->run.over()) return feed(*found, input::GiveUp{reason});
+  // It came through, others did not yet: the run's end must not overrule this.
+  if (found && found->run.stage == Stage::done)
+    write(node, {condemn(found->run, run_, reason, reactor_.steady(), reactor_.now())});
+  set_node(node, [reason](NodeRow& row) {
+    row.state = NodeState::quarantined;
+    row.reason = reason;
+  });
+}
+
+// ---- its end ----
+
+void Executor::finish_run(RunState state, const std::string& reason) {
+  if (ended_) return;
+  if (!hooks_.conclude || state == RunState::cancelled) return end_run(state, reason);
+  if (std::exchange(ending_, true)) return;
+  // Behind every row of the run, so that the conclusion sees them all.
+  write("", {}, [this, state, reason, id = run_.id] {
+    if (run_.id == id && !ended_) end_run(state, reason);
+  });
+}
+
+// Degraded nodes keep working; those that fail in the light of the others are quarantined like any other.
+void Executor::conclude(Rows& rows) {
+  Conclusion conclusion = hooks_.conclude(run_);
+  size_t quarantined = 0;
+  for (const auto& verdict : conclusion.nodes) {
+    Node* node = find(verdict.name);
+    if (!node || node->run.stage != Stage::done) continue;
+    const NodeState state = verdict.quarantine ? NodeState::quarantined : NodeState::degraded;
+    append(rows, book_.changed(verdict.name, [state, reason = verdict.reason](NodeRow& row) {
+      row.state = state;
+      row.reason = reason;
+    }));
+    observe(verdict.name, "node", {{"state", to_string(state)}, {"reason", verdict.reason}});
+    if (!verdict.quarantine) continue;
+    ++quarantined;
+    rows.push_back(condemn(node->run, run_, verdict.reason, reactor_.steady(), reactor_.now()));
+  }
+  if (quarantined > 0 && run_.state == RunState::done)
+    run_.state = quarantined == nodes_.size() ? RunState::failed : RunState::partial;
+  std::move(conclusion.rows.begin(), conclusion.rows.end(), std::back_inserter(rows));
+}
+
+void Executor::end_run(RunState state, const std::string& reason) {
+  ended_ = true;
+  run_.state = state;
+  run_.ended = reactor_.now();
+  Rows rows;
+  if (hooks_.conclude && state != RunState::cancelled) conclude(rows);
+  JournalRow row;
+  row.run = run_.id;
+  row.event = "ended";
+  row.time = run_.ended;
+  row.data = {{"state", to_string(run_.state)}, {"reason", reason}};
+  observe("", "run", row.data);
+  rows.push_back(row);
+  rows.insert(rows.begin(), run_);
+  write(state == RunState::cancelled ? kRuns : "", std::move(rows), [this, ended = run_] {
+    if (hooks_.ended) hooks_.ended(ended);
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,114 @@
+#include "agent/work_runner.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/fakes/fake_machine.h"
+
+using namespace muster;
+using wire::OrderKind;
+
+namespace {
+
+// A runner with every function there is, and what was called.
+struct Bench {
+  tests::FakeMachine machine;
+  Files files = machine.files();
+  WorkFunctions functions;
+  std::vector<std::string> called;
+
+  Bench() {
+    functions.image = [this](const wire::WorkOrder&, const WorkRunner::Emit&, const CancelCheck&) {
+      return noted("image");
+    };
+    functions.kexec = [this](const wire::WorkOrder&, const CancelCheck&) { return noted("kexec"); };
+    functions.leave_ready = [this] { return done("leave_ready"); };
+    functions.drop_ready = [this] { return done("drop_ready"); };
+    functions.boot_disk = [this](const Json&) { return done("boot_disk"); };
+    functions.reboot = [this](const Json&) { return done("reboot"); };
+    functions.power_off = [this](const Json&) { return done("power_off"); };
+  }
+  Result<Json> noted(const std::string& name) {
+    called.push_back(name);
+    return Json{{"by", name}};
+  }
+  Status done(const std::string& name) {
+    called.push_back(name);
+    return Ok{};
+  }
+  // Its worker has ended when this returns.
+  WorkOutcome run(const wire::WorkOrder& order, OrderPart part = OrderPart::work) {
+    WorkOutcome out;
+    const auto reactor = make_reactor(1);  // one that was stopped does not run again
+    const auto runner = make_work_runner(*reactor, files, machine, "node01", functions);
+    runner->run(
+        order, part, [](const std::string&, Json) {},
+        [&](WorkOutcome outcome) {
+          out = std::move(outcome);
+          reactor->stop();
+        });
+    reactor->run();
+    return out;
+  }
+};
+
+wire::WorkOrder order_of(OrderKind kind) {
+  wire::WorkOrder order;
+  order.id = "1-0/n#1";
+  order.kind = kind;
+  return order;
+}
+
+void check_refused(Bench& b, const WorkOutcome& outcome) {
+  CHECK(b.called.empty());
+  REQUIRE_FALSE(outcome.status.ok());
+  CHECK(outcome.status.error().code == Code::invalid);
+}
+
+}  // namespace
+
+TEST_CASE("an order is carried out by the function of its kind", "[agent]") {
+  struct Row {
+    OrderKind kind;
+    const char* function;
+  };
+  for (const Row row : {Row{OrderKind::image, "image"}, Row{OrderKind::kexec, "kexec"},
+                        Row{OrderKind::boot_disk, "boot_disk"}, Row{OrderKind::reboot, "reboot"},
+                        Row{OrderKind::power_off, "power_off"}}) {
+    Bench b;
+    INFO(row.function);
+    CHECK(b.run(order_of(row.kind)).status.ok());
+    CHECK(b.called == std::vector<std::string>{row.function});
+  }
+}
+
+TEST_CASE("an order whose function this system does not have is refused", "[agent]") {
+  for (const OrderKind kind :
+       {OrderKind::image, OrderKind::kexec, OrderKind::boot_disk, OrderKind::reboot, OrderKind::power_off}) {
+    Bench b;
+    b.functions = {};
+    check_refused(b, b.run(order_of(kind)));
+  }
+}
+
+TEST_CASE("what got ready goes or is undone, and nothing else is", "[agent][kexec]") {
+  Bench b;
+  CHECK(b.run(order_of(OrderKind::kexec), OrderPart::leave).status.ok());
+  CHECK(b.run(order_of(OrderKind::kexec), OrderPart::drop).status.ok());
+  CHECK(b.called == std::vector<std::string>{"leave_ready", "drop_ready"});
+  Bench other;
+  check_refused(other, other.run(order_of(OrderKind::steps), OrderPart::leave));
+}
+
+TEST_CASE("an order of an unknown kind is refused under its word", "[agent]") {
+  Bench b;
+  // The word in which agents once told themselves to go.
+  for (const char* word : {"", "format", "kexec-now"}) {
+    wire::WorkOrder order = order_of(OrderKind::unknown);
+    order.unknown_kind = word;
+    const WorkOutcome outcome = b.run(order);
+    check_refused(b, outcome);
+    CHECK(outcome.status.error().message.find("'" + std::string(word) + "'") != std::string::npos);
+  }
+}
