@@ -38,6 +38,7 @@ log=$(mktemp)
 build/muster_tests >"$log" 2>&1
 status=$?
 tail -n 40 "$log" | grep -v '^=*$'
+[[ $status -eq 0 ]] || grep -a -B 8 -A 8 'FAILED:' "$log"  # not always among the last lines
 ran=$(sed -n 's/^All tests passed (.* in \([0-9]*\) test cases*)$/\1/p' "$log")
 rm -f "$log"
 result "unit tests" $status

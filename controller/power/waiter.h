@@ -15,8 +15,8 @@ struct Waiter {
 };
 Waiter real_waiter();
 
-// What is kept of the time `left` of a call while an order is waited for. Of one of which nobody knows whether
-// it arrived half of it, so that the caller can look and give it again.
+// What is kept of the time `left` of a call while an order is waited for. Of one of which nobody knows
+// whether it arrived half of it, so that the caller can look and give it again.
 inline DurationMs kept_for_another_try(bool arrived, DurationMs reserve, DurationMs left) {
   return arrived ? reserve : std::max(reserve, left / 2);
 }
