@@ -8,7 +8,7 @@
 #include "controller/boot_port.h"
 #include "controller/current_spec.h"
 #include "controller/plan/own_machine.h"
-#include "controller/power_port.h"
+#include "controller/power/power_service.h"
 #include "controller/provider_install.h"
 #include "controller/store/store.h"
 #include "controller/vault.h"

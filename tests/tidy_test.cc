@@ -229,6 +229,10 @@ const std::vector<Place>& places() {
       {"agent/checks/", 4, "steps"},
       {"kernels/", 4, "kernels"},
       // 5: programs, and the files that assemble them
+      {"controller/power/by_hand.", 5, "controller"},
+      {"controller/power/consoles.", 5, "controller"},
+      {"controller/power/power_service.", 5, "controller"},
+      {"controller/power/token_mask.", 5, "controller"},
       {"controller/", 5, "controller"},  // with api/: the HTTP surface of the assembled daemon
       {"agent/", 5, "agent"},
       {"lab/", 5, "lab"},

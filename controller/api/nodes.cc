@@ -11,7 +11,7 @@
 #include "controller/event_log.h"
 #include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
-#include "controller/power_port.h"
+#include "controller/power/power_service.h"
 #include "controller/provider_install.h"
 #include "controller/run_view.h"
 #include "controller/services.h"

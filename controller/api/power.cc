@@ -1,7 +1,7 @@
 // Operators' power verbs. They act on exactly the node that is named, at once, and are logged.
 #include "controller/api/handlers.h"
 #include "controller/event_log.h"
-#include "controller/power_port.h"
+#include "controller/power/power_service.h"
 #include "controller/services.h"
 
 namespace muster::api {

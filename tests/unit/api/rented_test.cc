@@ -1,7 +1,7 @@
 // Nodes behind a provider's API in a whole controller: one server is one node's, and the record of an
 // installation ends with its node, so that the next one of that name begins anew.
 #include "controller/own_machine.h"
-#include "controller/power_port.h"
+#include "controller/power/power_service.h"
 #include "controller/provider_install.h"
 #include "controller/vault.h"
 #include "tests/fakes/phy_bench.h"

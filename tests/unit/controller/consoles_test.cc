@@ -1,5 +1,5 @@
 // What is kept of consoles, and what counts as a panic.
-#include "controller/consoles.h"
+#include "controller/power/consoles.h"
 
 #include <sys/stat.h>
 

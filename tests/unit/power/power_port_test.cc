@@ -1,6 +1,6 @@
 // Calls that wait for their turn at a BMC: which are made, and which are not any more. The BMC here is a port
 // that answers nobody.
-#include "controller/power_port.h"
+#include "controller/power/power_service.h"
 
 #include <poll.h>
 #include <sys/socket.h>

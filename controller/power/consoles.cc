@@ -1,4 +1,4 @@
-#include "controller/consoles.h"
+#include "controller/power/consoles.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

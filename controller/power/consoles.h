@@ -15,7 +15,7 @@
 
 #include "base/reactor.h"
 #include "controller/power/sol.h"
-#include "controller/token_mask.h"
+#include "controller/power/token_mask.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 // (controller/power/refusals.h). A call that did not reach its BMC within its time, because others were
 // before it, is not made at all: `unavailable`. Nobody waits for it any more, and a machine must not be
 // switched off an hour after somebody asked. Nodes of the driver `manual` have no BMC: what the executor
-// wants of them is asked of a person (controller/by_hand.h). Thread: the reactor's.
+// wants of them is asked of a person (controller/power/by_hand.h). Thread: the reactor's.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 #include "base/os.h"
 #include "base/reactor.h"
-#include "controller/by_hand.h"
+#include "controller/power/by_hand.h"
 #include "controller/power/power.h"
 #include "controller/power/refusals.h"
 #include "controller/power/reinstall.h"

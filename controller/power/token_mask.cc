@@ -1,4 +1,4 @@
-#include "controller/token_mask.h"
+#include "controller/power/token_mask.h"
 
 namespace muster {
 namespace {

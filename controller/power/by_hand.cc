@@ -1,4 +1,4 @@
-#include "controller/by_hand.h"
+#include "controller/power/by_hand.h"
 
 namespace muster {
 

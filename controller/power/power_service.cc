@@ -1,4 +1,4 @@
-#include "controller/power_port.h"
+#include "controller/power/power_service.h"
 
 #include <fmt/format.h>
 
