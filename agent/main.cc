@@ -15,7 +15,7 @@
 //   muster-agent acs                              ACS registers as /etc/muster/acs.json says (boot, timer;
 //       agent/steps/acs.h)
 //   muster-agent hand-over --stdin | --now        gets ready to hand over to the RAM system, and does, on a
-//       system that is no node of muster's (controller/provider_install.h)
+//       system that is no node of muster's (controller/power/sakura/provider_install.h)
 //   muster-agent kexec --stdin | --now            has the kernel load another one; starts it (agent/kexec.h)
 //   muster-agent version
 #include <sys/reboot.h>

@@ -5,7 +5,7 @@
 #include "controller/power/manual.h"
 #include "controller/power/power.h"
 #include "controller/power/redfish.h"
-#include "controller/power/sakura_phy.h"
+#include "controller/power/sakura/sakura_phy.h"
 #include "controller/power/wrap.h"
 
 namespace muster {

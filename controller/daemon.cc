@@ -32,7 +32,7 @@
 #include "controller/nodes/storage_told.h"
 #include "controller/own_machine.h"
 #include "controller/power/power_service.h"
-#include "controller/provider_parts.h"
+#include "controller/power/sakura/provider_parts.h"
 #include "controller/ram_options.h"
 #include "controller/run/executor.h"
 #include "controller/services.h"

@@ -233,6 +233,8 @@ const std::vector<Place>& places() {
       {"controller/power/consoles.", 5, "controller"},
       {"controller/power/power_service.", 5, "controller"},
       {"controller/power/token_mask.", 5, "controller"},
+      {"controller/power/sakura/provider_install.", 5, "controller"},
+      {"controller/power/sakura/provider_parts.", 5, "controller"},
       {"controller/", 5, "controller"},  // with api/: the HTTP surface of the assembled daemon
       {"agent/", 5, "agent"},
       {"lab/", 5, "lab"},

@@ -12,7 +12,7 @@
 #include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
 #include "controller/power/power_service.h"
-#include "controller/provider_install.h"
+#include "controller/power/sakura/provider_install.h"
 #include "controller/run_view.h"
 #include "controller/services.h"
 

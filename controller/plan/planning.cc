@@ -87,7 +87,7 @@ Action& add(Planning& p, Draft& d, NewAction what) {
 }
 
 void add_netboot(Planning& p, Draft& d) {
-  // Beside the boot: the provider's part (controller/provider_install.h).
+  // Beside the boot: the provider's part (controller/power/sakura/provider_install.h).
   constexpr DurationMs kReinstall = 90 * kMinute;
   const PowerSpec& power = d.spec->power;
   if (provider_installs(d)) {

@@ -1,5 +1,5 @@
 // Reinstall: the port to a provider that installs an operating system of its own on a machine. Made by the
-// power drivers that can (PowerDriver::reinstall); used by controller/provider_install.h.
+// power drivers that can (PowerDriver::reinstall); used by controller/power/sakura/provider_install.h.
 //
 // begin() is not repeatable, and nothing tells two of them apart: whoever calls it has written down that it
 // does, and looks before it does so again. What became of it the provider does not say either: an

@@ -13,7 +13,7 @@
 
 #include "base/http.h"
 #include "base/pki.h"
-#include "controller/power/sakura_phy.h"
+#include "controller/power/sakura/sakura_phy.h"
 #include "controller/power/wrap.h"
 #include "lab/fake_machine.h"
 #include "lab/phy_api.h"

@@ -2,7 +2,7 @@
 // installation ends with its node, so that the next one of that name begins anew.
 #include "controller/own_machine.h"
 #include "controller/power/power_service.h"
-#include "controller/provider_install.h"
+#include "controller/power/sakura/provider_install.h"
 #include "controller/vault.h"
 #include "tests/fakes/phy_bench.h"
 #include "tests/unit/api/controller.h"

@@ -1,9 +1,9 @@
 // From a rented machine to one that hands over to the RAM system, over the lab's emulated API and a host that
 // only remembers: whatever is lost, refused, lied about or killed, it is installed once.
-#include "controller/provider_install.h"
+#include "controller/power/sakura/provider_install.h"
 
 #include "base/digest.h"
-#include "controller/power/phy_install.h"
+#include "controller/power/sakura/phy_install.h"
 #include "controller/vault.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"

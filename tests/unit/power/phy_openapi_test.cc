@@ -5,7 +5,7 @@
 
 #include "base/json_dump.h"
 #include "base/os.h"
-#include "controller/power/phy_install.h"
+#include "controller/power/sakura/phy_install.h"
 #include "tests/catch.h"
 #include "tests/fakes/openapi.h"
 #include "tests/fakes/phy_bench.h"

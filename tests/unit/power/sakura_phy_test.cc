@@ -1,9 +1,9 @@
 // The provider driver's own refusals, and what it costs its account, over the lab's emulated API.
-#include "controller/power/sakura_phy.h"
+#include "controller/power/sakura/sakura_phy.h"
 
 #include <filesystem>
 
-#include "controller/power/phy_install.h"
+#include "controller/power/sakura/phy_install.h"
 #include "tests/catch.h"
 #include "tests/fakes/phy_bench.h"
 

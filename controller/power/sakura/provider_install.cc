@@ -1,4 +1,4 @@
-#include "controller/provider_install.h"
+#include "controller/power/sakura/provider_install.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "controller/power/phy_account.h"
+#include "controller/power/sakura/phy_account.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "controller/provider_parts.h"
+#include "controller/power/sakura/provider_parts.h"
 
 #include "base/log.h"
 #include "base/os.h"

@@ -1,10 +1,10 @@
-#include "controller/power/phy_install.h"
+#include "controller/power/sakura/phy_install.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "controller/power/sakura_phy.h"
+#include "controller/power/sakura/sakura_phy.h"
 
 namespace muster {
 namespace {

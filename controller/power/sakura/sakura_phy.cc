@@ -1,11 +1,11 @@
-#include "controller/power/sakura_phy.h"
+#include "controller/power/sakura/sakura_phy.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "controller/power/phy_install.h"
+#include "controller/power/sakura/phy_install.h"
 
 namespace muster {
 namespace {

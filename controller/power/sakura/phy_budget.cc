@@ -1,4 +1,4 @@
-#include "controller/power/phy_budget.h"
+#include "controller/power/sakura/phy_budget.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Re-installation through the API of `sakura-phy` (controller/power/reinstall.h): the driver's other half.
 #pragma once
 
-#include "controller/power/phy_account.h"
+#include "controller/power/sakura/phy_account.h"
 #include "controller/power/power.h"
 #include "controller/power/reinstall.h"
 

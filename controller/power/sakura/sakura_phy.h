@@ -1,5 +1,5 @@
 // The power driver `sakura-phy`: a rented machine behind the provider's API. Protocol only: retries are
-// controller/power/wrap.h, the account's budget and list are controller/power/phy_account.h.
+// controller/power/wrap.h, the account's budget and list are controller/power/sakura/phy_account.h.
 //
 // A server is named by its id or by a nickname that one server has. The id that was found first is pinned
 // ("server:113100000001"): a nickname that leads to another server later is refused (Code::denied). The API
@@ -9,7 +9,7 @@
 // docs/decisions/0035-providers-api.md). Docs: docs/drivers.md#sakura-phy.
 #pragma once
 
-#include "controller/power/phy_account.h"
+#include "controller/power/sakura/phy_account.h"
 #include "controller/power/power.h"
 
 namespace muster {

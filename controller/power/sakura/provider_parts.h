@@ -9,7 +9,7 @@
 #include "controller/current_spec.h"
 #include "controller/plan/own_machine.h"
 #include "controller/power/power_service.h"
-#include "controller/provider_install.h"
+#include "controller/power/sakura/provider_install.h"
 #include "controller/store/store.h"
 #include "controller/vault.h"
 
