@@ -1,5 +1,5 @@
 // Discovery: machines that nobody declared. While it is on, they may netboot into the RAM system
-// (controller/boot_port.h) and are asked for their inventory, once per boot. That is all they are ever asked:
+// (controller/boot/boot_service.h) and are asked for their inventory, once per boot. That is all they are ever asked:
 // they are in no plan until an operator admits them.
 //
 // Off by default and again after every start of the controller; on() is for a time. What was seen stays in
@@ -14,7 +14,7 @@
 #include "base/facts.h"
 #include "base/reactor.h"
 #include "base/wire.h"
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 #include "controller/run/ports.h"
 #include "controller/spec/spec.h"
 #include "controller/store/store.h"

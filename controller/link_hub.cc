@@ -6,7 +6,7 @@
 
 #include "base/json_dump.h"
 #include "base/log.h"
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 
 namespace muster {
 namespace {

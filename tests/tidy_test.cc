@@ -235,6 +235,10 @@ const std::vector<Place>& places() {
       {"controller/power/token_mask.", 5, "controller"},
       {"controller/power/sakura/provider_install.", 5, "controller"},
       {"controller/power/sakura/provider_parts.", 5, "controller"},
+      {"controller/boot/boot_service.", 5, "controller"},
+      {"controller/boot/dhcp_service.", 5, "controller"},
+      {"controller/boot/kexec_order.", 5, "controller"},
+      {"controller/boot/ram_options.", 5, "controller"},
       {"controller/", 5, "controller"},  // with api/: the HTTP surface of the assembled daemon
       {"agent/", 5, "agent"},
       {"lab/", 5, "lab"},

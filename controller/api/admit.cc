@@ -7,7 +7,7 @@
 #include "base/reactor.h"
 #include "controller/api/diff.h"
 #include "controller/api/handlers.h"
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 #include "controller/bringup.h"
 #include "controller/discovery.h"
 #include "controller/event_log.h"

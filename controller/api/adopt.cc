@@ -15,7 +15,7 @@
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
 #include "controller/authority.h"
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 #include "controller/bringup.h"
 #include "controller/event_log.h"
 #include "controller/nodes/states.h"

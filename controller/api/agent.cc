@@ -8,7 +8,7 @@
 #include "base/wire.h"
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 #include "controller/discovery.h"
 #include "controller/link_hub.h"
 #include "controller/services.h"

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "controller/api/trust.h"
 #include "controller/authority.h"
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 #include "controller/services.h"
 #include "controller/store/store.h"
 

@@ -5,7 +5,7 @@
 
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 #include "controller/image_service.h"
 #include "controller/services.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "controller/api/handlers.h"
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 #include "controller/bringup.h"
 #include "controller/discovery.h"
 #include "controller/event_log.h"

@@ -2,7 +2,7 @@
 
 #include "base/digest.h"
 #include "controller/authority.h"
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 
 namespace muster::api {
 bool shows_token(const HttpRequest& request, const std::string& token) {

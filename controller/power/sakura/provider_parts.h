@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 #include "controller/current_spec.h"
 #include "controller/plan/own_machine.h"
 #include "controller/power/power_service.h"

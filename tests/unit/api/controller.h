@@ -6,7 +6,7 @@
 
 #include "controller/api/api.h"
 #include "controller/authority.h"
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 #include "controller/bringup.h"
 #include "controller/daemon.h"
 #include "controller/services.h"

@@ -7,7 +7,7 @@
 
 #include "base/os.h"
 #include "controller/boot/dnsmasq.h"
-#include "controller/dhcp_service.h"
+#include "controller/boot/dhcp_service.h"
 #include "tests/catch.h"
 #include "tests/unit/plan/fixture.h"
 

@@ -1,4 +1,4 @@
-#include "controller/kexec_order.h"
+#include "controller/boot/kexec_order.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "controller/ram_options.h"
+#include "controller/boot/ram_options.h"
 
 #include "base/kernel_line.h"
 

@@ -1,4 +1,4 @@
-#include "controller/dhcp_service.h"
+#include "controller/boot/dhcp_service.h"
 
 #include "base/log.h"
 #include "controller/boot/dnsmasq.h"

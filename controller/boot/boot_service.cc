@@ -1,4 +1,4 @@
-#include "controller/boot_port.h"
+#include "controller/boot/boot_service.h"
 
 #include <fmt/format.h>
 
