@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "controller/gpu_results.h"
-#include "controller/image_service.h"
+#include "controller/image/image_service.h"
 #include "controller/plan/lint.h"
 #include "controller/run_view.h"
 #include "controller/spec/own_playbooks.h"

@@ -25,7 +25,7 @@
 #include "controller/discovery.h"
 #include "controller/event_log.h"
 #include "controller/held_run.h"
-#include "controller/image_service.h"
+#include "controller/image/image_service.h"
 #include "controller/boot/kexec_order.h"
 #include "controller/link_hub.h"
 #include "controller/nodes/states.h"

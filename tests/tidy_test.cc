@@ -239,6 +239,8 @@ const std::vector<Place>& places() {
       {"controller/boot/dhcp_service.", 5, "controller"},
       {"controller/boot/kexec_order.", 5, "controller"},
       {"controller/boot/ram_options.", 5, "controller"},
+      {"controller/image/bake.", 5, "controller"},
+      {"controller/image/image_service.", 5, "controller"},
       {"controller/", 5, "controller"},  // with api/: the HTTP surface of the assembled daemon
       {"agent/", 5, "agent"},
       {"lab/", 5, "lab"},

@@ -11,7 +11,7 @@
 #include "controller/bringup.h"
 #include "controller/discovery.h"
 #include "controller/event_log.h"
-#include "controller/image_service.h"
+#include "controller/image/image_service.h"
 #include "controller/nodes/states.h"
 #include "controller/services.h"
 #include "controller/spec/add_node.h"

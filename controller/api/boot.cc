@@ -6,7 +6,7 @@
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
 #include "controller/boot/boot_service.h"
-#include "controller/image_service.h"
+#include "controller/image/image_service.h"
 #include "controller/services.h"
 
 namespace muster::api {

@@ -5,7 +5,7 @@
 #include "controller/bringup.h"
 #include "controller/current_spec.h"
 #include "controller/event_log.h"
-#include "controller/image_service.h"
+#include "controller/image/image_service.h"
 #include "controller/services.h"
 
 namespace muster::api {

@@ -1,5 +1,5 @@
 // What baking makes of a playbook's image-phase steps, and how layers are keyed.
-#include "controller/bake.h"
+#include "controller/image/bake.h"
 
 #include "controller/image/inputs.h"
 #include "tests/catch.h"

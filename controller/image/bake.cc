@@ -1,4 +1,4 @@
-#include "controller/bake.h"
+#include "controller/image/bake.h"
 
 #include <fmt/format.h>
 

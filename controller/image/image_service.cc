@@ -1,4 +1,4 @@
-#include "controller/image_service.h"
+#include "controller/image/image_service.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/manifest.h"
 #include "base/os.h"
-#include "controller/bake.h"
+#include "controller/image/bake.h"
 #include "controller/image/folder.h"
 #include "controller/image/image.h"
 #include "controller/image/ram.h"
