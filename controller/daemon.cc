@@ -23,11 +23,11 @@
 #include "controller/current_spec.h"
 #include "controller/boot/dhcp_service.h"
 #include "controller/discovery.h"
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 #include "controller/held_run.h"
 #include "controller/image/image_service.h"
 #include "controller/boot/kexec_order.h"
-#include "controller/link_hub.h"
+#include "controller/link/link_hub.h"
 #include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
 #include "controller/own_machine.h"
@@ -218,7 +218,7 @@ ExecutorHooks Core::hooks() {
   return made;
 }
 
-// What agents say is in the live log already (controller/link_hub.cc); here comes what the executor does
+// What agents say is in the live log already (controller/link/link_hub.cc); here comes what the executor does
 // about it.
 void Core::observe(const RunEvent& event) {
   if (event.kind == "step" || event.kind == "progress" || event.kind == "log") return;

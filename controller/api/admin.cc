@@ -1,7 +1,7 @@
 // The controller itself: version, backup, certificates.
 #include "controller/api/handlers.h"
 #include "controller/authority.h"
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 #include "controller/services.h"
 #include "controller/store/migrate.h"
 

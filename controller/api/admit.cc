@@ -10,7 +10,7 @@
 #include "controller/boot/boot_service.h"
 #include "controller/bringup.h"
 #include "controller/discovery.h"
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 #include "controller/image/image_service.h"
 #include "controller/nodes/states.h"
 #include "controller/services.h"

@@ -17,7 +17,7 @@
 #include "controller/authority.h"
 #include "controller/boot/boot_service.h"
 #include "controller/bringup.h"
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
 #include "controller/services.h"
 #include "controller/spec/add_node.h"

@@ -10,7 +10,7 @@
 #include "controller/api/handlers.h"
 #include "controller/boot/boot_service.h"
 #include "controller/discovery.h"
-#include "controller/link_hub.h"
+#include "controller/link/link_hub.h"
 #include "controller/services.h"
 
 namespace muster::api {

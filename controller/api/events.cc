@@ -3,7 +3,7 @@
 
 #include "base/json_dump.h"
 #include "controller/api/handlers.h"
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 #include "controller/services.h"
 
 namespace muster::api {

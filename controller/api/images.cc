@@ -4,7 +4,7 @@
 #include "controller/api/handlers.h"
 #include "controller/bringup.h"
 #include "controller/current_spec.h"
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 #include "controller/image/image_service.h"
 #include "controller/services.h"
 

@@ -8,7 +8,7 @@
 #include "controller/boot/boot_service.h"
 #include "controller/bringup.h"
 #include "controller/discovery.h"
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
 #include "controller/power/power_service.h"

@@ -1,6 +1,6 @@
 // Operators' power verbs. They act on exactly the node that is named, at once, and are logged.
 #include "controller/api/handlers.h"
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 #include "controller/power/power_service.h"
 #include "controller/services.h"
 

@@ -1,6 +1,6 @@
 // Secrets: names go out, values only come in.
 #include "controller/api/handlers.h"
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 #include "controller/power/power_service.h"
 #include "controller/services.h"
 #include "controller/vault.h"

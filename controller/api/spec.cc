@@ -7,7 +7,7 @@
 #include "controller/api/handlers.h"
 #include "controller/bringup.h"
 #include "controller/current_spec.h"
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 #include "controller/gpu_results.h"
 #include "controller/services.h"
 #include "controller/spec/spec.h"

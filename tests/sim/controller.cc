@@ -392,7 +392,7 @@ void SimController::check_end() {
   }
 }
 
-// ---- the agent link, as controller/link_hub.cc does it ----
+// ---- the agent link, as controller/link/link_hub.cc does it ----
 
 void SimController::ask(const std::string& node, std::vector<std::string> have, const Presence& present,
                         ControllerLink::Orders answer) {

@@ -2,7 +2,7 @@
 // end.
 #include "tests/unit/api/controller.h"
 
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 
 using namespace muster;
 using api::Door;

@@ -1,6 +1,6 @@
 // A controller that comes back in the middle of a run and cannot read its spec: the run waits for it, and no
 // node pays for that.
-#include "controller/link_hub.h"
+#include "controller/link/link_hub.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
 

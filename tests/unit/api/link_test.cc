@@ -3,8 +3,8 @@
 #include <set>
 
 #include "base/json_dump.h"
-#include "controller/event_log.h"
-#include "controller/link_hub.h"
+#include "controller/link/event_log.h"
+#include "controller/link/link_hub.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"

@@ -1,4 +1,4 @@
-#include "controller/link_hub.h"
+#include "controller/link/link_hub.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "controller/event_log.h"
+#include "controller/link/event_log.h"
 
 #include "base/json_dump.h"
 #include "base/log.h"
