@@ -7,7 +7,8 @@
 namespace muster {
 namespace {
 
-constexpr char kSecret[] = "secret:";  // controller/vault.h: a reference, resolved when an order is sent
+constexpr char kSecret[] =
+    "secret:";  // controller/trust/vault.h: a reference, resolved when an order is sent
 
 bool holds_secret(const Json& params) {
   if (params.is_string()) return params.get_ref<const std::string&>().find(kSecret) != std::string::npos;

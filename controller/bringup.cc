@@ -14,7 +14,7 @@
 #include "controller/plan/lint.h"
 #include "controller/run_view.h"
 #include "controller/spec/own_playbooks.h"
-#include "controller/vault.h"
+#include "controller/trust/vault.h"
 
 namespace muster {
 namespace {

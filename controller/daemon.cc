@@ -15,7 +15,7 @@
 #include "controller/acceptance.h"
 #include "controller/api/api.h"
 #include "controller/api/trust.h"
-#include "controller/authority.h"
+#include "controller/trust/authority.h"
 #include "controller/boot/boot.h"
 #include "controller/boot/boot_service.h"
 #include "controller/bringup.h"
@@ -38,7 +38,7 @@
 #include "controller/services.h"
 #include "controller/store/certificate_reader.h"
 #include "controller/store/sqlite_store.h"
-#include "controller/vault.h"
+#include "controller/trust/vault.h"
 
 namespace muster {
 namespace {

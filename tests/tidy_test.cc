@@ -241,6 +241,7 @@ const std::vector<Place>& places() {
       {"controller/boot/ram_options.", 5, "controller"},
       {"controller/image/bake.", 5, "controller"},
       {"controller/image/image_service.", 5, "controller"},
+      {"controller/trust/seal.", 4, "trust"},
       {"controller/", 5, "controller"},  // with api/: the HTTP surface of the assembled daemon
       {"agent/", 5, "agent"},
       {"lab/", 5, "lab"},

@@ -1,6 +1,6 @@
 // The controller itself: version, backup, certificates.
 #include "controller/api/handlers.h"
-#include "controller/authority.h"
+#include "controller/trust/authority.h"
 #include "controller/link/event_log.h"
 #include "controller/services.h"
 #include "controller/store/migrate.h"

@@ -14,7 +14,7 @@
 #include "controller/api/diff.h"
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
-#include "controller/authority.h"
+#include "controller/trust/authority.h"
 #include "controller/boot/boot_service.h"
 #include "controller/bringup.h"
 #include "controller/link/event_log.h"

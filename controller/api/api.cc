@@ -3,7 +3,7 @@
 #include "base/json_dump.h"
 #include "base/log.h"
 #include "controller/api/trust.h"
-#include "controller/authority.h"
+#include "controller/trust/authority.h"
 #include "controller/boot/boot_service.h"
 #include "controller/services.h"
 #include "controller/store/store.h"

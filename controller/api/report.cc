@@ -1,7 +1,7 @@
 // The report of a run, in the reader's form, and the key it is signed with.
 #include "controller/acceptance.h"
 #include "controller/api/handlers.h"
-#include "controller/authority.h"
+#include "controller/trust/authority.h"
 #include "controller/bringup.h"
 #include "controller/services.h"
 

@@ -3,7 +3,7 @@
 #include "controller/link/event_log.h"
 #include "controller/power/power_service.h"
 #include "controller/services.h"
-#include "controller/vault.h"
+#include "controller/trust/vault.h"
 
 namespace muster::api {
 namespace {

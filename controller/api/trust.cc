@@ -1,7 +1,7 @@
 #include "controller/api/trust.h"
 
 #include "base/digest.h"
-#include "controller/authority.h"
+#include "controller/trust/authority.h"
 #include "controller/boot/boot_service.h"
 
 namespace muster::api {

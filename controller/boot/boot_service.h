@@ -27,7 +27,7 @@
 #include "base/json.h"
 #include "base/reactor.h"
 #include "base/wire.h"
-#include "controller/authority.h"
+#include "controller/trust/authority.h"
 #include "controller/run/ports.h"
 #include "controller/store/store.h"
 

@@ -11,7 +11,7 @@
 #include "controller/power/power_service.h"
 #include "controller/power/sakura/provider_install.h"
 #include "controller/store/store.h"
-#include "controller/vault.h"
+#include "controller/trust/vault.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "controller/api/api.h"
-#include "controller/authority.h"
+#include "controller/trust/authority.h"
 #include "controller/boot/boot_service.h"
 #include "controller/bringup.h"
 #include "controller/daemon.h"

@@ -3,7 +3,7 @@
 #include "controller/own_machine.h"
 #include "controller/power/power_service.h"
 #include "controller/power/sakura/provider_install.h"
-#include "controller/vault.h"
+#include "controller/trust/vault.h"
 #include "tests/fakes/phy_bench.h"
 #include "tests/unit/api/controller.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/digest.h"
 #include "controller/power/sakura/phy_install.h"
-#include "controller/vault.h"
+#include "controller/trust/vault.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/phy_bench.h"

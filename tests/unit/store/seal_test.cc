@@ -1,4 +1,4 @@
-#include "controller/store/seal.h"
+#include "controller/trust/seal.h"
 
 #include <sys/stat.h>
 

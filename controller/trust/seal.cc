@@ -1,4 +1,4 @@
-#include "controller/store/seal.h"
+#include "controller/trust/seal.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

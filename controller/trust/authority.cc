@@ -1,4 +1,4 @@
-#include "controller/authority.h"
+#include "controller/trust/authority.h"
 
 #include <functional>
 

@@ -1,10 +1,10 @@
-#include "controller/vault.h"
+#include "controller/trust/vault.h"
 
 #include <libssh/libssh.h>
 
 #include "base/digest.h"
 #include "base/os.h"
-#include "controller/store/seal.h"
+#include "controller/trust/seal.h"
 
 namespace muster {
 namespace {
