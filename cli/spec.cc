@@ -8,7 +8,7 @@
 #include "cli/context.h"
 #include "cli/spec_file.h"
 #include "cli/verbs.h"
-#include "controller/gpu_results.h"
+#include "controller/bringup/signed_gpu_results.h"
 #include "controller/spec/shipped_names.h"
 #include "controller/spec/spec.h"
 

@@ -16,7 +16,7 @@
 #include "controller/api/handlers.h"
 #include "controller/trust/authority.h"
 #include "controller/boot/boot_service.h"
-#include "controller/bringup.h"
+#include "controller/bringup/bringup.h"
 #include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
 #include "controller/services.h"

@@ -2,8 +2,8 @@
 // goes (one JSON object per line).
 #include "base/json_dump.h"
 #include "controller/api/handlers.h"
-#include "controller/bringup.h"
-#include "controller/current_spec.h"
+#include "controller/bringup/bringup.h"
+#include "controller/bringup/current_spec.h"
 #include "controller/link/event_log.h"
 #include "controller/image/image_service.h"
 #include "controller/services.h"

@@ -6,14 +6,14 @@
 
 #include "controller/api/handlers.h"
 #include "controller/boot/boot_service.h"
-#include "controller/bringup.h"
+#include "controller/bringup/bringup.h"
 #include "controller/discovery.h"
 #include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
 #include "controller/power/power_service.h"
 #include "controller/power/sakura/provider_install.h"
-#include "controller/run_view.h"
+#include "controller/bringup/run_view.h"
 #include "controller/services.h"
 
 namespace muster::api {

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include "base/http.h"
-#include "controller/acceptance.h"
+#include "controller/bringup/acceptance.h"
 #include "controller/api/handlers.h"
-#include "controller/bringup.h"
+#include "controller/bringup/bringup.h"
 #include "controller/nodes/states.h"
-#include "controller/run_view.h"
+#include "controller/bringup/run_view.h"
 #include "controller/services.h"
 
 namespace muster::api {
@@ -111,7 +111,7 @@ void get_run(const CallPtr& call) {
 void cancel_run(const CallPtr& call) {
   Executor& executor = call->services.bringup.executor();
   if (!executor.active() || executor.run_id() != run_of(*call)) {
-    const auto held = call->services.problems.find("run");  // controller/held_run.h
+    const auto held = call->services.problems.find("run");  // controller/bringup/held_run.h
     return call->error(fail(Code::conflict, held == call->services.problems.end()
                                                 ? "this run is not under way"
                                                 : "this run is not under way: " + held->second));

@@ -1,8 +1,8 @@
 // The report of a run, in the reader's form, and the key it is signed with.
-#include "controller/acceptance.h"
+#include "controller/bringup/acceptance.h"
 #include "controller/api/handlers.h"
 #include "controller/trust/authority.h"
-#include "controller/bringup.h"
+#include "controller/bringup/bringup.h"
 #include "controller/services.h"
 
 namespace muster::api {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/wire.h"
-#include "controller/current_spec.h"
+#include "controller/bringup/current_spec.h"
 #include "controller/image/ram.h"
 
 namespace muster {

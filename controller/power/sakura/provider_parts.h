@@ -6,7 +6,7 @@
 #include <string>
 
 #include "controller/boot/boot_service.h"
-#include "controller/current_spec.h"
+#include "controller/bringup/current_spec.h"
 #include "controller/plan/own_machine.h"
 #include "controller/power/power_service.h"
 #include "controller/power/sakura/provider_install.h"

@@ -7,7 +7,7 @@
 #include "controller/api/api.h"
 #include "controller/trust/authority.h"
 #include "controller/boot/boot_service.h"
-#include "controller/bringup.h"
+#include "controller/bringup/bringup.h"
 #include "controller/daemon.h"
 #include "controller/services.h"
 #include "tests/catch.h"

@@ -1,6 +1,6 @@
 // Nodes behind a provider's API in a whole controller: one server is one node's, and the record of an
 // installation ends with its node, so that the next one of that name begins anew.
-#include "controller/own_machine.h"
+#include "controller/bringup/own_machine_here.h"
 #include "controller/power/power_service.h"
 #include "controller/power/sakura/provider_install.h"
 #include "controller/trust/vault.h"

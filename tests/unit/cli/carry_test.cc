@@ -2,7 +2,7 @@
 #include "cli/carry.h"
 
 #include "base/pki.h"
-#include "controller/gpu_results.h"
+#include "controller/bringup/signed_gpu_results.h"
 #include "controller/spec/yaml.h"
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"

@@ -1,6 +1,6 @@
 // Acceptance from the journal to the signed report, on effects: states of nodes, what the report says, what
 // was signed.
-#include "controller/acceptance.h"
+#include "controller/bringup/acceptance.h"
 
 #include <functional>
 #include <memory>

@@ -2,7 +2,7 @@
 #include "controller/plan/gpu_policy.h"
 
 #include "base/pki.h"
-#include "controller/gpu_results.h"
+#include "controller/bringup/signed_gpu_results.h"
 #include "tests/catch.h"
 #include "tests/unit/plan/shipped.h"
 #include "tests/unit/plan/spec_text.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "controller/own_machine.h"
+#include "controller/bringup/own_machine_here.h"
 #include "controller/plan/planner.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/unit/plan/fixture.h"

@@ -1,4 +1,4 @@
-#include "controller/bringup.h"
+#include "controller/bringup/bringup.h"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,10 @@
 #include "base/json_dump.h"
 #include "base/log.h"
 #include "base/os.h"
-#include "controller/gpu_results.h"
+#include "controller/bringup/signed_gpu_results.h"
 #include "controller/image/image_service.h"
 #include "controller/plan/lint.h"
-#include "controller/run_view.h"
+#include "controller/bringup/run_view.h"
 #include "controller/spec/own_playbooks.h"
 #include "controller/trust/vault.h"
 

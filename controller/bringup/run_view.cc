@@ -1,4 +1,4 @@
-#include "controller/run_view.h"
+#include "controller/bringup/run_view.h"
 
 #include <algorithm>
 

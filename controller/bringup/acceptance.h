@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/pki.h"
 #include "base/result.h"
-#include "controller/current_spec.h"
+#include "controller/bringup/current_spec.h"
 #include "controller/plan/plan.h"
 #include "controller/report/report.h"
 #include "controller/run/executor.h"

@@ -1,4 +1,4 @@
-#include "controller/acceptance.h"
+#include "controller/bringup/acceptance.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@
 #include "controller/run/answers.h"
 #include "controller/run/executor.h"
 #include "controller/run/step_log.h"
-#include "controller/run_view.h"
+#include "controller/bringup/run_view.h"
 #include "controller/spec/drive_models.h"
 
 namespace muster {

@@ -1,4 +1,4 @@
-#include "controller/current_spec.h"
+#include "controller/bringup/current_spec.h"
 
 #include <fmt/format.h>
 

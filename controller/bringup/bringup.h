@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/reactor.h"
-#include "controller/current_spec.h"
+#include "controller/bringup/current_spec.h"
 #include "controller/options.h"
 #include "controller/plan/planner.h"
 #include "controller/run/executor.h"

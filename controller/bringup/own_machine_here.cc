@@ -1,4 +1,4 @@
-#include "controller/own_machine.h"
+#include "controller/bringup/own_machine_here.h"
 
 #include <algorithm>
 #include <sstream>

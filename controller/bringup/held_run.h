@@ -16,7 +16,7 @@
 
 #include "base/reactor.h"
 #include "base/result.h"
-#include "controller/current_spec.h"
+#include "controller/bringup/current_spec.h"
 #include "controller/run/executor.h"
 #include "controller/store/store.h"
 

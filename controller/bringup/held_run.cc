@@ -1,4 +1,4 @@
-#include "controller/held_run.h"
+#include "controller/bringup/held_run.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "controller/nodes/states.h"
-#include "controller/run_view.h"
+#include "controller/bringup/run_view.h"
 
 namespace muster {
 namespace {
