@@ -22,7 +22,7 @@
 #include "controller/power/consoles.h"
 #include "controller/bringup/current_spec.h"
 #include "controller/boot/dhcp_service.h"
-#include "controller/discovery.h"
+#include "controller/nodes/discovery.h"
 #include "controller/link/event_log.h"
 #include "controller/bringup/held_run.h"
 #include "controller/image/image_service.h"

@@ -9,7 +9,7 @@
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
 #include "controller/boot/boot_service.h"
-#include "controller/discovery.h"
+#include "controller/nodes/discovery.h"
 #include "controller/link/link_hub.h"
 #include "controller/services.h"
 

@@ -7,7 +7,7 @@
 #include "controller/api/handlers.h"
 #include "controller/boot/boot_service.h"
 #include "controller/bringup/bringup.h"
-#include "controller/discovery.h"
+#include "controller/nodes/discovery.h"
 #include "controller/link/event_log.h"
 #include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"

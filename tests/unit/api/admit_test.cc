@@ -5,7 +5,7 @@
 #include "base/digest.h"
 #include "base/manifest.h"
 #include "base/wire.h"
-#include "controller/discovery.h"
+#include "controller/nodes/discovery.h"
 #include "tests/unit/api/controller.h"
 #include "tests/unit/plan/fixture.h"
 #include "tests/source_dir.h"

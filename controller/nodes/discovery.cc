@@ -1,4 +1,4 @@
-#include "controller/discovery.h"
+#include "controller/nodes/discovery.h"
 
 #include <fmt/format.h>
 
