@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "agent/disks.h"
-#include "agent/steps/smbios.h"
+#include "agent/steps/system/smbios.h"
 #include "agent/steps/modules.h"
 #include "agent/storage/metadata.h"
 #include "base/rail_choice.h"

@@ -13,7 +13,7 @@
 //       out here and now; the log
 //                                                 has every program that was run and what it said
 //   muster-agent acs                              ACS registers as /etc/muster/acs.json says (boot, timer;
-//       agent/steps/acs.h)
+//       agent/steps/gpu/acs.h)
 //   muster-agent hand-over --stdin | --now        gets ready to hand over to the RAM system, and does, on a
 //       system that is no node of muster's (controller/power/sakura/provider_install.h)
 //   muster-agent kexec --stdin | --now            has the kernel load another one; starts it (agent/kexec.h)
@@ -47,7 +47,7 @@
 #include "agent/ram_init.h"
 #include "agent/renewal.h"
 #include "agent/step_runner.h"
-#include "agent/steps/acs.h"
+#include "agent/steps/gpu/acs.h"
 #include "agent/steps/two_phase.h"
 #include "agent/work_runner.h"
 #include "base/digest.h"

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "agent/steps/accounts.h"
-#include "agent/steps/array_health.h"
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/disk/array_health.h"
 #include "base/json_dump.h"
 
 namespace muster {

@@ -21,7 +21,7 @@
 #include <string>
 #include <thread>
 
-#include "agent/steps/mounts.h"
+#include "agent/steps/disk/mounts.h"
 #include "agent/storage/health.h"
 #include "base/json.h"
 #include "base/os.h"

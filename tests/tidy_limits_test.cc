@@ -101,7 +101,7 @@ Complaints words_of_types(const Source& source) {
       "controller/nodes/states.cc",
       "controller/plan/plan.cc",
       "controller/plan/planner.cc",
-      "agent/steps/slurm.cc",  // Slurm's own states
+      "agent/steps/services/slurm.cc",  // Slurm's own states
   };
   static const std::regex word(
       R"re(\bstate\s*(==|!=|=)\s*"(unknown|discovered|unadmitted|installing|accepted|degraded|quarantined)re"

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "agent/checks/checks.h"
-#include "agent/steps/smbios.h"
+#include "agent/steps/system/smbios.h"
 #include "agent/steps/modules.h"
 
 namespace muster::checks {

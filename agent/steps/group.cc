@@ -1,7 +1,7 @@
 // group: a local group with this number.
 #include <fmt/format.h>
 
-#include "agent/steps/accounts.h"
+#include "agent/steps/system/accounts.h"
 #include "agent/steps/modules.h"
 
 namespace muster::steps {

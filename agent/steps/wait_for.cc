@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/modules.h"
-#include "agent/steps/tcp.h"
+#include "agent/steps/network/tcp.h"
 
 namespace muster::steps {
 namespace {

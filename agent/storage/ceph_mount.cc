@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "agent/steps/accounts.h"
-#include "agent/steps/mounts.h"
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/disk/mounts.h"
 #include "agent/steps/stack_modules.h"
 
 namespace muster::steps {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/disk/probe.h"
-#include "agent/steps/data_disks.h"
+#include "agent/steps/disk/data_disks.h"
 #include "agent/storage/ceph.h"
 #include "agent/storage/parts.h"
 

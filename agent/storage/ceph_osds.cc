@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "agent/steps/mounts.h"
+#include "agent/steps/disk/mounts.h"
 #include "agent/steps/stack_modules.h"
 #include "base/json_dump.h"
 

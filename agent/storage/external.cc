@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "agent/steps/mounts.h"
+#include "agent/steps/disk/mounts.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/parts.h"
 

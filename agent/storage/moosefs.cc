@@ -14,8 +14,8 @@
 #include <set>
 #include <thread>
 
-#include "agent/steps/accounts.h"
-#include "agent/steps/data_disks.h"
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/disk/data_disks.h"
 #include "agent/steps/modules.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/health.h"

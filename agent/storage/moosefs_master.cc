@@ -12,8 +12,8 @@
 #include <ctime>
 
 #include "agent/disk/probe.h"
-#include "agent/steps/accounts.h"
-#include "agent/steps/data_disks.h"
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/disk/data_disks.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/metadata.h"
 #include "agent/storage/moosefs.h"

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <thread>
 
-#include "agent/steps/accounts.h"
+#include "agent/steps/system/accounts.h"
 #include "agent/steps/modules.h"
-#include "agent/steps/mounts.h"
+#include "agent/steps/disk/mounts.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/metadata.h"
 #include "agent/storage/moosefs.h"

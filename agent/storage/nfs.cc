@@ -11,7 +11,7 @@
 
 #include <set>
 
-#include "agent/steps/mounts.h"
+#include "agent/steps/disk/mounts.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/parts.h"
 

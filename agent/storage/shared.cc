@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/modules.h"
-#include "agent/steps/mounts.h"
+#include "agent/steps/disk/mounts.h"
 
 namespace muster::steps {
 namespace {

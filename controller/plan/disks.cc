@@ -257,7 +257,7 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
   bool found = false;
   const auto look = [&](const std::string& label) {
     if (label.empty()) return true;
-    // What agent/steps/partition.cc made for the section, and what lies in it: "scratch-log".
+    // What agent/steps/disk/partition.cc made for the section, and what lies in it: "scratch-log".
     const bool part = !disk.partitions.empty() && label.rfind(storage.name + "-", 0) == 0;
     found = found || part || ours.count(label) > 0;
     return part || ours.count(label) > 0;

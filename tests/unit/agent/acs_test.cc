@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/steps/acs.h"
+#include "agent/steps/gpu/acs.h"
 #include "agent/step.h"
 #include "tests/catch.h"
 #include "tests/fakes/acs_config.h"

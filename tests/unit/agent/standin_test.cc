@@ -3,7 +3,7 @@
 
 #include "agent/checks/checks.h"
 #include "agent/facts.h"
-#include "agent/steps/smbios.h"
+#include "agent/steps/system/smbios.h"
 #include "base/facts.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"

@@ -1,0 +1,149 @@
+#include "agent/steps/disk/data_disks.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "agent/disk/disk.h"
+#include "agent/disk/look.h"
+#include "agent/steps/modules.h"
+
+namespace muster::steps {
+namespace {
+
+// Kernel names below /sys/block/NAME/slaves (of an array) or holders (of a disk and its partitions).
+std::set<std::string> holders_of(const Files& files, const std::string& disk) {
+  std::set<std::string> out;
+  for (const auto& name : files.list("/sys/block/" + disk + "/holders")) out.insert(name);
+  for (const auto& part : files.list("/sys/block/" + disk))
+    if (part.rfind(disk, 0) == 0)
+      for (const auto& name : files.list("/sys/block/" + disk + "/" + part + "/holders")) out.insert(name);
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key) {
+  const auto it = params.find(key);
+  if (it == params.end() || !it->is_array() || it->empty()) return fail(Code::invalid, "no disks are named");
+  std::vector<WantedDisk> out;
+  std::set<std::string> serials;
+  for (const auto& element : *it) {
+    WantedDisk disk;
+    JsonReader r(element, "disk");
+    r.get("serial", disk.serial);
+    r.get_or("wwid", disk.wwid, {});
+    r.get_or("model", disk.model, {});
+    r.get("size_bytes", disk.size_bytes);
+    r.get_or("content_hash", disk.content_hash, {});
+    r.get_or("policy", disk.policy, std::string("keep"));
+    r.allow_unknown();
+    TRY_(r.finish());
+    if (disk.serial.empty() || disk.size_bytes == 0)
+      return fail(Code::invalid, "a disk is named by its serial and size");
+    if (disk.policy != "keep" && disk.policy != "format-if-blank" && disk.policy != "format")
+      return fail(Code::invalid, "disk " + disk.serial + ": policy '" + disk.policy + "' is not known");
+    if (!serials.insert(disk.serial).second)
+      return fail(Code::invalid, "disk " + disk.serial + " is named twice");
+    out.push_back(std::move(disk));
+  }
+  return out;
+}
+
+Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vector<WantedDisk>& wanted) {
+  const auto present = scan_identities(files);  // content is probed where it matters: just before writing
+  std::vector<DiskFacts> out;
+  std::set<std::string> names;
+  for (const auto& want : wanted) {
+    TRY(auto disk, find_disk(present, want.serial, want.size_bytes, want.wwid, want.model));
+    if (disk.name.empty()) return fail(Code::not_found, "disk " + want.serial + " has no device");
+    if (disk.is_os_ancestor)
+      return fail(Code::denied, "disk " + want.serial + " (" + disk.name + ") carries the running system");
+    if (!is_local_transport(disk.transport))
+      return fail(Code::denied, fmt::format("disk {} ({}) is not a local disk but '{}'", want.serial,
+                                            disk.name, disk.transport));
+    if (!names.insert(disk.name).second)
+      return fail(Code::conflict, "two named disks are the same device " + disk.name);
+    out.push_back(std::move(disk));
+  }
+  return out;
+}
+
+std::string device_path(const std::string& kernel_name) { return "/dev/" + kernel_name; }
+
+Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>& disks) {
+  std::set<std::string> members, holders;
+  size_t held = 0;
+  for (const auto& disk : disks) {
+    members.insert(disk.name);
+    const auto mine = holders_of(files, disk.name);
+    held += mine.empty() ? 0 : 1;
+    holders.insert(mine.begin(), mine.end());
+  }
+  if (held == 0) return std::string();
+  if (held != disks.size() || holders.size() != 1)
+    return fail(Code::conflict, fmt::format("{} of {} disks are held by {}", held, disks.size(),
+                                            join({holders.begin(), holders.end()}, ", ")));
+  const std::string holder = *holders.begin();
+  if (!files.exists("/sys/block/" + holder + "/md"))
+    return fail(Code::conflict, holder + " holds the disks and is not an array");
+  std::set<std::string> slaves;
+  for (const auto& name : files.list("/sys/block/" + holder + "/slaves")) slaves.insert(name);
+  if (slaves != members)
+    return fail(Code::conflict, fmt::format("array {} is over {}, not over {}", holder,
+                                            join({slaves.begin(), slaves.end()}, " "),
+                                            join({members.begin(), members.end()}, " ")));
+  return holder;
+}
+
+Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted, const DiskFacts& disk) {
+  const std::string who = fmt::format("disk {} ({}, {})", wanted.serial, disk.name, disk.model);
+  if (wanted.policy == "keep") return fail(Code::denied, who + ": its policy is keep");
+  if (disk.is_os_ancestor) return fail(Code::denied, who + " carries the running system");
+  if (disk.mounted) return fail(Code::denied, who + " is in use");
+  // An approval without a hash approves nothing.
+  if (wanted.content_hash.empty())
+    return fail(Code::denied,
+                who +
+                    ": the plan does not say what was on it, so that nobody approved to write to it; to free "
+                    "the disk wipe all of it by hand (blkdiscard -z) and plan again");
+  auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::exclusive_write);
+  if (!device.ok()) return std::move(device).error().with(who);
+  // The name was looked up a moment ago; a device of another size is another disk.
+  if (device->size() != wanted.size_bytes)
+    return fail(Code::denied,
+                fmt::format("{}: the device holds {} bytes, not {}", who, device->size(), wanted.size_bytes));
+  TRY(const DiskContent content, probe_disk(*device));
+  if (content.hash != wanted.content_hash)
+    return fail(Code::denied,
+                who + ": its content changed since the plan was approved; it is now: " + content.summary);
+  if (wanted.policy == "format-if-blank" && !content.blank)
+    return fail(Code::denied, who + " is not blank: " + content.summary);
+  return device;
+}
+
+Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk& wanted,
+                                            const DiskFacts& disk,
+                                            const std::function<bool(const DiskContent&)>& ours) {
+  WantedDisk now = wanted;
+  {
+    TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
+    TRY(const auto content, probe_disk(device));
+    // The approval was given and checked when the intent was noted; what that run did since is no new
+    // content. A plan that was made after and approves nothing stays one.
+    const bool left_by_us = ours(content);
+    if ((left_by_us || content.blank) && !wanted.content_hash.empty()) now.content_hash = content.hash;
+    if (left_by_us && wanted.policy == "format-if-blank") now.policy = "format";
+  }
+  return open_for_format(files, now, disk);
+}
+
+Status wipe(const BlockDevice& device) { return wipe_looked_at(device, 0, device.size()); }
+
+std::string intent_path(const Files& files, const std::string& name) {
+  return std::string(files.is_directory("/state/muster") ? "/state/muster" : "/var/lib/muster") + "/intent-" +
+         name + ".json";
+}
+
+}  // namespace muster::steps

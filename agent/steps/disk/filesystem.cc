@@ -1,0 +1,174 @@
+// filesystem: a file system with this label on an array, on a partition or on one whole disk. One that is
+// there with that label is kept.
+//
+// It is made only on a device that the probe finds empty (an array or a partition, wiped when it was made) or
+// that the plan allows to format (a disk, data_disks.h). Nothing is ever forced: mkfs would refuse too.
+#include <fmt/format.h>
+
+#include "agent/disk/probe.h"
+#include "agent/steps/disk/data_disks.h"
+#include "agent/steps/modules.h"
+
+namespace muster::steps {
+namespace {
+
+struct Wanted {
+  std::string fs, label, partition;
+  bool on_array = false;
+  int64_t chunk_kib = 512;
+  std::vector<WantedDisk> disks;
+};
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out;
+  out.fs = text_of(params, "fs", "xfs");
+  out.label = text_of(params, "label");
+  out.partition = text_of(params, "partition");
+  out.on_array = bool_of(params, "array", false);
+  out.chunk_kib = int_of(params, "chunk_kib", 512);
+  if (out.fs != "xfs" && out.fs != "ext4")
+    return fail(Code::invalid, "filesystem: '" + out.fs + "' is neither xfs nor ext4");
+  if (out.label.empty() || out.label.size() > (out.fs == "xfs" ? 12u : 16u))
+    return fail(Code::invalid, "filesystem: label '" + out.label + "' is empty or too long for " + out.fs);
+  TRY(out.disks, wanted_disks(params));
+  if (!out.on_array && out.disks.size() != 1)
+    return fail(Code::invalid, "filesystem: without an array exactly one disk is named");
+  if (out.on_array && !out.partition.empty())
+    return fail(Code::invalid, "filesystem: on an array or on a partition, not both");
+  return out;
+}
+
+// The device of the partition of this name, once both the table and the kernel have it.
+Result<std::string> find_partition(const Files& files, const std::string& name, const DiskFacts& disk) {
+  TRY(const auto whole, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
+  TRY(const auto content, probe_disk(whole));
+  const GptPartition* found = nullptr;
+  for (const auto& p : content.gpt.partitions) {
+    if (p.name != name) continue;
+    if (found) return fail(Code::conflict, "disk " + disk.serial + " has two partitions named " + name);
+    found = &p;
+  }
+  if (!found) return fail(Code::not_found, "disk " + disk.serial + " has no partition " + name);
+  const std::string folder = "/sys/block/" + disk.name + "/" + partition_path(disk.name, found->number);
+  if (files.read_line(folder + "/start") != std::to_string(found->start / 512) ||
+      files.read_line(folder + "/size") != std::to_string(found->size / 512))
+    return fail(Code::conflict, "disk " + disk.serial + ": the kernel does not show partition " + name +
+                                    " as the table has it");
+  return device_path(partition_path(disk.name, found->number));
+}
+
+struct Target {
+  std::string device;  // "/dev/md127"
+  std::vector<DiskFacts> disks;
+};
+
+Result<Target> target(const Files& files, const Wanted& want) {
+  Target out;
+  TRY(out.disks, resolve_disks(files, want.disks));
+  TRY(const std::string md, array_over(files, out.disks));
+  if (want.on_array && md.empty()) return fail(Code::not_found, "there is no array over the disks");
+  if (!want.on_array && !md.empty())
+    return fail(Code::conflict, "disk " + want.disks[0].serial + " is a member of array " + md);
+  out.device = device_path(want.on_array ? md : out.disks[0].name);
+  if (!want.partition.empty()) {
+    TRY(out.device, find_partition(files, want.partition, out.disks[0]));
+  }
+  return out;
+}
+
+enum class Found { empty, ours, foreign };
+struct Content {
+  Found found = Found::empty;
+  std::string summary;
+};
+
+Result<Content> look_at(const Files& files, const Wanted& want, const Target& on) {
+  TRY(const auto device, BlockDevice::open(files.real(on.device), BlockDevice::Access::read));
+  TRY(const auto content, probe_disk(device));
+  if (content.blank) return Content{Found::empty, "blank"};
+  const bool ours = content.gpt.partitions.empty() && !content.mbr && content.signatures.size() == 1 &&
+                    content.signatures[0].start == 0 && content.signatures[0].type == want.fs &&
+                    content.signatures[0].label == want.label;
+  return Content{ours ? Found::ours : Found::foreign, content.summary};
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  auto on = target(context.files, want);
+  // In mode "check" the step that makes the device has reported this; here it only means: nothing to see yet.
+  const bool made_by_a_step = want.on_array || !want.partition.empty();
+  if (!on.ok() && on.error().code == Code::not_found && made_by_a_step) return differs(on.error().message);
+  if (!on.ok()) return on.error();
+  TRY(const Content content, look_at(context.files, want, *on));
+  if (content.found == Found::ours) return holds();
+  return differs(
+      fmt::format("{} is to become {} '{}'; on it is: {}", on->device, want.fs, want.label, content.summary));
+}
+
+// Disks of a stripe that hold data; 0: there is no stripe to speak of. By the level of the array that is
+// there.
+size_t stripe_width(const Files& files, const Target& on) {
+  const std::string level = files.read_line("/sys/block" + on.device.substr(4) + "/md/level", "raid0");
+  const size_t disks = on.disks.size();
+  if (level == "raid1") return 0;
+  if (level == "raid5") return disks - 1;
+  if (level == "raid6") return disks - 2;
+  if (level == "raid10") return disks % 2 ? 0 : disks / 2;
+  return disks;
+}
+
+std::vector<std::string> mkfs(const Files& files, const Wanted& want, const Target& on) {
+  if (want.fs == "ext4")
+    return {"mkfs.ext4", "-q", "-L", want.label, "-E", "lazy_itable_init=1,lazy_journal_init=1", on.device};
+  std::vector<std::string> argv = {"mkfs.xfs", "-q", "-L", want.label};
+  const size_t width = want.on_array && on.disks.size() > 1 ? stripe_width(files, on) : 0;
+  if (width > 0) argv.insert(argv.end(), {"-d", fmt::format("su={}k,sw={}", want.chunk_kib, width)});
+  argv.push_back(on.device);
+  return argv;
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  TRY(const Target on, target(context.files, want));
+  TRY(const Content content, look_at(context.files, want, on));
+  if (content.found == Found::ours) return Ok{};
+  if (want.on_array || !want.partition.empty()) {
+    for (const auto& disk : want.disks)
+      if (disk.policy == "keep") return fail(Code::denied, "disk " + disk.serial + ": its policy is keep");
+    if (content.found != Found::empty)
+      return fail(Code::denied, on.device + " is not empty: " + content.summary);
+    // Held for a moment: nobody else uses it.
+    TRY(const auto device,
+        BlockDevice::open(context.files.real(on.device), BlockDevice::Access::exclusive_write));
+  } else {
+    TRY(const auto device, open_for_format(context.files, want.disks[0], on.disks[0]));
+    TRY_(wipe(device));
+    TRY_(device.reread_partitions());
+  }
+  say(context, "making " + want.fs + " '" + want.label + "' on " + on.device);
+  TRY(auto out, run_tool(context, mkfs(context.files, want, on), 10 * kMinute));
+  (void)out;
+  return Ok{};
+}
+
+}  // namespace
+
+StepModule filesystem_module() {
+  StepModule m;
+  m.name = "filesystem";
+  m.help =
+      "A labelled file system on an array, a partition or one whole disk. One with that label is kept with "
+      "its data; anything else on the device is only replaced where the approved plan says so.";
+  m.parameters = Json::array(
+      {parameter("fs", "string", false, "xfs | ext4", "xfs"),
+       parameter("label", "string", true, "label; for xfs up to 12 characters"),
+       parameter("array", "bool", false, "on the array over the disks, not on the disk itself", false),
+       parameter("partition", "string", false, "on the one disk's partition of this name", ""),
+       parameter("chunk_kib", "int", false, "stripe unit of that array", 512),
+       parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

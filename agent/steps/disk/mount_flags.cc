@@ -1,0 +1,53 @@
+// mount_flags: the mount at this place, whoever made it, is in force with these flags.
+//
+// For file systems that a service mounts, whose own list of mounts has no place for them. Remounts in place:
+// what uses the mount goes on.
+#include "agent/steps/modules.h"
+#include "agent/steps/disk/mounts.h"
+
+namespace muster::steps {
+namespace {
+
+struct Wanted {
+  std::string target, flags;
+};
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out{text_of(params, "target"), text_of(params, "flags", kSafeFlags)};
+  if (out.target.size() < 2 || out.target[0] != '/' || out.target.back() == '/')
+    return fail(Code::invalid, "mount_flags: 'target' must be an absolute path");
+  for (const auto& flag : split(out.flags, ','))
+    if (flag != "nosuid" && flag != "nodev" && flag != "noexec")
+      return fail(Code::invalid, "mount_flags: '" + flag + "' is none of nosuid, nodev, noexec");
+  return out;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  const std::string lacking = lacking_flags(context.files, want.target, want.flags);
+  return lacking.empty() ? holds() : differs(lacking);
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  if (!find_mount(context.files, want.target)) return fail(Code::not_found, want.target + " is not mounted");
+  return set_flags(context, want.target, want.flags);
+}
+
+}  // namespace
+
+StepModule mount_flags_module() {
+  StepModule m;
+  m.name = "mount_flags";
+  m.help =
+      "What is mounted here is in force with these flags, whoever mounted it. Nothing is mounted or "
+      "unmounted.";
+  m.parameters = Json::array(
+      {parameter("target", "string", true, "mount point"),
+       parameter("flags", "string", false, "of nosuid, nodev and noexec, with commas", kSafeFlags)});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

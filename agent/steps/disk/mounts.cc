@@ -1,0 +1,81 @@
+#include "agent/steps/disk/mounts.h"
+
+#include <algorithm>
+
+#include "agent/steps/modules.h"
+
+namespace muster::steps {
+namespace {
+
+// Octal escapes of mountinfo: "\040" is a blank.
+std::string unescaped(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '3') {
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::map<std::string, MountEntry> all_mounts(const Files& files) {
+  std::map<std::string, MountEntry> out;
+  const auto text = files.read("/proc/self/mountinfo");
+  if (!text.ok()) return out;
+  for (const auto& line : lines_of(*text)) {
+    const auto dash = line.find(" - ");
+    if (dash == std::string::npos) continue;
+    const auto before = split(line.substr(0, dash), ' '), after = split(line.substr(dash + 3), ' ');
+    if (before.size() < 6 || after.size() < 2) continue;
+    const std::string target = unescaped(before[4]);
+    // Later ones lie on top.
+    out[target] = MountEntry{target, after[0], unescaped(after[1]), before[5], before[2]};
+  }
+  return out;
+}
+
+std::optional<MountEntry> find_mount(const Files& files, const std::string& target) {
+  const auto all = all_mounts(files);
+  const auto found = all.find(target);
+  return found == all.end() ? std::nullopt : std::optional<MountEntry>(found->second);
+}
+
+std::string lacking_flags(const Files& files, const std::string& target, const std::string& options) {
+  const auto entry = find_mount(files, target);
+  if (!entry) return target + " is not mounted";
+  const auto have = split(entry->options, ',');
+  std::string lacking;
+  for (const auto& option : split(options, ','))
+    if ((option == "nosuid" || option == "nodev" || option == "noexec") &&
+        std::find(have.begin(), have.end(), option) == have.end())
+      lacking += (lacking.empty() ? "" : ",") + option;
+  return lacking.empty() ? "" : target + " is mounted without " + lacking;
+}
+
+std::string kernel_name(const Files& files, const std::string& source) {
+  std::string path = source;
+  if (source.rfind("LABEL=", 0) == 0) path = "/dev/disk/by-label/" + source.substr(6);
+  if (source.rfind("UUID=", 0) == 0) path = "/dev/disk/by-uuid/" + source.substr(5);
+  if (path.rfind("/dev/", 0) != 0) return source;
+  const auto target = files.read_link(path);
+  const std::string last = target.ok() ? *target : path;
+  return last.substr(last.rfind('/') + 1);
+}
+
+Status set_flags(StepContext& context, const std::string& target, const std::string& options) {
+  if (lacking_flags(context.files, target, options).empty()) return Ok{};
+  std::string flags = "remount,bind";  // of this mount, not of the file system: every type knows that
+  for (const auto& option : split(options, ','))
+    if (option == "nosuid" || option == "nodev" || option == "noexec") flags += "," + option;
+  TRY(auto out, run_tool(context, {"mount", "-o", flags, target}, kMinute));
+  (void)out;
+  const std::string still = lacking_flags(context.files, target, options);
+  return still.empty() ? Status(Ok{}) : Status(fail(Code::failed, still));
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,282 @@
+// partition: a GUID partition table with exactly these named partitions on each of the named disks. A table
+// that is so already is kept with all that its partitions hold; any other content is replaced only as a
+// whole, and only where the approved plan says so (data_disks.h). Partitions are never added to, grown in or
+// taken out of a table.
+//
+// Where each partition lies follows from the parameters and the disk's size alone, so "is so already" is
+// exact. The order of writing: every disk allowed and held -> intent noted -> the disk and every partition to
+// be wiped (agent/disk/look.h: a file system of the disk's former life would otherwise show up in a new
+// partition) -> sfdisk -> intent removed. A crash anywhere in between finds the intent and starts over, for
+// that disk only.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "agent/disk/look.h"
+#include "agent/disk/probe.h"
+#include "agent/steps/disk/data_disks.h"
+#include "agent/steps/modules.h"
+#include "base/digest.h"
+#include "base/json_dump.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint64_t kMargin = kMiB;  // before the first partition, and at least so much behind the last
+
+// Words for type GUIDs. Swap and boot partitions are none of them: a disk that carries one in use is the
+// system's, not a data disk.
+const std::map<std::string, std::string>& types() {
+  static const std::map<std::string, std::string> known = {{"linux", kTypeLinux},
+                                                           {"raid", "a19d880f-05fc-4d3b-a006-743f0f84911e"},
+                                                           {"lvm", "e6d6d379-f507-44c2-a23c-238f2a3df928"}};
+  return known;
+}
+
+struct WantedPartition {
+  std::string name, type;
+  uint64_t size = 0;  // bytes; 0: the rest
+};
+struct Wanted {
+  std::vector<WantedPartition> partitions;
+  std::vector<WantedDisk> disks;
+};
+
+Result<WantedPartition> wanted_partition(const Json& element) {
+  WantedPartition out;
+  int64_t size_mib = 0;
+  JsonReader r(element, "partition");
+  r.get("name", out.name);
+  r.get_or("size_mib", size_mib, int64_t{0});
+  r.get_or("type", out.type, std::string("linux"));
+  TRY_(r.finish());
+  // The name goes into sfdisk's script, and may hold nothing that means something there.
+  if (out.name.empty() || out.name.size() > 36 ||
+      out.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
+          std::string::npos)
+    return fail(Code::invalid,
+                "partition: '" + out.name + "' is not a name of up to 36 letters, digits, '-', '_' and '.'");
+  if (size_mib < 0 || size_mib > int64_t{1} << 40)
+    return fail(Code::invalid, "partition " + out.name + ": " + std::to_string(size_mib) + " MiB is no size");
+  out.size = static_cast<uint64_t>(size_mib) * kMiB;
+  const auto type = types().find(out.type);
+  if (type == types().end())
+    return fail(Code::invalid,
+                "partition " + out.name + ": type '" + out.type + "' is none of linux, raid, lvm");
+  out.type = type->second;
+  return out;
+}
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out;
+  const Json& list = params.at("partitions");
+  if (!list.is_array() || list.empty() || list.size() > 128)
+    return fail(Code::invalid, "partition: between 1 and 128 partitions are to be named");
+  std::set<std::string> names;
+  for (const auto& element : list) {
+    if (!out.partitions.empty() && out.partitions.back().size == 0)
+      return fail(Code::invalid,
+                  "partition " + out.partitions.back().name + ": only the last one may take the rest");
+    TRY(auto one, wanted_partition(element));
+    if (!names.insert(one.name).second)
+      return fail(Code::invalid, "partition " + one.name + " is named twice");
+    out.partitions.push_back(std::move(one));
+  }
+  TRY(out.disks, wanted_disks(params));
+  return out;
+}
+
+// Where they lie on a disk of this size: one after the other, whole mebibytes.
+Result<std::vector<GptPartition>> layout(const Wanted& want, const WantedDisk& disk) {
+  std::vector<GptPartition> out;
+  const uint64_t end = disk.size_bytes / kMiB * kMiB - std::min(disk.size_bytes / kMiB * kMiB, kMargin);
+  uint64_t at = kMargin;
+  for (const auto& p : want.partitions) {
+    const uint64_t size = p.size ? p.size : at < end ? end - at : 0;
+    if (size == 0 || at > end || size > end - at)
+      return fail(Code::invalid, fmt::format("disk {} has no room for partition {}", disk.serial, p.name));
+    out.push_back({static_cast<int>(out.size()) + 1, p.type, "", p.name, at, size});
+    at += size;
+  }
+  return out;
+}
+
+bool same_layout(const GptTable& table, const std::vector<GptPartition>& want) {
+  return std::equal(table.partitions.begin(), table.partitions.end(), want.begin(), want.end(),
+                    [](const GptPartition& a, const GptPartition& b) {
+                      return a.number == b.number && a.type == b.type && a.name == b.name &&
+                             a.start == b.start && a.size == b.size;
+                    });
+}
+
+struct Target {
+  const WantedDisk* wanted = nullptr;
+  DiskFacts disk;
+  std::vector<GptPartition> layout;
+  bool ours = false;         // the table is there
+  bool interrupted = false;  // an earlier run of this step was in the middle of making it
+  std::string content;
+};
+
+// Serials are the vendors' own words; a file name is not.
+std::string intent_of(const Files& files, const WantedDisk& disk) {
+  return intent_path(files, "partition-" + sha256(disk.serial).substr(7, 16));
+}
+
+Result<std::vector<Target>> look(const Files& files, const Wanted& want) {
+  TRY(const auto disks, resolve_disks(files, want.disks));
+  std::vector<Target> out;
+  for (size_t i = 0; i < disks.size(); ++i) {
+    Target t;
+    t.wanted = &want.disks[i];
+    t.disk = disks[i];
+    TRY(t.layout, layout(want, want.disks[i]));
+    TRY(const auto device,
+        BlockDevice::open(files.real(device_path(disks[i].name)), BlockDevice::Access::read));
+    TRY(const auto content, probe_disk(device));
+    t.ours = same_layout(content.gpt, t.layout) && !content.gpt.from_backup;
+    t.interrupted = files.exists(intent_of(files, want.disks[i]));
+    t.content = content.summary;
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+// What the kernel does not show as the table says; "" when it shows everything.
+std::string not_shown(const Files& files, const Target& t) {
+  for (const auto& p : t.layout) {
+    const std::string folder = "/sys/block/" + t.disk.name + "/" + partition_path(t.disk.name, p.number);
+    if (files.read_line(folder + "/start") != std::to_string(p.start / 512) ||
+        files.read_line(folder + "/size") != std::to_string(p.size / 512))
+      return fmt::format("disk {} ({}): the kernel does not show partition {} as the table has it",
+                         t.wanted->serial, t.disk.name, p.name);
+  }
+  return "";
+}
+
+std::string words_of(const Target& t) {
+  std::string out;
+  for (const auto& p : t.layout)
+    out += fmt::format("{}{} ({} MiB)", out.empty() ? "" : ", ", p.name, p.size / kMiB);
+  return out;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  TRY(const auto targets, look(context.files, want));
+  Diff diff;
+  for (const auto& t : targets) {
+    if (t.interrupted)
+      diff.add("disk " + t.wanted->serial + ": an earlier partitioning was interrupted");
+    else if (!t.ours)
+      diff.add(fmt::format("disk {} ({}) is to get a new GPT with {}; on it is: {}", t.wanted->serial,
+                           t.disk.name, words_of(t), t.content));
+    else if (const std::string missing = not_shown(context.files, t); !missing.empty())
+      diff.add(missing);
+  }
+  return diff.result();
+}
+
+// What a run that died may have left besides the whole table: its second copy, with nothing in the partitions
+// yet.
+bool left_behind(const Target& t, const DiskContent& content) {
+  return same_layout(content.gpt, t.layout) && content.signatures.empty();
+}
+
+std::string script(const Target& t, uint32_t logical_block) {
+  std::string out = "label: gpt\nunit: sectors\n";
+  for (const auto& p : t.layout)
+    out += fmt::format("start={}, size={}, type={}, name=\"{}\"\n", p.start / logical_block,
+                       p.size / logical_block, p.type, p.name);
+  return out;
+}
+
+Status empty(const BlockDevice& device, const Target& t) {
+  for (const auto& p : t.layout) TRY_(wipe_looked_at(device, p.start, p.size));
+  TRY_(wipe(device));
+  return device.reread_partitions();
+}
+
+Status make_table(StepContext& context, const Target& t, BlockDevice device) {
+  const std::string input = script(t, device.logical_block());
+  if (!t.interrupted)
+    TRY_(context.files.write(intent_of(context.files, *t.wanted), dump_json(Json{{"disk", t.wanted->serial}}),
+                             0600));
+  TRY_(empty(device, t));
+  { const BlockDevice closed = std::move(device); }  // sfdisk wants it for itself
+  say(context, fmt::format("partitioning disk {} ({}): {}", t.wanted->serial, t.disk.name, words_of(t)));
+  // Nothing is forced: it refuses a disk in use too. The lock keeps udev from looking into a half-made table.
+  Command sfdisk;
+  sfdisk.argv = {"sfdisk", "--quiet",           "--lock=yes", "--wipe",
+                 "never",  "--wipe-partitions", "never",      device_path(t.disk.name)};
+  sfdisk.input = input;
+  TRY(auto said, run_ok(context.process, sfdisk));
+  (void)said;
+  return Ok{};
+}
+
+// The table as it is on the disk now, and the kernel's view of it.
+Status confirm(StepContext& context, const Wanted& want) {
+  std::string lacking;
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    TRY(const auto targets, look(context.files, want));
+    lacking.clear();
+    for (const auto& t : targets) {
+      if (!t.ours)
+        return fail(Code::failed, "sfdisk succeeded, but disk " + t.wanted->serial + " holds: " + t.content);
+      if (lacking.empty()) lacking = not_shown(context.files, t);
+    }
+    if (lacking.empty()) return Ok{};
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  return fail(Code::failed, lacking);
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  TRY(const auto targets, look(context.files, want));
+  // Allowed disks, all of them, before the first byte is written to any.
+  std::vector<std::pair<const Target*, BlockDevice>> held;
+  for (const auto& t : targets) {
+    if (t.ours) continue;  // whole, so sfdisk, the last to write, had come to its end
+    const auto left = [&](const DiskContent& content) { return left_behind(t, content); };
+    TRY(auto device, t.interrupted ? open_after_interruption(context.files, *t.wanted, t.disk, left)
+                                   : open_for_format(context.files, *t.wanted, t.disk));
+    held.emplace_back(&t, std::move(device));
+  }
+  for (auto& [target, device] : held) TRY_(make_table(context, *target, std::move(device)));
+  for (const auto& t : targets)
+    if (t.ours && !not_shown(context.files, t).empty()) {
+      TRY(const auto device, BlockDevice::open(context.files.real(device_path(t.disk.name)),
+                                               BlockDevice::Access::exclusive_write));
+      TRY_(device.reread_partitions());
+    }
+  TRY_(confirm(context, want));
+  for (const auto& t : targets) TRY_(context.files.remove(intent_of(context.files, *t.wanted)));
+  return Ok{};
+}
+
+}  // namespace
+
+StepModule partition_module() {
+  StepModule m;
+  m.name = "partition";
+  m.help =
+      "A GUID partition table with exactly the named partitions, in this order, on each of the named disks. "
+      "One that is there already is kept with all that its partitions hold; anything else on a disk is only "
+      "replaced, and then as a whole, where the approved plan says so. A table is never changed in part.";
+  m.parameters = Json::array(
+      {parameter("partitions", "list", true,
+                 "[{name, size_mib, type}]; type: linux (default) | raid | lvm; the last one without "
+                 "size_mib takes the rest"),
+       parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

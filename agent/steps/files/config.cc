@@ -1,0 +1,154 @@
+// config: settings inside a structured file that others write to as well (ini, key = value, JSON). What is
+// not named stays as it is, comments included.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/files/own_file.h"
+#include "base/json_dump.h"
+
+namespace muster::steps {
+namespace {
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+std::string value_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
+}
+
+struct Wanted {
+  std::string path, format, section, separator;
+  const Json* values = nullptr;  // key -> value; null removes the key
+};
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out{text_of(params, "path"), text_of(params, "format"), text_of(params, "section"),
+             text_of(params, "separator", "="), &object_of(params, "values")};
+  if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "config: 'path' must be absolute");
+  if (out.format != "ini" && out.format != "keyvalue" && out.format != "json")
+    return fail(Code::invalid, "config: 'format' is ini, keyvalue or json");
+  if (out.values->empty()) return fail(Code::invalid, "config: 'values' is empty");
+  if ((out.format == "ini") == out.section.empty())
+    return fail(Code::invalid, "config: 'section' belongs to the format ini, and to no other");
+  if (out.format == "json") return out;
+  if (trimmed(out.separator) != "=" && trimmed(out.separator) != ":" && !trimmed(out.separator).empty())
+    return fail(Code::invalid, "config: 'separator' is '=', ':' or a blank, with blanks around it as wanted");
+  for (const auto& [key, value] : out.values->items())
+    if (key.empty() || key.find_first_of("=\n#;[") != std::string::npos ||
+        value_text(value).find('\n') != std::string::npos || value.is_structured())
+      return fail(Code::invalid, "config: '" + key + "' does not fit on one line");
+  return out;
+}
+
+// The key of a line, "" for comments, sections and blank lines.
+std::string key_of(const Wanted& want, const std::string& line) {
+  const std::string text = trimmed(line);
+  if (text.empty() || text[0] == '#' || text[0] == ';' || text[0] == '[') return "";
+  const std::string mark = trimmed(want.separator);
+  return trimmed(text.substr(0, mark.empty() ? text.find_first_of(" \t") : text.find(mark)));
+}
+
+// The text as it should be. A key is replaced where it stands first; further ones go; new ones end the
+// section.
+std::string edited_lines(const Wanted& want, const std::string& text) {
+  std::vector<std::string> out;
+  std::vector<std::string> placed;
+  bool inside = want.section.empty();
+  size_t end = want.section.empty() ? 0 : std::string::npos;  // where new keys go
+  for (const auto& line : lines_of(text)) {
+    const std::string bare = trimmed(line);
+    if (!want.section.empty() && !bare.empty() && bare[0] == '[') inside = bare == "[" + want.section + "]";
+    const std::string key = inside ? key_of(want, line) : "";
+    const auto value = key.empty() ? want.values->end() : want.values->find(key);
+    if (value == want.values->end()) {
+      out.push_back(line);
+    } else if (!value->is_null() && std::find(placed.begin(), placed.end(), key) == placed.end()) {
+      const std::string now = trimmed(bare.substr(key.size()));
+      const std::string mark = trimmed(want.separator);
+      const bool same = trimmed(now.substr(std::min(mark.size(), now.size()))) == value_text(*value);
+      out.push_back(same ? line : key + want.separator + value_text(*value));
+      placed.push_back(key);
+    }
+    if (inside && !(bare.empty() && !want.section.empty())) end = out.size();
+  }
+  std::vector<std::string> fresh;
+  for (const auto& [key, value] : want.values->items())
+    if (!value.is_null() && std::find(placed.begin(), placed.end(), key) == placed.end())
+      fresh.push_back(key + want.separator + value_text(value));
+  if (!fresh.empty() && end == std::string::npos) {
+    if (!out.empty() && !trimmed(out.back()).empty()) out.push_back("");
+    out.push_back("[" + want.section + "]");
+    end = out.size();
+  }
+  if (!fresh.empty()) out.insert(out.begin() + static_cast<std::ptrdiff_t>(end), fresh.begin(), fresh.end());
+  return out.empty() ? "" : join(out, "\n") + "\n";
+}
+
+Result<std::string> edited_json(const Wanted& want, const std::string& text) {
+  Json have = Json::object();
+  if (!trimmed(text).empty()) {
+    auto parsed = parse_json(text);
+    if (!parsed.ok()) return fail(Code::conflict, want.path + " is not JSON: " + parsed.error().message);
+    have = std::move(*parsed);
+  }
+  if (!have.is_object()) return fail(Code::conflict, want.path + " holds no JSON object");
+  Json merged = have;
+  merged.merge_patch(*want.values);
+  return merged == have && !trimmed(text).empty() ? text : dump_json(merged, 2) + "\n";
+}
+
+// {now, wanted}
+Result<std::pair<std::string, std::string>> texts(const StepContext& context, const Wanted& want) {
+  auto have = context.files.read(want.path);
+  if (!have.ok() && have.error().code != Code::not_found) return have.error();
+  const std::string now = have.value_or("");
+  if (want.format != "json") return std::pair{now, edited_lines(want, now)};
+  TRY(const std::string then, edited_json(want, now));
+  return std::pair{now, then};
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  TRY(const auto both, texts(context, want));
+  if (both.first == both.second) return holds();
+  const auto before = lines_of(both.first), after = lines_of(both.second);
+  size_t i = 0;
+  while (i < before.size() && i < after.size() && before[i] == after[i]) ++i;
+  return differs(fmt::format("{} line {}: '{}' -> '{}'", want.path, i + 1, i < before.size() ? before[i] : "",
+                             i < after.size() ? after[i] : ""));
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  TRY(const auto both, texts(context, want));
+  if (both.first == both.second) return Ok{};
+  const FileState state = look(context.files, want.path);
+  if (state.exists && !state.regular) return fail(Code::conflict, want.path + " is not a regular file");
+  TRY_(context.files.write(want.path, both.second, state.exists ? state.mode : 0644));
+  return set_permissions(context.files, want.path, state.exists ? state.mode : 0644, state.uid, state.gid);
+}
+
+}  // namespace
+
+StepModule config_module() {
+  StepModule m;
+  m.name = "config";
+  m.help =
+      "Settings inside a structured file that others write to as well: ini, key = value, or JSON (merged, "
+      "never overwritten). What `values` does not name stays; null removes a key.";
+  m.parameters = Json::array(
+      {parameter("path", "string", true, "absolute path; made when it does not exist"),
+       parameter("format", "string", true, "ini | keyvalue | json"),
+       parameter("section", "string", false, "ini: the section the values belong to"),
+       parameter("values", "object", true, "key -> value; JSON: merged as in RFC 7396"),
+       parameter("separator", "string", false, "between key and value of a new or changed line", "=")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,59 @@
+// directory: exists, with this mode and owner.
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/modules.h"
+
+namespace muster::steps {
+namespace {
+
+struct Wanted {
+  std::string path;
+  unsigned mode = 0755;
+  int64_t uid = -1, gid = -1;
+};
+
+Result<Wanted> wanted(const StepContext& context, const Json& params) {
+  Wanted out;
+  out.path = text_of(params, "path");
+  if (out.path.empty() || out.path[0] != '/')
+    return fail(Code::invalid, "directory: 'path' must be absolute");
+  TRY(out.mode, parse_mode(text_of(params, "mode", "0755")));
+  TRY(out.uid, uid_of(context.files, text_of(params, "owner")));
+  TRY(out.gid, gid_of(context.files, text_of(params, "group")));
+  return out;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  auto read = wanted(context, params);
+  if (!read.ok() && read.error().code == Code::not_found) return differs(read.error().message);
+  TRY(const Wanted want, std::move(read));
+  const FileState state = look(context.files, want.path);
+  if (!state.exists) return differs(want.path + " does not exist");
+  if (!state.directory) return fail(Code::conflict, want.path + " exists and is not a directory");
+  Diff diff;
+  if (const auto text = permission_diff(state, want.mode, want.uid, want.gid); !text.empty())
+    diff.add(want.path + ": " + text);
+  return diff.result();
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(context, params));
+  if (!look(context.files, want.path).exists) TRY_(context.files.make_directories(want.path, want.mode));
+  return set_permissions(context.files, want.path, want.mode, want.uid, want.gid);
+}
+
+}  // namespace
+
+StepModule directory_module() {
+  StepModule m;
+  m.name = "directory";
+  m.help = "A directory with this mode and owner. Its content is left alone.";
+  m.parameters = Json::array({parameter("path", "string", true, "absolute path"),
+                              parameter("mode", "string", false, "octal", "0755"),
+                              parameter("owner", "string", false, "user name or number"),
+                              parameter("group", "string", false, "group name or number")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,87 @@
+// file: a regular file with exactly this content, mode and owner.
+#include <fmt/format.h>
+
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/modules.h"
+
+namespace muster::steps {
+namespace {
+
+struct Wanted {
+  std::string path, content;
+  unsigned mode = 0644;
+  int64_t uid = -1, gid = -1;
+  bool absent = false;
+};
+
+Result<Wanted> wanted(const StepContext& context, const Json& params) {
+  Wanted out;
+  out.path = text_of(params, "path");
+  if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "file: 'path' must be absolute");
+  out.content = text_of(params, "content");
+  out.absent = text_of(params, "ensure", "present") == "absent";
+  TRY(out.mode, parse_mode(text_of(params, "mode", "0644")));
+  TRY(out.uid, uid_of(context.files, text_of(params, "owner")));
+  TRY(out.gid, gid_of(context.files, text_of(params, "group")));
+  return out;
+}
+
+// The first line that differs; nothing at all of files that others may not read.
+std::string content_diff(const Wanted& want, const std::string& have) {
+  if ((want.mode & 0077) == 0) return "content differs (not shown)";
+  const auto before = lines_of(have), after = lines_of(want.content);
+  size_t i = 0;
+  while (i < before.size() && i < after.size() && before[i] == after[i]) ++i;
+  return fmt::format("line {}: '{}' -> '{}'", i + 1, i < before.size() ? before[i] : "",
+                     i < after.size() ? after[i] : "");
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  // The owner may be made by an earlier step of the same order that is not applied yet.
+  auto read = wanted(context, params);
+  if (!read.ok() && read.error().code == Code::not_found) return differs(read.error().message);
+  TRY(const Wanted want, std::move(read));
+  const FileState state = look(context.files, want.path);
+  if (want.absent) return state.exists ? differs(want.path + " exists") : holds();
+  if (!state.exists) return differs(want.path + " does not exist");
+  if (!state.regular) return differs(want.path + " is not a regular file");
+  TRY(const std::string have, context.files.read(want.path));
+  Diff diff;
+  if (have != want.content) diff.add(want.path + ": " + content_diff(want, have));
+  if (const auto text = permission_diff(state, want.mode, want.uid, want.gid); !text.empty())
+    diff.add(want.path + ": " + text);
+  return diff.result();
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(context, params));
+  const FileState state = look(context.files, want.path);
+  if (state.directory) return fail(Code::conflict, want.path + " is a directory");
+  if (want.absent) return context.files.remove(want.path);
+  const auto have =
+      state.regular ? context.files.read(want.path) : Result<std::string>(fail(Code::not_found, ""));
+  if (!have.ok() || *have != want.content) TRY_(context.files.write(want.path, want.content, want.mode));
+  return set_permissions(context.files, want.path, want.mode, want.uid, want.gid);
+}
+
+}  // namespace
+
+StepModule file_module() {
+  StepModule m;
+  m.name = "file";
+  m.help =
+      "A regular file with exactly this content, mode and owner. Its content is not shown in diffs when only "
+      "the owner may read it.";
+  m.parameters = Json::array(
+      {parameter("path", "string", true, "absolute path"),
+       parameter("content", "string", false, "whole content", ""),
+       parameter("mode", "string", false, "octal", "0644"),
+       parameter("owner", "string", false, "user name or number; default: left alone (root for a new file)"),
+       parameter("group", "string", false, "group name or number"),
+       parameter("ensure", "string", false, "present | absent", "present")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,92 @@
+// line: exactly one line of a text file, found by its beginning; everything else in the file stays.
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/modules.h"
+
+namespace muster::steps {
+namespace {
+
+struct Wanted {
+  std::string path, line, prefix;
+  bool absent = false;
+};
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out{text_of(params, "path"), text_of(params, "line"), text_of(params, "prefix"),
+             text_of(params, "ensure", "present") == "absent"};
+  if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "line: 'path' must be absolute");
+  if (out.line.empty() && out.prefix.empty())
+    return fail(Code::invalid, "line: 'line' or 'prefix' is needed");
+  if (out.line.find('\n') != std::string::npos)
+    return fail(Code::invalid, "line: 'line' holds more than one line");
+  if (!out.absent && out.line.empty()) return fail(Code::invalid, "line: 'line' is needed");
+  if (!out.prefix.empty() && !out.line.empty() && out.line.rfind(out.prefix, 0) != 0)
+    return fail(Code::invalid,
+                "line: 'line' does not begin with 'prefix', so it would be added again and again");
+  return out;
+}
+
+bool matches(const Wanted& want, const std::string& line) {
+  return want.prefix.empty() ? line == want.line : line.rfind(want.prefix, 0) == 0;
+}
+
+// The file's text as it should be. The first match is replaced where it stands, further ones go.
+std::string edited(const Wanted& want, const std::string& text) {
+  std::string out;
+  bool placed = want.absent;
+  for (const auto& line : lines_of(text)) {
+    if (!matches(want, line)) {
+      out += line + "\n";
+    } else if (!placed) {
+      out += want.line + "\n";
+      placed = true;
+    }
+  }
+  if (!placed) out += want.line + "\n";
+  return out;
+}
+
+Result<std::string> current(const StepContext& context, const Wanted& want) {
+  auto text = context.files.read(want.path);
+  if (!text.ok() && text.error().code == Code::not_found) return std::string();
+  return text;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  TRY(const std::string have, current(context, want));
+  if (want.absent && have.empty()) return holds();
+  if (edited(want, have) == have) return holds();
+  return differs(want.path + (want.absent
+                                  ? ": remove '" + (want.prefix.empty() ? want.line : want.prefix) + "'"
+                                  : ": '" + want.line + "' is not there"));
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  TRY(const std::string have, current(context, want));
+  const std::string text = edited(want, have);
+  if (text == have) return Ok{};
+  const FileState state = look(context.files, want.path);
+  TRY_(context.files.write(want.path, text, state.exists ? state.mode : 0644));
+  return set_permissions(context.files, want.path, state.exists ? state.mode : 0644, state.uid, state.gid);
+}
+
+}  // namespace
+
+StepModule line_module() {
+  StepModule m;
+  m.name = "line";
+  m.help =
+      "One line of a text file, found by `prefix` (or by being equal); other lines stay. For files that no "
+      "drop-in folder serves.";
+  m.parameters =
+      Json::array({parameter("path", "string", true, "absolute path"),
+                   parameter("line", "string", false, "the whole line"),
+                   parameter("prefix", "string", false, "lines that begin so are replaced by `line`"),
+                   parameter("ensure", "string", false, "present | absent", "present")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

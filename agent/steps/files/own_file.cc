@@ -1,0 +1,119 @@
+#include "agent/steps/files/own_file.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "agent/steps/system/accounts.h"
+#include "base/digest.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr const char* kDebts = "/run/muster/owed/";
+
+// The first line that differs, as people read it.
+std::string first_difference(const std::string& have, const std::string& want) {
+  const auto before = lines_of(have), after = lines_of(want);
+  size_t i = 0;
+  while (i < before.size() && i < after.size() && before[i] == after[i]) ++i;
+  return fmt::format("line {}: '{}' -> '{}'", i + 1, i < before.size() ? before[i] : "",
+                     i < after.size() ? after[i] : "");
+}
+
+}  // namespace
+
+bool differs_from(const Files& files, const OwnFile& want) {
+  const FileState state = look(files, want.path);
+  if (want.text.empty()) return state.exists;
+  return !state.regular || state.mode != want.mode || files.read(want.path).value_or("") != want.text;
+}
+
+void add_difference(const Files& files, const OwnFile& want, Diff& diff) {
+  if (!differs_from(files, want)) return;
+  const FileState state = look(files, want.path);
+  if (want.text.empty()) return diff.add(want.path + " exists");
+  if (!state.exists) return diff.add(want.path + " does not exist");
+  if (!state.regular) return diff.add(want.path + " is not a regular file");
+  const std::string have = files.read(want.path).value_or("");
+  if (have != want.text) return diff.add(want.path + " " + first_difference(have, want.text));
+  diff.add(want.path + ": " + permission_diff(state, want.mode, -1, -1));
+}
+
+Status put(const Files& files, const OwnFile& want) {
+  if (!differs_from(files, want)) return Ok{};
+  if (look(files, want.path).directory) return fail(Code::conflict, want.path + " is a directory");
+  if (want.text.empty()) return files.remove(want.path);
+  TRY_(files.write(want.path, want.text, want.mode));
+  return set_permissions(files, want.path, want.mode, -1, -1);
+}
+
+Status check_name(const std::string& name, const char* module) {
+  const bool good = !name.empty() && name.size() <= 64 && std::isalnum(static_cast<unsigned char>(name[0])) &&
+                    std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                      return std::isalnum(c) || c == '.' || c == '_' || c == '-';
+                    });
+  if (good) return Ok{};
+  return fail(Code::invalid,
+              fmt::format("{}: '{}' is not a name (letters, digits, '.', '_', '-')", module, name));
+}
+
+bool owes(const Files& files, const std::string& what) { return files.exists(kDebts + what); }
+Status note_debt(const Files& files, const std::string& what) { return files.write(kDebts + what, ""); }
+Status clear_debt(const Files& files, const std::string& what) { return files.remove(kDebts + what); }
+
+bool is_booted(const Files& files) { return files.is_directory("/run/systemd/system"); }
+
+Status reload_units(StepContext& context) {
+  if (!is_booted(context.files)) return Ok{};
+  TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
+  (void)out;
+  return Ok{};
+}
+
+Status ask_reboot(const Files& files, const std::string& who, const std::string& why) {
+  if (!is_booted(files)) return Ok{};
+  return files.write("/run/muster/reboot/" + who, why + "\n");
+}
+
+Result<std::string> digest_of(const Json& params, const char* key) {
+  std::string hex = text_of(params, key);
+  if (hex.rfind("sha256:", 0) == 0) hex = hex.substr(7);
+  std::transform(hex.begin(), hex.end(), hex.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return fail(Code::invalid, fmt::format("'{}' must be 64 hexadecimal digits", key));
+  return "sha256:" + hex;
+}
+
+Status fetch(StepContext& context, const std::string& url, const std::string& sha256, const std::string& path,
+             unsigned mode, DurationMs deadline) {
+  // A local file would become a symbolic link with file:.
+  const std::string source = url.rfind("file:", 0) == 0 ? "copy:" + url.substr(5) : url;
+  const std::string part = path + ".muster-part";
+  TRY_(context.files.make_directories(path.substr(0, std::max<size_t>(path.rfind('/'), 1))));
+  TRY_(context.files.remove(part));
+  say(context, "fetching " + url);
+  auto fetched = run_tool(
+      context, {"/usr/lib/apt/apt-helper", "-q", "download-file", source, part, "SHA256:" + sha256.substr(7)},
+      deadline);
+  const std::string real = context.files.real(part);
+  const auto got = fetched.ok() ? sha256_file(real) : Result<std::string>(fetched.error());
+  TRY_(context.files.remove(part + ".FAILED"));  // apt keeps what had another digest
+  if (!got.ok() || *got != sha256) {
+    TRY_(context.files.remove(part));
+    if (!got.ok()) return fail(got.error().code, got.error().message).with(url);
+    return fail(Code::corrupt, fmt::format("{} has digest {}, not {}", url, *got, sha256));
+  }
+  TRY_(set_permissions(context.files, part, mode, -1, -1));
+  std::error_code error;
+  std::filesystem::rename(real, context.files.real(path), error);
+  if (error) return fail(Code::failed, path + ": " + error.message());
+  return Ok{};
+}
+
+}  // namespace muster::steps

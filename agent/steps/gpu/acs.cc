@@ -1,0 +1,268 @@
+#include "agent/steps/gpu/acs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "agent/steps/files/own_file.h"
+#include "base/json_dump.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr uint32_t kCapability = 0x000d;
+constexpr size_t kControl = 6;  // offset of the control register in the capability
+
+std::string folder_of(const std::string& bridge) { return "/sys/bus/pci/devices/" + bridge; }
+
+uint32_t word_at(const std::string& config, size_t at, size_t bytes) {
+  uint32_t out = 0;
+  for (size_t i = 0; i < bytes; ++i)
+    out |= static_cast<uint32_t>(static_cast<unsigned char>(config[at + i])) << (8 * i);
+  return out;
+}
+
+// Where the ACS capability begins; 0 when there is none.
+Result<size_t> find_capability(const std::string& bridge, const std::string& config) {
+  if (config.size() < 256)
+    return fail(Code::denied, bridge + ": configuration space is not readable (root?)");
+  if (config.size() < 0x104) return size_t{0};  // no extended space: conventional PCI
+  std::vector<bool> seen(config.size());
+  for (size_t at = 0x100; at >= 0x100 && at + 8 <= config.size() && !seen[at];
+       at = word_at(config, at, 4) >> 20) {
+    seen[at] = true;
+    const uint32_t header = word_at(config, at, 4);
+    if (header == 0 || header == 0xffffffff) break;
+    if ((header & 0xffff) == kCapability) return at;
+  }
+  return size_t{0};
+}
+
+Result<std::string> read_config(const Files& files, const std::string& bridge) {
+  if (!files.exists(folder_of(bridge))) return fail(Code::not_found, "there is no PCI device " + bridge);
+  return files.read(folder_of(bridge) + "/config");
+}
+
+Status write_word(const std::string& path, size_t at, uint16_t value) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return fail(Code::denied, path + ": " + strerror(errno));
+  const unsigned char bytes[2] = {static_cast<unsigned char>(value & 0xff),
+                                  static_cast<unsigned char>(value >> 8)};
+  const ssize_t written = ::pwrite(fd, bytes, sizeof bytes, static_cast<off_t>(at));
+  const int error = errno;
+  ::close(fd);
+  if (written == sizeof bytes) return Ok{};
+  return fail(Code::failed, path + ": " + strerror(error));
+}
+
+uint16_t wanted_value(const AcsSetting& setting, uint16_t now) {
+  return static_cast<uint16_t>((now & ~setting.clear) | setting.set);
+}
+
+// "2b:00.0" -> "0000:2b:00.0"
+Result<std::string> full_address(std::string text) {
+  if (text.size() == 7) text = "0000:" + text;
+  bool good = text.size() == 12 && text[4] == ':' && text[7] == ':' && text[10] == '.';
+  for (size_t i = 0; good && i < text.size(); ++i)
+    if (i != 4 && i != 7 && i != 10) good = isxdigit(static_cast<unsigned char>(text[i])) != 0;
+  if (!good) return fail(Code::invalid, "acs: '" + text + "' is no PCI address (0000:00:1c.0)");
+  for (char& c : text) c = static_cast<char>(tolower(c));
+  return text;
+}
+
+Result<std::vector<AcsSetting>> wanted(const StepContext& context, const Json& params) {
+  const auto bridges = list_of(params, "bridges");
+  if (bridges.empty()) return choose_acs(read_pci_tree(context.files));
+  std::vector<AcsSetting> out;
+  for (const auto& bridge : bridges) {
+    TRY(const std::string address, full_address(bridge));
+    out.push_back({address, kAcsRedirects, 0, "named in the spec"});
+  }
+  return out;
+}
+
+// Whoever passes devices to guests needs the isolation.
+Status check_no_passthrough(const Files& files) {
+  for (const auto& name : files.list("/sys/bus/pci/drivers/vfio-pci"))
+    if (name.size() == 12 && name[4] == ':')
+      return fail(Code::denied,
+                  name + " is bound to vfio-pci: without ACS its guest could reach other devices");
+  return Ok{};
+}
+
+std::vector<OwnFile> own_files(const std::vector<AcsSetting>& settings) {
+  const char* service =
+      "# Written by muster.\n[Unit]\nDescription=PCIe ACS off between GPUs, NICs and drives\n"
+      "Before=docker.service slurmd.service "
+      "nvidia-persistenced.service\nConditionPathExists=/etc/muster/acs.json\n"
+      "StartLimitIntervalSec=0\n\n[Service]\nType=oneshot\nExecStart=/usr/sbin/muster-agent acs\n\n"
+      "[Install]\nWantedBy=multi-user.target\n";
+  const char* timer =
+      "# Written by muster. A bus reset puts the kernel's policy back without a word.\n[Unit]\n"
+      "Description=PCIe ACS stays "
+      "off\n\n[Timer]\nOnBootSec=2min\nOnUnitActiveSec=5min\n\n[Install]\nWantedBy=timers.target\n";
+  const char* rule =
+      "# Written by muster. Drivers bind and error recoveries end with an event.\n"
+      "SUBSYSTEM==\"pci\", ACTION==\"bind|change\", RUN+=\"/usr/bin/systemctl --no-block start "
+      "muster-acs.service\"\n";
+  return {{kAcsFile, acs_settings_text(settings), 0644},
+          {"/etc/systemd/system/muster-acs.service", service, 0644},
+          {"/etc/systemd/system/muster-acs.timer", timer, 0644},
+          {"/etc/udev/rules.d/80-muster-acs.rules", rule, 0644}};
+}
+
+// The units, as the service module sees them.
+Json service_params() { return {{"names", {"muster-acs.service"}}, {"enabled", true}, {"running", false}}; }
+Json timer_params() { return {{"names", {"muster-acs.timer"}}, {"enabled", true}}; }
+
+Status registers_diff(const Files& files, const std::vector<AcsSetting>& settings, Diff& diff,
+                      std::string& without) {
+  for (const auto& setting : settings) {
+    TRY(const auto value, read_acs(files, setting.bridge));
+    if (!value)
+      without += " " + setting.bridge;
+    else if (*value != wanted_value(setting, *value))
+      diff.add(fmt::format("{} ({}): {:04x} -> {:04x}", setting.bridge, setting.why, *value,
+                           wanted_value(setting, *value)));
+  }
+  return Ok{};
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  if (!is_booted(context.files))
+    return CheckResult{Holds::not_applicable, "an image has no PCI bridges; nodes have"};
+  TRY(const auto settings, wanted(context, params));
+  if (settings.empty())
+    return CheckResult{Holds::not_applicable,
+                       "no GPU shares a PCIe root port with another GPU, a NIC or a drive"};
+  Diff diff;
+  std::string without;
+  TRY_(registers_diff(context.files, settings, diff, without));
+  for (const auto& file : own_files(settings)) add_difference(context.files, file, diff);
+  for (const auto& unit : {service_params(), timer_params()}) {
+    if (!diff.empty()) break;
+    TRY(const auto enabled, context.module("service")->check(context, unit));
+    if (enabled.holds != Holds::yes) diff.add(enabled.diff);
+  }
+  CheckResult out = diff.result();
+  if (!without.empty()) out.note = "no ACS capability, nothing to switch off:" + without;
+  return out;
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const auto settings, wanted(context, params));
+  TRY_(check_no_passthrough(context.files));
+  bool changed = false;
+  for (const auto& file : own_files(settings)) {
+    changed = changed || differs_from(context.files, file);
+    TRY_(put(context.files, file));
+  }
+  if (changed) TRY_(reload_units(context));
+  for (const auto& unit : {service_params(), timer_params()})
+    TRY_(context.module("service")->apply(context, unit));
+  for (const auto& setting : settings) {
+    TRY(const bool has, write_acs(context.files, setting));
+    (void)has;
+  }
+  return Ok{};
+}
+
+// Every register once more, whatever the files say.
+Status verify(StepContext& context, const Json& params) {
+  TRY(const auto settings, wanted(context, params));
+  Diff diff;
+  std::string without;
+  TRY_(registers_diff(context.files, settings, diff, without));
+  if (diff.empty()) return Ok{};
+  return fail(Code::failed, "ACS is still on: " + diff.result().diff);
+}
+
+}  // namespace
+
+Result<std::optional<uint16_t>> read_acs(const Files& files, const std::string& bridge) {
+  TRY(const std::string config, read_config(files, bridge));
+  TRY(const size_t at, find_capability(bridge, config));
+  if (at == 0) return std::optional<uint16_t>();
+  return std::optional<uint16_t>(static_cast<uint16_t>(word_at(config, at + kControl, 2)));
+}
+
+Result<bool> write_acs(const Files& files, const AcsSetting& setting) {
+  TRY(const std::string config, read_config(files, setting.bridge));
+  TRY(const size_t at, find_capability(setting.bridge, config));
+  if (at == 0) return false;
+  const auto now = static_cast<uint16_t>(word_at(config, at + kControl, 2));
+  const uint16_t want = wanted_value(setting, now);
+  if (now == want) return true;
+  TRY_(write_word(files.real(folder_of(setting.bridge) + "/config"), at + kControl, want));
+  TRY(const auto after, read_acs(files, setting.bridge));
+  if (after && *after == want) return true;
+  return fail(Code::denied, fmt::format("{} keeps {:04x} in its ACS control register instead of {:04x}",
+                                        setting.bridge, after.value_or(0), want));
+}
+
+std::string acs_settings_text(const std::vector<AcsSetting>& settings) {
+  Json out = Json::array();
+  for (const auto& s : settings)
+    out.push_back({{"bridge", s.bridge}, {"clear", s.clear}, {"set", s.set}, {"why", s.why}});
+  return dump_json(out, 1) + "\n";
+}
+
+Result<std::vector<AcsSetting>> parse_acs_settings(const std::string& text) {
+  TRY(const Json json, parse_json(text));
+  if (!json.is_array()) return fail(Code::corrupt, "no list of bridges");
+  std::vector<AcsSetting> out;
+  for (const auto& element : json) {
+    AcsSetting setting;
+    JsonReader r(element, "bridge");
+    r.get("bridge", setting.bridge);
+    r.get("clear", setting.clear);
+    r.get("set", setting.set);
+    r.get_or("why", setting.why, std::string());
+    TRY_(r.finish());
+    TRY(setting.bridge, full_address(setting.bridge));
+    out.push_back(std::move(setting));
+  }
+  return out;
+}
+
+Result<int> reapply_acs(const Files& files) {
+  TRY(const std::string text, files.read(kAcsFile));
+  TRY(const auto settings, parse_acs_settings(text));
+  TRY_(check_no_passthrough(files));
+  int changed = 0;
+  std::string problems;
+  for (const auto& setting : settings) {
+    const auto before = read_acs(files, setting.bridge);
+    const auto done = before.ok() ? write_acs(files, setting) : Result<bool>(before.error());
+    if (!done.ok())
+      problems +=
+          (problems.empty() ? "" : "; ") + done.error().message;  // one bridge must not hold the others
+    else if (*done && **before != wanted_value(setting, **before))
+      ++changed;
+  }
+  if (!problems.empty()) return fail(Code::failed, problems);
+  return changed;
+}
+
+StepModule acs_module() {
+  StepModule m;
+  m.name = "acs";
+  m.help =
+      "PCIe Access Control Services off on the bridges between GPUs, NICs and NVMe drives that share a root "
+      "port (classic rule), or set as ConnectX-8 beside a Grace GPU needs it; elsewhere left alone. Applied "
+      "again at boot, after driver binds and error recoveries, and every five minutes. It removes the "
+      "isolation between these devices: refused where a device is passed through to a guest. A bridge "
+      "without the capability is named in the report, not an error.";
+  m.parameters =
+      Json::array({parameter("bridges", "list", false,
+                             "addresses (0000:00:1c.0) instead of what the topology says; all must exist")});
+  m.check = check;
+  m.apply = apply;
+  m.verify = verify;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,152 @@
+// cdi: /etc/cdi/nvidia.json, which tells container engines (Docker from 25 on, Podman, containerd, Apptainer
+// with --device) what a container gets that asks for nvidia.com/gpu=0 or =all: the driver's device files and
+// libraries.
+//
+// What NVIDIA's Container Toolkit writes with `nvidia-ctk cdi generate`, as far as programs that compute need
+// it; the toolkit is in no archive of a distribution. Its hooks are not written: a container finds the
+// libraries where this system has them, which is where Debian's and Ubuntu's loaders look. Libraries are
+// those that the loader of this system knows (`ldconfig -p`). Format: the Container Device Interface's
+// SPEC.md, 0.5.0.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "agent/steps/system/smbios.h"
+#include "agent/steps/files/own_file.h"
+#include "base/json_dump.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr const char* kFile = "/etc/cdi/nvidia.json";
+constexpr const char* kControls[] = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
+                                     "/dev/nvidia-modeset"};
+constexpr const char* kPrograms[] = {"/usr/bin/nvidia-smi"};
+constexpr const char* kNeeded[] = {"libcuda.so.1", "libnvidia-ml.so.1"};
+constexpr int64_t kMostGpus = 64;
+
+bool is_the_drivers(const std::string& library) {
+  for (const char* begin :
+       {"libcuda.so.", "libcudadebugger.so.", "libnvidia-", "libnvcuvid.so.", "libnvoptix.so."})
+    if (library.rfind(begin, 0) == 0) return library.find(".so.") != std::string::npos;
+  return false;
+}
+
+// "       libcuda.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libcuda.so.1"; those of 32 bits have no
+// machine in the brackets. The loader takes the first of a name.
+Result<std::map<std::string, std::string>> driver_libraries(StepContext& context) {
+  TRY(const std::string known, run_tool(context, {"ldconfig", "-p"}));
+  std::map<std::string, std::string> out;
+  for (const auto& line : lines_of(known)) {
+    const size_t begin = line.find_first_not_of(" \t"), space = line.find(' ', begin),
+                 arrow = line.find(" => ");
+    if (begin == std::string::npos || space == std::string::npos || arrow == std::string::npos) continue;
+    const std::string name = line.substr(begin, space - begin), kind = line.substr(space, arrow - space);
+    if (is_the_drivers(name) && kind.find("(libc6,") != std::string::npos)
+      out.emplace(name, line.substr(arrow + 4));
+  }
+  for (const char* needed : kNeeded)
+    if (!out.count(needed))
+      return fail(Code::not_found,
+                  fmt::format("the driver's {} is not among the libraries that ldconfig knows", needed));
+  return out;
+}
+
+Json nodes_of(const std::vector<std::string>& paths) {
+  Json out = Json::array();
+  for (const auto& path : paths) out.push_back({{"path", path}});
+  return {{"deviceNodes", out}};
+}
+
+Json mount(const std::string& path) {
+  return {{"hostPath", path}, {"containerPath", path}, {"options", {"ro", "nosuid", "nodev", "bind"}}};
+}
+
+Result<OwnFile> file_of(StepContext& context, const Json& params) {
+  const int64_t gpus = int_of(params, "gpus", 0);
+  if (gpus < 1 || gpus > kMostGpus)
+    return fail(Code::invalid, fmt::format("cdi: 'gpus' is 1 to {}", kMostGpus));
+  const Files& files = context.files;
+  Json devices = Json::array();
+  std::vector<std::string> all;
+  for (int64_t i = 0; i < gpus; ++i) {
+    const std::string path = fmt::format("/dev/nvidia{}", i);
+    if (!files.exists(path))
+      return fail(Code::not_found, fmt::format("there is no {}: {} GPUs are to be there", path, gpus));
+    devices.push_back({{"name", std::to_string(i)}, {"containerEdits", nodes_of({path})}});
+    all.push_back(path);
+  }
+  devices.push_back({{"name", "all"}, {"containerEdits", nodes_of(all)}});
+  std::vector<std::string> controls;
+  for (const char* path : kControls)
+    if (files.exists(path)) controls.push_back(path);
+  Json edits = nodes_of(controls);
+  edits["mounts"] = Json::array();
+  TRY(const auto libraries, driver_libraries(context));
+  for (const auto& [name, path] : libraries) edits["mounts"].push_back(mount(path));
+  for (const char* path : kPrograms)
+    if (files.exists(path)) edits["mounts"].push_back(mount(path));
+  const Json spec = {
+      {"cdiVersion", "0.5.0"}, {"kind", "nvidia.com/gpu"}, {"devices", devices}, {"containerEdits", edits}};
+  return OwnFile{kFile, dump_json(spec, 2) + "\n", 0644};
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  if (!is_booted(context.files))
+    return CheckResult{Holds::not_applicable, "an image has no device files; nodes have"};
+  TRY(const OwnFile file, file_of(context, params));
+  Diff diff;
+  add_difference(context.files, file, diff);
+  CheckResult out = diff.result();
+  if (standin_gpus(context.files))
+    out.note = fmt::format("{}: the devices are the lab's stand-ins", kSimulatedGpu);
+  return out;
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const OwnFile file, file_of(context, params));
+  return put(context.files, file);
+}
+
+// What the file names, as an engine reads it, is on this node.
+Status there(const Files& files, const Json& edits, const char* list, const char* key) {
+  for (const Json& one : edits.value(list, Json::array()))
+    if (const std::string path = one.value(key, ""); path.empty() || !files.exists(path))
+      return fail(Code::failed, fmt::format("{} names '{}', which this node does not have", kFile, path));
+  return Ok{};
+}
+
+Status verify(StepContext& context, const Json& params) {
+  TRY(const auto seen, check(context, params));
+  if (seen.holds == Holds::not_applicable) return Ok{};
+  if (seen.holds == Holds::no) return fail(Code::failed, seen.diff);
+  TRY(const std::string text, context.files.read(kFile));
+  TRY(const Json spec, parse_json(text));
+  const Json edits = spec.value("containerEdits", Json::object());
+  TRY_(there(context.files, edits, "deviceNodes", "path"));
+  TRY_(there(context.files, edits, "mounts", "hostPath"));
+  for (const Json& device : spec.value("devices", Json::array()))
+    TRY_(there(context.files, device.value("containerEdits", Json::object()), "deviceNodes", "path"));
+  return Ok{};
+}
+
+}  // namespace
+
+StepModule cdi_module() {
+  StepModule m;
+  m.name = "cdi";
+  m.help =
+      "/etc/cdi/nvidia.json for container engines: each GPU as nvidia.com/gpu=N, all of them as =all, with "
+      "the "
+      "driver's device files, the libraries of it that ldconfig knows, and nvidia-smi. Read back: everything "
+      "named "
+      "is there.";
+  m.parameters = Json::array({parameter("gpus", "int", true, "how many there are: /dev/nvidia0 and so on")});
+  m.check = check;
+  m.apply = apply;
+  m.verify = verify;
+  return m;
+}
+
+}  // namespace muster::steps

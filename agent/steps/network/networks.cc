@@ -1,0 +1,346 @@
+// networks: the ports of rails and of the storage network, by systemd-networkd: address, MTU, and for each
+// rail a routing table of its own.
+//
+// Without the tables the kernel answers on whichever port its main table names first, and half of the traffic
+// of eight rails leaves through one of them. A rule sends what has a rail's address through that rail's
+// table, which knows its network, its gateway if there is one, and nothing else. For the same reason a port
+// answers ARP for its own address only, and replies may come in where the main table would not expect them
+// (rp_filter 2). What counts is what the kernel has (`ip`), never the files; a port without a link is a
+// failure that names it. Ports are chosen by agent/steps/network/ports.h, and written down for others in
+// base/rails.h's record.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "agent/steps/files/own_file.h"
+#include "agent/steps/network/ports.h"
+#include "base/json.h"
+
+namespace muster::steps {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kFolder = "/etc/systemd/network";
+constexpr const char* kPrefix = "20-muster-";
+constexpr const char* kSysctls = "/etc/sysctl.d/60-muster-networks.conf";
+constexpr const char* kDebt = "networks";
+constexpr int kFirstTable = 1100;  // rail 0's table, and its rule's priority; the kernel's own begin at 253
+
+int table_of(const WantedPort& want) { return kFirstTable + want.rail; }
+
+std::string network_text(const GivenPort& given, bool shares_function) {
+  const WantedPort& w = given.want;
+  std::string out = fmt::format("# Written by muster: {}.\n[Match]\n", w.title());
+  if (w.ethernet)
+    out += fmt::format("MACAddress={}\nType=ether\n", given.port.mac);
+  else  // its hardware address changes from boot to boot
+    out += fmt::format("Path=pci-{}\nType=infiniband\n", given.port.pci) +
+           (shares_function ? "Name=" + given.port.name + "\n" : "");
+  // A cable that is out delays no boot.
+  out += "\n[Link]\nRequiredForOnline=no\n";
+  if (w.mtu > 0) out += fmt::format("MTUBytes={}\n", w.mtu);
+  out += fmt::format(
+      "\n[Network]\nAddress={}/{}\nDHCP=no\nIPv6AcceptRA=no\nLLMNR=no\nLinkLocalAddressing=no\n"
+      "ConfigureWithoutCarrier=yes\n",
+      w.address, w.prefix());
+  if (w.rail < 0) return out;
+  const int table = table_of(w);
+  out += fmt::format("\n[Route]\nDestination={}\nScope=link\nPreferredSource={}\nTable={}\n", w.network,
+                     w.address, table);
+  out +=
+      w.gateway.empty()
+          ? fmt::format("\n[Route]\nDestination=0.0.0.0/0\nType=unreachable\nTable={}\n", table)
+          : fmt::format("\n[Route]\nGateway={}\nPreferredSource={}\nTable={}\n", w.gateway, w.address, table);
+  return out +
+         fmt::format("\n[RoutingPolicyRule]\nFrom={}\nTable={}\nPriority={}\n", w.address, table, table);
+}
+
+// Parameter -> value, of one interface.
+const std::map<std::string, std::string>& port_sysctls() {
+  static const std::map<std::string, std::string> all = {
+      {"arp_announce", "2"}, {"arp_ignore", "1"}, {"rp_filter", "2"}};
+  return all;
+}
+
+std::string proc_path(const std::string& interface, const std::string& key) {
+  return "/proc/sys/net/ipv4/conf/" + interface + "/" + key;
+}
+
+// With slashes, because interfaces may have dots. udev applies the file to interfaces that come later.
+std::string sysctl_text(const std::vector<GivenPort>& ports) {
+  if (ports.empty()) return "";
+  std::string out = "# Written by muster.\n";
+  for (const auto& given : ports)
+    for (const auto& [key, value] : port_sysctls())
+      out += fmt::format("net/ipv4/conf/{}/{} = {}\n", given.port.name, key, value);
+  return out;
+}
+
+NetworksRecord record_of(const std::string& provisioning, const std::vector<GivenPort>& ports) {
+  NetworksRecord out;
+  out.provisioning = provisioning;
+  for (const auto& given : ports)
+    out.ports.push_back({given.want.rail, given.port.name, given.port.pci, given.want.address});
+  return out;
+}
+
+std::string provisioning_port(const Files& files, const std::string& mac) {
+  for (const auto& port : physical_ports(files))
+    if (port.mac == mac) return port.name;
+  return "";
+}
+
+// What should be there, once the ports are known. A file with an empty text must not be.
+std::vector<OwnFile> own_files(const Files& files, const std::string& mac,
+                               const std::vector<GivenPort>& ports) {
+  std::vector<OwnFile> out;
+  std::map<std::string, int> functions;
+  for (const auto& port : physical_ports(files)) ++functions[port.pci];
+  for (const auto& given : ports)
+    out.push_back({fmt::format("{}/{}{}.network", kFolder, kPrefix, given.want.key()),
+                   network_text(given, functions[given.port.pci] > 1), 0644});
+  for (const auto& name : files.list(kFolder)) {
+    const std::string path = fmt::format("{}/{}", kFolder, name);
+    const bool known = std::any_of(out.begin(), out.end(), [&](const OwnFile& f) { return f.path == path; });
+    if (name.rfind(kPrefix, 0) == 0 && !known) out.push_back({path, "", 0644});
+  }
+  out.push_back({kSysctls, sysctl_text(ports), 0644});
+  const auto record = record_of(provisioning_port(files, mac), ports);
+  out.push_back({kNetworksRecord, ports.empty() ? "" : networks_record_text(record), 0644});
+  return out;
+}
+
+// ---- what the kernel has
+
+struct Live {
+  Json links, rules, routes;
+};
+Result<Json> ip_json(StepContext& context, std::vector<std::string> words) {
+  words.insert(words.begin(), {"ip", "-j"});
+  TRY(const std::string out, run_tool(context, words));
+  TRY(Json json, parse_json(out.empty() ? "[]" : out));
+  if (!json.is_array()) return fail(Code::failed, "ip -j did not print a list");
+  return json;
+}
+Result<Live> live_of(StepContext& context) {
+  Live out;
+  TRY(out.links, ip_json(context, {"address", "show"}));
+  TRY(out.rules, ip_json(context, {"-4", "rule", "show"}));
+  TRY(out.routes, ip_json(context, {"-4", "route", "show", "table", "all"}));
+  return out;
+}
+
+std::string word(const Json& object, const char* key) {
+  const auto at = object.is_object() ? object.find(key) : object.end();
+  if (!object.is_object() || at == object.end()) return "";
+  if (at->is_string()) return at->get<std::string>();
+  return at->is_number_integer() ? std::to_string(at->get<int64_t>()) : "";
+}
+
+const Json* link_of(const Live& live, const std::string& interface) {
+  for (const Json& link : live.links)
+    if (word(link, "ifname") == interface) return &link;
+  return nullptr;
+}
+
+bool has_flag(const Json& link, const char* flag) {
+  const auto flags = link.find("flags");
+  return flags != link.end() && flags->is_array() && std::count(flags->begin(), flags->end(), flag) > 0;
+}
+
+std::string addresses(const Json& link) {
+  std::string out;
+  const auto info = link.find("addr_info");
+  if (info == link.end() || !info->is_array()) return out;
+  for (const Json& one : *info)
+    if (word(one, "family") == "inet")
+      out += (out.empty() ? "" : " ") + word(one, "local") + "/" + word(one, "prefixlen");
+  return out;
+}
+
+// Of its table: its network through its port, and behind that the gateway or nothing.
+void routes_diff(const Live& live, const GivenPort& given, const std::string& who, Diff& diff) {
+  const std::string table = std::to_string(table_of(given.want)), name = given.port.name;
+  bool rule = false, network = false, rest = false;
+  for (const Json& r : live.rules)
+    rule = rule || (word(r, "src") == given.want.address && word(r, "table") == table);
+  for (const Json& r : live.routes) {
+    if (word(r, "table") != table) continue;
+    const bool here = word(r, "dev") == name;
+    if (word(r, "dst") == given.want.network && here)
+      network = true;
+    else if (word(r, "dst") == "default" &&
+             (given.want.gateway.empty() ? word(r, "type") == "unreachable"
+                                         : here && word(r, "gateway") == given.want.gateway))
+      rest = true;
+    else
+      diff.add(fmt::format("{}table {} has another route, to {}", who, table, word(r, "dst")));
+  }
+  if (!rule) diff.add(fmt::format("{}no rule for {}", who, given.want.address));
+  if (!network) diff.add(fmt::format("{}no route to {} in table {}", who, given.want.network, table));
+  if (!rest)
+    diff.add(given.want.gateway.empty()
+                 ? fmt::format("{}table {} does not end with unreachable", who, table)
+                 : fmt::format("{}no default route through {} in table {}", who, given.want.gateway, table));
+}
+
+// What a port has that it should not, or lacks, but for its link.
+void port_diff(const Files& files, const Live& live, const GivenPort& given, const std::string& who,
+               Diff& diff) {
+  const Json* link = link_of(live, given.port.name);
+  if (!link) return diff.add(who + "is not there");
+  const std::string want = fmt::format("{}/{}", given.want.address, given.want.prefix()),
+                    have = addresses(*link);
+  if (have != want) diff.add(fmt::format("{}address {} -> {}", who, have.empty() ? "none" : have, want));
+  if (given.want.mtu > 0 && word(*link, "mtu") != std::to_string(given.want.mtu))
+    diff.add(fmt::format("{}MTU {} -> {}", who, word(*link, "mtu"), given.want.mtu));
+  for (const auto& [key, value] : port_sysctls())
+    if (const auto now = files.read_line(proc_path(given.port.name, key)); now != value)
+      diff.add(fmt::format("{}{} {} -> {}", who, key, now.empty() ? "unknown" : now, value));
+  if (given.want.rail >= 0) routes_diff(live, given, who, diff);
+}
+
+std::string who_of(const StepContext& context, const GivenPort& given) {
+  return fmt::format("{} on {}: {} ", given.want.title(), context.node, given.port.said());
+}
+
+// ---- the module
+
+Result<std::vector<GivenPort>> given_ports(StepContext& context, const Json& params,
+                                           std::vector<NetPort>& open) {
+  TRY(const auto wanted, wanted_ports(params));
+  TRY(const auto before, read_networks_record(context.files));
+  const auto gpus = static_cast<int>(int_of(params, "gpus", 0));
+  return give_ports({context.files, context.node, text_of(params, "mac"), before, gpus}, wanted, open);
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  if (!is_booted(context.files))
+    return CheckResult{Holds::not_applicable, "an image has no ports; nodes have"};
+  std::vector<NetPort> open;
+  const auto ports = given_ports(context, params, open);
+  if (!ports.ok()) {
+    if (ports.error().code == Code::not_found || ports.error().code == Code::conflict)
+      return differs(ports.error().message);
+    return ports.error();
+  }
+  Diff diff;
+  for (const auto& file : own_files(context.files, text_of(params, "mac"), *ports))
+    add_difference(context.files, file, diff);
+  if (owes(context.files, kDebt)) diff.add("an earlier change was not loaded");
+  if (ports->empty()) return diff.result();
+  TRY(const auto live, live_of(context));
+  for (const auto& given : *ports) {
+    const std::string who = who_of(context, given);
+    port_diff(context.files, live, given, who, diff);
+    const Json* link = link_of(live, given.port.name);
+    if (link && !has_flag(*link, "LOWER_UP")) diff.add(who + "has no link");
+  }
+  return diff.result();
+}
+
+bool wait_a_little(const StepContext& context, Clock::time_point until) {
+  if (is_cancelled(context) || Clock::now() >= until) return false;
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  return true;
+}
+
+// An interface that is down does not say whether it has a link. Which of the candidates do is seen when they
+// are up; what is not used goes down again.
+Result<std::vector<GivenPort>> find_by_link(StepContext& context, const Json& params,
+                                            const std::vector<NetPort>& candidates) {
+  TRY(const auto live, live_of(context));
+  std::vector<std::string> raised;
+  for (const auto& port : candidates) {
+    const Json* link = link_of(live, port.name);
+    if (!link || has_flag(*link, "UP")) continue;
+    TRY_(run_tool(context, {"ip", "link", "set", "dev", port.name, "up"}));
+    raised.push_back(port.name);
+  }
+  const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  std::vector<NetPort> open;
+  auto ports = given_ports(context, params, open);
+  while (!ports.ok() && ports.error().code == Code::conflict && !raised.empty() &&
+         wait_a_little(context, until))
+    ports = given_ports(context, params, open);
+  for (const auto& name : raised) {
+    const bool used = ports.ok() && std::any_of(ports->begin(), ports->end(),
+                                                [&](const GivenPort& g) { return g.port.name == name; });
+    if (!used) TRY_(run_tool(context, {"ip", "link", "set", "dev", name, "down"}));
+  }
+  return ports;
+}
+
+Status load(StepContext& context, const std::vector<GivenPort>& ports, bool changed) {
+  for (const auto& given : ports)
+    for (const auto& [key, value] : port_sysctls()) {
+      const std::string path = proc_path(given.port.name, key);
+      if (context.files.read_line(path) != value) TRY_(context.files.write_raw(path, value + "\n"));
+    }
+  if (changed) TRY_(run_tool(context, {"networkctl", "reload"}));
+  if (ports.empty()) return Ok{};
+  TRY(const auto live, live_of(context));
+  for (const auto& given : ports) {
+    Diff diff;
+    port_diff(context.files, live, given, "", diff);
+    if (!diff.empty()) TRY_(run_tool(context, {"networkctl", "reconfigure", given.port.name}));
+  }
+  return Ok{};
+}
+
+Status apply(StepContext& context, const Json& params) {
+  std::vector<NetPort> open;
+  auto ports = given_ports(context, params, open);
+  // A driver may have been loaded just now.
+  const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  while (!ports.ok() && ports.error().code == Code::not_found && wait_a_little(context, until))
+    ports = given_ports(context, params, open);
+  if (!ports.ok() && !open.empty()) ports = find_by_link(context, params, open);
+  if (!ports.ok()) return ports.error();
+  const auto files = own_files(context.files, text_of(params, "mac"), *ports);
+  if (std::any_of(files.begin(), files.end(),
+                  [&](const OwnFile& f) { return differs_from(context.files, f); }))
+    TRY_(note_debt(context.files, kDebt));
+  for (const auto& file : files) TRY_(put(context.files, file));
+  TRY_(load(context, *ports, owes(context.files, kDebt)));
+  return clear_debt(context.files, kDebt);
+}
+
+// A port gets some time: networkd answers before it is done, and a link is trained.
+Status verify(StepContext& context, const Json& params) {
+  const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
+  for (;;) {
+    TRY(const auto seen, check(context, params));
+    if (seen.holds != Holds::no) return Ok{};
+    if (is_cancelled(context)) return fail(Code::cancelled, seen.diff);
+    if (!wait_a_little(context, until)) return fail(Code::failed, seen.diff);
+  }
+}
+
+}  // namespace
+
+StepModule networks_module() {
+  StepModule m;
+  m.name = "networks";
+  m.help =
+      "The ports of rails and of the storage network, by systemd-networkd: address, MTU, a routing table and "
+      "rule for each rail. Compared with what the kernel has; a port that is missing or has no link fails "
+      "the step. Which port is which is found where it is not named (the rail of a GPU is the port nearest "
+      "to it on PCI Express), and stays as it was found.";
+  m.parameters = Json::array(
+      {parameter("mac", "string", true, "MAC address of the provisioning port, which is left alone"),
+       parameter("rails", "list", false, "[{rail, address, network, port?, gateway?, mtu?, kind?}]"),
+       parameter("storage", "list", false, "none or one of the same, without `rail`"),
+       parameter("gpus", "int", false, "how many the node must have for rails to be numbered by them", 0),
+       parameter("deadline_seconds", "int", false, "a port that is not ready yet gets so long", 60)});
+  m.check = check;
+  m.apply = apply;
+  m.verify = verify;
+  return m;
+}
+
+}  // namespace muster::steps

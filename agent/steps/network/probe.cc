@@ -1,0 +1,57 @@
+// probe: a TCP port of another node is open, or is not, seen from here. Pure test.
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "agent/steps/modules.h"
+#include "agent/steps/network/tcp.h"
+
+namespace muster::steps {
+namespace {
+
+bool fits(TcpState state, const std::string& expected) {
+  if (expected == "closed") return state != TcpState::open;
+  return to_string(state) == expected;
+}
+
+// Tries again until the deadline while the answer is not the expected one: the other node may be a moment
+// behind.
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  const std::string host = text_of(params, "host"), expected = text_of(params, "expect", "open");
+  if (expected != "open" && expected != "closed" && expected != "refused" && expected != "filtered")
+    return fail(Code::invalid,
+                "probe: 'expect' is open, closed, refused or filtered, not '" + expected + "'");
+  const int64_t port = int_of(params, "port", 0);
+  if (port < 1 || port > 65535) return fail(Code::invalid, "probe: 'port' is not a port");
+  const DurationMs attempt = int_of(params, "attempt_ms", 3000);
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 10));
+  for (;;) {
+    TRY(const TcpAnswer answer, tcp_probe(host, static_cast<uint16_t>(port), attempt));
+    if (fits(answer.state, expected)) return holds();
+    if (is_cancelled(context)) return fail(Code::cancelled, "cancelled");
+    if (std::chrono::steady_clock::now() >= until)
+      return differs(
+          fmt::format("{} port {} is {} from here, not {}", host, port, to_string(answer.state), expected));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+}
+
+}  // namespace
+
+StepModule probe_module() {
+  StepModule m;
+  m.name = "probe";
+  m.help =
+      "A TCP port of another machine is open, refused, filtered, or closed (either), seen from this node.";
+  m.parameters = Json::array(
+      {parameter("host", "string", true, "numeric address"), parameter("port", "int", true, "TCP port"),
+       parameter("expect", "string", false, "open | refused | filtered | closed", "open"),
+       parameter("attempt_ms", "int", false, "one attempt waits so long for an answer", 3000),
+       parameter("deadline_seconds", "int", false, "attempts are repeated so long", 10)});
+  m.check = check;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,254 @@
+// rail_qos: what lossless Ethernet needs on the rails, by iproute2's dcb: which priorities are paused instead
+// of dropped (PFC), which priority a packet's DSCP means, and how the bandwidth is shared (ETS).
+//
+// The adapters forget it at a restart, so a unit sets it again. Read back from the driver, never from the
+// unit. An adapter whose driver has no DCB is refused by name: RoCE that loses packets is worse than a
+// message. Reference: iproute2 6.1, dcb-pfc(8), dcb-app(8), dcb-ets(8).
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "agent/steps/files/own_file.h"
+#include "base/rails.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr const char* kUnit = "muster-rail-qos.service";
+constexpr int kPriorities = 8;
+
+using Words = std::vector<std::string>;
+using Values = std::map<std::string, std::string>;  // "3" -> "on"
+
+struct Wanted {
+  Values pfc, dscp;               // empty: not declared
+  Values classes, shares, kinds;  // of ETS: priority -> class, class -> percent, class -> algorithm
+};
+
+// Priority -> percent: each gets a traffic class with its own number; all others share class 0 and the rest.
+void add_ets(const Json& ets, Wanted& out) {
+  int rest = 100;
+  for (int i = 0; i < kPriorities; ++i) {
+    const std::string priority = std::to_string(i);
+    const auto share = ets.find(priority);
+    const bool own = share != ets.end() && share->is_number_integer();
+    out.classes[priority] = own ? priority : "0";
+    out.shares[priority] = own ? std::to_string(share->get<int>()) : "0";
+    out.kinds[priority] = own || i == 0 ? "ets" : "strict";
+    if (own) rest -= share->get<int>();
+  }
+  out.shares["0"] = std::to_string(rest);
+}
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out;
+  const auto pfc = params.find("pfc");
+  if (pfc != params.end() && pfc->is_array() && !pfc->empty()) {
+    for (int i = 0; i < kPriorities; ++i) out.pfc[std::to_string(i)] = "off";
+    for (const auto& priority : *pfc) {
+      if (!priority.is_number_integer() || priority.get<int>() < 0 || priority.get<int>() >= kPriorities)
+        return fail(Code::invalid, "rail_qos: a priority is 0 to 7");
+      out.pfc[std::to_string(priority.get<int>())] = "on";
+    }
+  }
+  for (const auto& [dscp, priority] : object_of(params, "dscp").items()) {
+    if (!priority.is_number_integer()) return fail(Code::invalid, "rail_qos: dscp maps to a priority");
+    out.dscp[dscp] = std::to_string(priority.get<int>());
+  }
+  if (const Json& ets = object_of(params, "ets"); !ets.empty()) add_ets(ets, out);
+  if (out.pfc.empty() && out.dscp.empty() && out.classes.empty())
+    return fail(Code::invalid, "rail_qos: one of pfc, dscp and ets is needed");
+  return out;
+}
+
+// "prio-pfc 0:off 1:on" -> {0: off, 1: on}; what dcb prints for one table, on one line or several.
+Values table(const std::string& text, const std::string& name) {
+  Values out;
+  for (const auto& line : lines_of(text)) {
+    const auto words = split(line, ' ');
+    if (words.empty() || words[0] != name) continue;
+    for (size_t i = 1; i < words.size(); ++i)
+      if (const size_t colon = words[i].find(':'); colon != std::string::npos)
+        out[words[i].substr(0, colon)] = words[i].substr(colon + 1);
+  }
+  return out;
+}
+
+Words with(Words words, const Values& values) {
+  for (const auto& [key, value] : values) words.push_back(key + ":" + value);
+  return words;
+}
+
+// "all:off 3:on": what most have first.
+Words compact(Words words, const Values& values, const std::string& most) {
+  words.push_back("all:" + most);
+  for (const auto& [key, value] : values)
+    if (value != most) words.push_back(key + ":" + value);
+  return words;
+}
+
+// ---- one port
+
+std::string who_of(const StepContext& context, const PortRecord& port) {
+  return fmt::format("{} on {}: {} ({})", port.title(), context.node, port.interface, port.pci);
+}
+
+Result<std::string> show(StepContext& context, const PortRecord& port, const Words& what) {
+  Words argv = {"dcb", "-N"};
+  argv.insert(argv.end(), what.begin(), what.end());
+  TRY(const Output out, context.process.run({.argv = argv}));
+  if (out.ok()) return out.out;
+  std::string driver = "an unknown driver";
+  if (const auto link = context.files.read_link("/sys/class/net/" + port.interface + "/device/driver");
+      link.ok())
+    driver = "driver " + link->substr(link->rfind('/') + 1);
+  if (out.err.find("not supported") != std::string::npos || out.err.find("not found") != std::string::npos)
+    return fail(Code::denied,
+                fmt::format("{} with {} has no DCB: PFC, DSCP and ETS cannot be set on it. Take "
+                            "network.rails.qos out of the spec, or use adapters that have it",
+                            who_of(context, port), driver));
+  return fail(Code::failed, fmt::format("{}: dcb: {}", who_of(context, port), out.err.substr(0, 200)));
+}
+
+struct Now {
+  Values pfc, dscp, classes, shares, kinds;
+};
+Result<Now> now_of(StepContext& context, const PortRecord& port, const Wanted& want) {
+  Now out;
+  if (!want.pfc.empty()) {
+    TRY(const std::string text, show(context, port, {"pfc", "show", "dev", port.interface, "prio-pfc"}));
+    out.pfc = table(text, "prio-pfc");
+  }
+  if (!want.dscp.empty()) {
+    TRY(const std::string text, show(context, port, {"app", "show", "dev", port.interface, "dscp-prio"}));
+    out.dscp = table(text, "dscp-prio");
+  }
+  if (!want.classes.empty()) {
+    TRY(const std::string text,
+        show(context, port, {"ets", "show", "dev", port.interface, "prio-tc", "tc-tsa", "tc-bw"}));
+    out.classes = table(text, "prio-tc");
+    out.kinds = table(text, "tc-tsa");
+    out.shares = table(text, "tc-bw");
+  }
+  return out;
+}
+
+// The commands that bring a port that has nothing to what is wanted.
+std::vector<Words> commands(const std::string& interface, const Wanted& want) {
+  std::vector<Words> out;
+  if (!want.pfc.empty())
+    out.push_back(compact({"dcb", "pfc", "set", "dev", interface, "prio-pfc"}, want.pfc, "off"));
+  if (!want.dscp.empty())
+    out.push_back(with({"dcb", "app", "replace", "dev", interface, "dscp-prio"}, want.dscp));
+  if (!want.classes.empty()) {
+    Words ets = compact({"dcb", "ets", "set", "dev", interface, "tc-tsa"}, want.kinds, "strict");
+    ets.push_back("tc-bw");
+    ets = compact(std::move(ets), want.shares, "0");
+    ets.push_back("prio-tc");
+    out.push_back(compact(std::move(ets), want.classes, "0"));
+  }
+  return out;
+}
+
+void port_diff(const StepContext& context, const PortRecord& port, const Wanted& want, const Now& now,
+               Diff& diff) {
+  const auto compare = [&](const char* what, const Values& have, const Values& should) {
+    if (should.empty() || have == should) return;
+    diff.add(fmt::format("{}: {} {} -> {}", who_of(context, port), what,
+                         have.empty() ? "none" : join(with({}, have), " "), join(with({}, should), " ")));
+  };
+  compare("PFC", now.pfc, want.pfc);
+  compare("DSCP", now.dscp, want.dscp);
+  compare("classes of priorities", now.classes, want.classes);
+  compare("algorithms of classes", now.kinds, want.kinds);
+  compare("bandwidth of classes", now.shares, want.shares);
+}
+
+// ---- all of them
+
+Result<std::vector<PortRecord>> rails_of(const Files& files) {
+  TRY(const auto record, read_networks_record(files));
+  auto rails = record.rails();
+  if (rails.empty())
+    return fail(Code::not_found,
+                fmt::format("{} names no rails: has the playbook networks run?", kNetworksRecord));
+  return rails;
+}
+
+OwnFile unit_file(const std::vector<PortRecord>& rails, const Wanted& want) {
+  std::string text =
+      "# Written by muster.\n[Unit]\nDescription=Quality of service of the rails\n"
+      "Before=slurmd.service docker.service\n";
+  for (const auto& port : rails)
+    text += fmt::format("After=sys-subsystem-net-devices-{}.device\n", port.interface);
+  text += "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n";
+  for (const auto& port : rails)
+    for (const auto& argv : commands(port.interface, want))
+      text += "ExecStart=/sbin/" + join(argv, " ") + "\n";
+  return {std::string("/etc/systemd/system/") + kUnit, text + "\n[Install]\nWantedBy=multi-user.target\n",
+          0644};
+}
+
+Json unit_params() { return {{"names", {kUnit}}, {"enabled", true}, {"running", false}}; }
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  if (!is_booted(context.files))
+    return CheckResult{Holds::not_applicable, "an image has no ports; nodes have"};
+  TRY(const auto rails, rails_of(context.files));
+  Diff diff;
+  for (const auto& port : rails) {
+    TRY(const Now now, now_of(context, port, want));
+    port_diff(context, port, want, now, diff);
+  }
+  add_difference(context.files, unit_file(rails, want), diff);
+  if (!diff.empty()) return diff.result();
+  return context.module("service")->check(context, unit_params());
+}
+
+Status set_port(StepContext& context, const PortRecord& port, const Wanted& want) {
+  TRY(const Now now, now_of(context, port, want));
+  Diff diff;
+  port_diff(context, port, want, now, diff);
+  if (diff.empty()) return Ok{};
+  for (const auto& [dscp, priority] : now.dscp)
+    if (!want.dscp.count(dscp))
+      TRY_(run_tool(context,
+                    {"dcb", "app", "del", "dev", port.interface, "dscp-prio", dscp + ":" + priority}));
+  for (const auto& argv : commands(port.interface, want)) TRY_(run_tool(context, argv));
+  return Ok{};
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  TRY(const auto rails, rails_of(context.files));
+  // All are asked before one is changed: half of the rails lossless helps nobody.
+  for (const auto& port : rails) TRY_(now_of(context, port, want));
+  for (const auto& port : rails) TRY_(set_port(context, port, want));
+  const OwnFile unit = unit_file(rails, want);
+  const bool changed = differs_from(context.files, unit);
+  TRY_(put(context.files, unit));
+  if (changed) TRY_(reload_units(context));
+  return context.module("service")->apply(context, unit_params());
+}
+
+}  // namespace
+
+StepModule rail_qos_module() {
+  StepModule m;
+  m.name = "rail_qos";
+  m.help =
+      "PFC, DSCP and ETS of the rails by iproute2's dcb, now and at every boot, read back from the driver. A "
+      "port whose driver has no DCB is refused.";
+  m.parameters = Json::array(
+      {parameter("pfc", "list", false, "priorities that are paused instead of dropped, e.g. [3]"),
+       parameter("dscp", "object", false, "DSCP -> priority"),
+       parameter("ets", "object", false,
+                 "priority -> percent of the bandwidth; those that are not listed share the rest")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,92 @@
+// apt_mirror: the distribution's own packages come from this mirror. /etc/apt/sources.list is muster's as a
+// whole; sources of other packages (sources.list.d) are left alone.
+//
+// As in apt_repository the new file is put in place only after apt has fetched and believed its lists.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "agent/steps/packages/apt_sources.h"
+#include "agent/steps/files/own_file.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr const char* kSources = "/etc/apt/sources.list";
+constexpr const char* kKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+Status check_url(const std::string& url, const char* key) {
+  const bool web = url.rfind("http://", 0) == 0 || url.rfind("https://", 0) == 0;
+  if (web && url.find_first_of(" \t\n[]#@") == std::string::npos) return Ok{};
+  return fail(Code::invalid, fmt::format("apt_mirror: {} '{}' is not the URL of a mirror", key, url));
+}
+
+// main, and what the lines of the file have beside it: firmware's component, where an image has firmware.
+std::string components(const Files& files) {
+  std::vector<std::string> out = {"main"};
+  std::istringstream lines(files.read(kSources).value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("deb ", 0) != 0) continue;
+    if (const auto close = line.find(']'); close != std::string::npos) line = "deb " + line.substr(close + 1);
+    std::istringstream words(line);
+    std::string word;
+    for (int i = 0; i < 3; ++i) words >> word;  // deb URI SUITE
+    while (words >> word)
+      if (std::find(out.begin(), out.end(), word) == out.end()) out.push_back(word);
+  }
+  return join(out, " ");
+}
+
+// The same text as that of an image built from this mirror, so that nothing is fetched there.
+Result<OwnFile> wanted(const Files& files, const Json& params) {
+  const std::string mirror = text_of(params, "mirror"), security = text_of(params, "security_mirror"),
+                    suite = release_codename(files);
+  TRY_(check_url(mirror, "mirror"));
+  if (security != "none") TRY_(check_url(security, "security_mirror"));
+  if (suite.empty()) return fail(Code::not_found, "/etc/os-release names no VERSION_CODENAME");
+  const std::string deb = files.exists(kKeyring) ? fmt::format("deb [signed-by={}] ", kKeyring) : "deb ",
+                    parts = components(files);
+  OwnFile out{kSources, fmt::format("{}{} {} {}\n", deb, mirror, suite, parts), 0644};
+  if (bool_of(params, "updates", true))
+    out.text += fmt::format("{}{} {}-updates {}\n", deb, mirror, suite, parts);
+  if (security != "none") out.text += fmt::format("{}{} {}-security {}\n", deb, security, suite, parts);
+  return out;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const OwnFile want, wanted(context.files, params));
+  Diff diff;
+  add_difference(context.files, want, diff);
+  return diff.result();
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const OwnFile want, wanted(context.files, params));
+  const std::string candidate = "/var/lib/muster/apt/sources.list";
+  TRY_(context.files.write(candidate, want.text));
+  const Status tried = try_sources(context, candidate);
+  TRY_(context.files.remove(candidate));
+  if (!tried.ok()) return Error(tried.error()).with("package mirror");
+  return put(context.files, want);
+}
+
+}  // namespace
+
+StepModule apt_mirror_module() {
+  StepModule m;
+  m.name = "apt_mirror";
+  m.help =
+      "The mirror that the system's own packages come from: /etc/apt/sources.list with the release, its "
+      "updates and its security pocket. It is put in place only after apt has fetched and verified the "
+      "lists.";
+  m.parameters =
+      Json::array({parameter("mirror", "string", true, "URL"),
+                   parameter("security_mirror", "string", true, "URL, or none"),
+                   parameter("updates", "bool", false, "the mirror has the pocket -updates", true)});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,200 @@
+// apt_repository: a package source with the one key that may sign it, as a deb822 file.
+//
+// The source is put in place only after apt has fetched and believed its lists with that key, so a source
+// that stands there has worked once; a crash before leaves nothing that breaks a later `apt-get update`.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/packages/apt_sources.h"
+#include "agent/steps/files/own_file.h"
+#include "base/digest.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr const char* kArmour = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
+
+struct Wanted {
+  std::string name, key, key_url, key_sha256, signed_by;
+  std::vector<std::string> uris, suites, components, architectures;
+  bool check_valid_until = true;
+  OwnFile preferences;
+  std::string source_path() const { return "/etc/apt/sources.list.d/muster-" + name + ".sources"; }
+  std::string key_path(bool armoured) const {
+    return "/etc/apt/keyrings/muster-" + name + (armoured ? ".asc" : ".gpg");
+  }
+};
+
+bool one_word(const std::string& text) {
+  return !text.empty() && text.find_first_of(" \t\n") == std::string::npos;
+}
+
+Status check_words(const Wanted& want) {
+  for (const auto* list : {&want.uris, &want.suites, &want.components, &want.architectures})
+    for (const auto& word : *list)
+      if (!one_word(word)) return fail(Code::invalid, "apt_repository: '" + word + "' is not one word");
+  const bool flat = want.suites[0].back() == '/';
+  if (flat != want.components.empty())
+    return fail(Code::invalid,
+                "apt_repository: components go with a suite, and not with a path that ends in '/'");
+  return Ok{};
+}
+
+Status read_key(const Json& params, Wanted& want) {
+  want.key = text_of(params, "key");
+  want.key_url = text_of(params, "key_url");
+  want.signed_by = text_of(params, "signed_by");
+  const int ways = !want.key.empty() + !want.key_url.empty() + !want.signed_by.empty();
+  if (ways != 1)
+    return fail(Code::invalid,
+                "apt_repository: exactly one of 'key', 'key_url' and 'signed_by' says who may sign");
+  if (!want.key.empty() && want.key.rfind(kArmour, 0) != 0)
+    return fail(Code::invalid, "apt_repository: 'key' is not an ASCII-armoured public key");
+  if (!want.key.empty() && want.key.back() != '\n') want.key += '\n';
+  if (!want.signed_by.empty() && (want.signed_by[0] != '/' || !one_word(want.signed_by)))
+    return fail(Code::invalid, "apt_repository: 'signed_by' must be an absolute path");
+  if (want.key_url.empty()) return Ok{};
+  TRY(want.key_sha256, digest_of(params, "key_sha256"));
+  return Ok{};
+}
+
+// What may come from here, and before or after other sources.
+Result<OwnFile> preferences(const Json& params, const std::string& name) {
+  OwnFile out{"/etc/apt/preferences.d/60-muster-" + name + ".pref", "", 0644};
+  if (!params.contains("pins")) return out;
+  for (const auto& pin : params.at("pins")) {
+    const std::string packages = pin.is_object() ? text_of(pin, "packages") : "",
+                      where = pin.is_object() ? text_of(pin, "pin") : "";
+    if (packages.empty() || where.empty() || !pin.contains("priority") ||
+        !pin.at("priority").is_number_integer() || (packages + where).find('\n') != std::string::npos)
+      return fail(Code::invalid, "apt_repository: a pin is {packages: text, pin: text, priority: number}");
+    out.text += fmt::format("Package: {}\nPin: {}\nPin-Priority: {}\n\n", packages, where,
+                            pin.at("priority").get<int64_t>());
+  }
+  if (!out.text.empty()) out.text = "Explanation: Written by muster.\n" + out.text;
+  return out;
+}
+
+Result<Wanted> wanted(const Files& files, const Json& params) {
+  Wanted out;
+  out.name = text_of(params, "name");
+  TRY_(check_name(out.name, "apt_repository"));
+  out.uris = list_of(params, "uris");
+  out.suites = list_of(params, "suites");
+  out.components = list_of(params, "components");
+  out.architectures = list_of(params, "architectures");
+  out.check_valid_until = bool_of(params, "check_valid_until", true);
+  if (out.uris.empty() || out.suites.empty()) {
+    TRY(const DistributionSource own, distribution_source(files));
+    if (out.uris.empty()) out.uris = own.uris;
+    if (out.suites.empty()) out.suites = {own.suite};
+  }
+  TRY_(check_words(out));
+  TRY_(read_key(params, out));
+  TRY(out.preferences, preferences(params, out.name));
+  return out;
+}
+
+// Where the right key stands; "" when it does not.
+std::string present_key(const Files& files, const Wanted& want) {
+  if (!want.signed_by.empty()) return files.exists(want.signed_by) ? want.signed_by : "";
+  if (!want.key.empty()) {
+    const OwnFile file{want.key_path(true), want.key, 0644};
+    return differs_from(files, file) ? "" : file.path;
+  }
+  for (const bool armoured : {true, false})
+    if (const auto path = want.key_path(armoured);
+        files.exists(path) && sha256_file(files.real(path)).value_or("") == want.key_sha256)
+      return path;
+  return "";
+}
+
+std::string source_text(const Wanted& want, const std::string& key) {
+  std::string out = "# Written by muster.\nTypes: deb\nURIs: " + join(want.uris, " ") +
+                    "\nSuites: " + join(want.suites, " ") + "\n";
+  if (!want.components.empty()) out += "Components: " + join(want.components, " ") + "\n";
+  if (!want.architectures.empty()) out += "Architectures: " + join(want.architectures, " ") + "\n";
+  if (!want.check_valid_until) out += "Check-Valid-Until: no\n";
+  return out + "Signed-By: " + key + "\n";
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(context.files, params));
+  Diff diff;
+  const std::string key = present_key(context.files, want);
+  if (key.empty()) diff.add("the key of " + want.name + " is not there or another one");
+  add_difference(context.files,
+                 {want.source_path(), source_text(want, key.empty() ? want.key_path(true) : key), 0644},
+                 diff);
+  add_difference(context.files, want.preferences, diff);
+  return diff.result();
+}
+
+Result<std::string> install_key(StepContext& context, const Wanted& want) {
+  if (const auto path = present_key(context.files, want); !path.empty()) return path;
+  if (!want.signed_by.empty()) return fail(Code::not_found, want.signed_by + " does not exist");
+  if (!want.key.empty()) {
+    TRY_(put(context.files, {want.key_path(true), want.key, 0644}));
+    return want.key_path(true);
+  }
+  const std::string fetched = "/etc/apt/keyrings/muster-" + want.name + ".fetched";
+  TRY_(fetch(context, want.key_url, want.key_sha256, fetched, 0644, 5 * kMinute));
+  TRY(const std::string text, context.files.read(fetched));
+  const bool armoured = text.find(kArmour) != std::string::npos;
+  TRY_(put(context.files, {want.key_path(armoured), text, 0644}));
+  TRY_(context.files.remove(want.key_path(!armoured)));
+  TRY_(context.files.remove(fetched));
+  return want.key_path(armoured);
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(context.files, params));
+  TRY(const std::string key, install_key(context, want));
+  TRY_(put(context.files, want.preferences));
+  const OwnFile source{want.source_path(), source_text(want, key), 0644};
+  if (!differs_from(context.files, source)) return Ok{};
+  // apt tells the format by the suffix.
+  const std::string candidate = "/var/lib/muster/apt/" + want.name + ".sources";
+  TRY_(context.files.write(candidate, source.text));
+  const Status tried = try_sources(context, candidate);
+  TRY_(context.files.remove(candidate));
+  if (!tried.ok()) return Error(tried.error()).with("package source " + want.name);
+  return put(context.files, source);
+}
+
+}  // namespace
+
+StepModule apt_repository_module() {
+  StepModule m;
+  m.name = "apt_repository";
+  m.help =
+      "A package source as a deb822 file, with the key that may sign it pinned: given whole, or by URL and "
+      "digest, or by the path of a key the distribution installed. It is put in place only after apt has "
+      "fetched and verified its lists.";
+  m.parameters = Json::array(
+      {parameter("name", "string", true, "names the files: muster-NAME.sources"),
+       parameter("uris", "list", false,
+                 "base URLs; default: the mirror this system's own packages come from"),
+       parameter("suites", "list", false,
+                 "suites, or one path that ends in '/' for a flat repository; default: this system's own"),
+       parameter("components", "list", false, "components; none for a flat repository"),
+       parameter("architectures", "list", false, "default: apt's own"),
+       parameter("key", "string", false, "the key itself, ASCII-armoured"),
+       parameter("key_url", "string", false, "where the key is; needs key_sha256"),
+       parameter("key_sha256", "string", false, "digest of the file at key_url"),
+       parameter("signed_by", "string", false, "path of a keyring that is already on the node"),
+       parameter("check_valid_until", "bool", false,
+                 "false: lists that have outlived their date are believed too, as long as they are signed: "
+                 "for mirrors that stand still",
+                 true),
+       parameter("pins", "list", false,
+                 "apt preferences: {packages, pin, priority}, e.g. {packages: \"*\", pin: \"release "
+                 "a=unstable\", priority: 90}")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,69 @@
+// download: one file from a URL, accepted only with the right digest.
+#include <fmt/format.h>
+
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/files/own_file.h"
+#include "base/digest.h"
+
+namespace muster::steps {
+namespace {
+
+struct Wanted {
+  std::string url, path, sha256;
+  unsigned mode = 0644;
+};
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out{text_of(params, "url"), text_of(params, "path"), "", 0644};
+  if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "download: 'path' must be absolute");
+  const auto has_scheme = [&](const char* scheme) { return out.url.rfind(scheme, 0) == 0; };
+  if (!has_scheme("https://") && !has_scheme("http://") && !has_scheme("file:/"))
+    return fail(Code::invalid, "download: '" + out.url + "' is no https, http or file URL");
+  TRY(out.sha256, digest_of(params, "sha256"));
+  TRY(out.mode, parse_mode(text_of(params, "mode", "0644")));
+  return out;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  const FileState state = look(context.files, want.path);
+  if (!state.exists) return differs(want.path + " does not exist");
+  if (!state.regular) return differs(want.path + " is not a regular file");
+  TRY(const std::string have, sha256_file(context.files.real(want.path)));
+  Diff diff;
+  if (have != want.sha256) diff.add(fmt::format("{}: {} -> {}", want.path, have, want.sha256));
+  if (const auto text = permission_diff(state, want.mode, -1, -1); !text.empty())
+    diff.add(want.path + ": " + text);
+  return diff.result();
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  const FileState state = look(context.files, want.path);
+  if (state.exists && !state.regular) return fail(Code::conflict, want.path + " is not a regular file");
+  if (state.regular && sha256_file(context.files.real(want.path)).value_or("") == want.sha256)
+    return set_permissions(context.files, want.path, want.mode, -1, -1);
+  return fetch(context, want.url, want.sha256, want.path, want.mode,
+               int_of(params, "deadline_seconds", 1800) * kSecond);
+}
+
+}  // namespace
+
+StepModule download_module() {
+  StepModule m;
+  m.name = "download";
+  m.help =
+      "One file from a URL with a known SHA-256. Fetched by apt's downloader (proxies and trust as for apt) "
+      "beside its place and moved there when the digest is right; a wrong or partial file never stands "
+      "there.";
+  m.parameters = Json::array({parameter("url", "string", true, "https, http or file URL"),
+                              parameter("path", "string", true, "where it goes, absolute"),
+                              parameter("sha256", "string", true, "64 hexadecimal digits"),
+                              parameter("mode", "string", false, "octal", "0644"),
+                              parameter("deadline_seconds", "int", false, "given up after so long", 1800)});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,262 @@
+// package: Debian packages are installed. Reads dpkg's own status file: no process for a check, one apt-get
+// for an apply.
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "agent/steps/packages/apt_sources.h"
+#include "agent/steps/modules.h"
+#include "agent/steps/packages/version_lock.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr DurationMs kInstall =
+    90 * kMinute;  // a driver with its toolkit: 7 GB, and a kernel module to compile
+
+struct Installed {
+  std::string version;
+  bool held = false;
+};
+using Packages = std::map<std::string, Installed>;
+
+// Installed packages. Half-installed ones are not in it.
+Result<Packages> installed(const Files& files) {
+  TRY(const std::string text, files.read("/var/lib/dpkg/status"));
+  Packages out;
+  std::string name;
+  Installed entry;
+  bool present = false;
+  const auto close = [&] {
+    if (present && !name.empty()) out[name] = entry;
+    name.clear(), entry = {}, present = false;
+  };
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = text.find('\n', begin);
+    if (end == std::string::npos) end = text.size();
+    const std::string_view line(text.data() + begin, end - begin);
+    begin = end + 1;
+    if (line.empty()) {
+      close();
+    } else if (line.rfind("Package: ", 0) == 0) {
+      name = line.substr(9);
+    } else if (line.rfind("Version: ", 0) == 0) {
+      entry.version = line.substr(9);
+    } else if (line.rfind("Status: ", 0) == 0) {
+      present = line.size() > 10 && line.substr(line.size() - 10) == " installed";
+      entry.held = line.rfind("Status: hold ", 0) == 0;
+    }
+  }
+  close();
+  return out;
+}
+
+struct Wanted {
+  std::string name, version;
+};
+
+std::vector<Wanted> wanted(const Json& params) {
+  std::vector<Wanted> out;
+  for (const auto& word : list_of(params, "names")) {
+    const auto equals = word.find('=');
+    out.push_back({word.substr(0, equals), equals == std::string::npos ? "" : word.substr(equals + 1)});
+  }
+  return out;
+}
+
+// With the packages of this release among the names.
+Json for_this_release(const Files& files, Json params) {
+  const auto also = params.find("also");
+  if (also == params.end()) return params;
+  const Json more = also->is_object() ? also->value(release_codename(files), Json::array()) : Json::array();
+  for (const auto& name : more) params["names"].push_back(name);
+  return params;
+}
+
+// A version may hold a '*', as apt takes it: 550.163.01-*
+bool is_version(const std::string& want, const std::string& have) {
+  return want.empty() || fnmatch(want.c_str(), have.c_str(), 0) == 0;
+}
+
+// Words for apt-get of everything that is missing or of another version.
+std::vector<std::string> missing(const Packages& have, const Json& params) {
+  std::vector<std::string> out;
+  for (const auto& want : wanted(params)) {
+    const auto it = have.find(want.name);
+    if (it != have.end() && is_version(want.version, it->second.version)) continue;
+    out.push_back(want.version.empty() ? want.name : want.name + "=" + want.version);
+  }
+  return out;
+}
+
+using Locks = std::vector<VersionLock>;
+
+Result<Locks> locks_of(const Json& params) {
+  return params.contains("locked") ? version_locks(params.at("locked")) : Result<Locks>(Locks{});
+}
+
+std::map<std::string, std::string> versions_of(const Packages& packages) {
+  std::map<std::string, std::string> out;
+  for (const auto& [name, entry] : packages) out[name] = entry.version;
+  return out;
+}
+
+// Packages whose hold is not as declared; none when it is not declared. A locked set is held as a whole: held
+// alone, the package that was named lost its libraries to the next upgrade.
+std::vector<std::string> wrongly_held(const Packages& have, const Json& params, const Locks& locks) {
+  std::vector<std::string> out;
+  if (!params.contains("hold")) return out;
+  std::set<std::string> names;
+  for (const auto& want : wanted(params)) names.insert(want.name);
+  for (const auto& [name, entry] : have)
+    if ((names.count(name) || is_locked(locks, name)) && entry.held != bool_of(params, "hold", true))
+      out.push_back(name);
+  return out;
+}
+
+Result<CheckResult> compare(const Packages& have, const Json& params) {
+  TRY(const Locks locks, locks_of(params));
+  Diff diff;
+  for (const auto& want : wanted(params)) {
+    const auto it = have.find(want.name);
+    if (it == have.end())
+      diff.add("not installed: " + want.name + (want.version.empty() ? "" : "=" + want.version));
+    else if (!is_version(want.version, it->second.version))
+      diff.add(want.name + ": " + it->second.version + " -> " + want.version);
+  }
+  for (const auto& odd : outside_locks(locks, versions_of(have))) diff.add(odd);
+  const auto held = wrongly_held(have, params, locks);
+  if (!held.empty()) diff.add((bool_of(params, "hold", true) ? "not held: " : "held: ") + join(held, " "));
+  return diff.result();
+}
+
+std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vector<Json>& params) {
+  const auto have = installed(context.files);
+  std::vector<Result<CheckResult>> out;
+  for (const auto& p : params) {
+    if (have.ok())
+      out.push_back(compare(*have, for_this_release(context.files, p)));
+    else
+      out.push_back(have.error());
+  }
+  return out;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const auto have, installed(context.files));
+  return compare(have, for_this_release(context.files, params));
+}
+
+Result<std::string> apt(StepContext& context, std::vector<std::string> words, DurationMs deadline) {
+  Command command;
+  command.argv = {
+      "apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confold"};
+  command.argv.insert(command.argv.end(), words.begin(), words.end());
+  command.env = {{"DEBIAN_FRONTEND", "noninteractive"}, {"NEEDRESTART_MODE", "l"}, {"LC_ALL", "C.UTF-8"}};
+  command.deadline = deadline;
+  return run_ok(context.process, command);
+}
+
+// apt removes packages to make others fit; only those that are named may go.
+Status check_removals(const std::string& simulation, const Json& params) {
+  const auto allowed = list_of(params, "removes");
+  std::vector<std::string> others;
+  for (const auto& line : lines_of(simulation)) {
+    if (line.rfind("Remv ", 0) != 0) continue;
+    const std::string name = line.substr(5, line.find(' ', 5) - 5);
+    if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) others.push_back(name);
+  }
+  if (others.empty()) return Ok{};
+  return fail(Code::conflict, "apt would remove " + join(others, " ") + "; name what may go in 'removes'");
+}
+
+// What would be there in the end, dependencies included, is of the locked versions.
+Status check_locks(const Packages& have, const std::string& simulation, const Locks& locks) {
+  const auto odd = outside_locks(locks, after_simulation(versions_of(have), simulation));
+  if (odd.empty()) return Ok{};
+  return fail(Code::conflict, "nothing was installed, the versions do not go together: " + join(odd, "; "));
+}
+
+Status check_simulation(const Packages& have, const std::string& simulation, const Json& params,
+                        const Locks& locks) {
+  TRY_(check_removals(simulation, params));
+  return check_locks(have, simulation, locks);
+}
+
+Status install(StepContext& context, const Packages& have, const Json& params, const Locks& locks,
+               std::vector<std::string> words) {
+  const std::string all = join(words, " ");
+  say(context, "installing " + all);
+  std::vector<std::string> options = {"install", "--no-install-recommends"};
+  if (all.find('=') != std::string::npos)  // an exact version is meant, also below a newer or a held one
+    options.insert(options.end(), {"--allow-downgrades", "--allow-change-held-packages"});
+  words.insert(words.begin(), options.begin(), options.end());
+  auto simulated_words = words;
+  simulated_words.insert(simulated_words.begin(), "--simulate");
+  auto simulated = apt(context, simulated_words, 10 * kMinute);
+  if (simulated.ok()) {
+    TRY_(check_simulation(have, *simulated, params, locks));
+    if (apt(context, words, kInstall).ok()) return Ok{};
+  }
+  // Stale or missing package lists are the usual reason.
+  if (auto updated = apt(context, {"update"}, 10 * kMinute); !updated.ok())
+    return std::move(updated).error().with("apt-get update");
+  TRY(const std::string again, apt(context, simulated_words, 10 * kMinute));
+  TRY_(check_simulation(have, again, params, locks));
+  TRY(auto out, apt(context, words, kInstall));
+  (void)out;
+  return Ok{};
+}
+
+Status apply(StepContext& context, const Json& given) {
+  const Json params = for_this_release(context.files, given);
+  TRY(auto have, installed(context.files));
+  TRY(const Locks locks, locks_of(params));
+  if (auto words = missing(have, params); !words.empty()) {
+    if (!bool_of(params, "install", true))
+      return fail(Code::conflict, "the image lacks " + join(words, " ") + "; add them to its recipe");
+    TRY_(install(context, have, params, locks, std::move(words)));
+    TRY(have, installed(context.files));
+  }
+  TRY_(check_locks(have, "", locks));
+  const auto held = wrongly_held(have, params, locks);
+  if (held.empty()) return Ok{};
+  std::vector<std::string> argv = {"apt-mark", bool_of(params, "hold", true) ? "hold" : "unhold"};
+  argv.insert(argv.end(), held.begin(), held.end());
+  TRY(auto out, run_tool(context, argv));
+  (void)out;
+  return Ok{};
+}
+
+}  // namespace
+
+StepModule package_module() {
+  StepModule m;
+  m.name = "package";
+  m.help =
+      "Debian packages are installed, `name=version` for an exact version (it may hold a `*`), and held "
+      "there if told so. apt is asked first what it would remove and install: a removal that `removes` does "
+      "not name, or a version outside `locked`, stops the step before anything is changed. Packages baked "
+      "into the image cost one file read.";
+  m.parameters = Json::array(
+      {parameter("names", "list", true, "package names, optionally name=version"),
+       parameter(
+           "also", "object", false,
+           "more names on one release only: {trixie: [docker-cli]}, by the codename in /etc/os-release"),
+       parameter("install", "bool", false, "false: they must be in the image, nothing is installed here",
+                 true),
+       parameter("hold", "bool", false,
+                 "held at their version, or not, with all that is locked; left alone when not given"),
+       parameter("locked", "list", false,
+                 "sets that only work together: {packages: [patterns], version: pattern}; also dependencies "
+                 "that nobody named must be of that version"),
+       parameter("removes", "list", false, "packages that apt may remove to make them fit")});
+  m.check = check;
+  m.check_many = check_many;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

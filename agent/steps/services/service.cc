@@ -1,0 +1,230 @@
+// service: systemd units are enabled, running, masked, and not older than the files they read.
+//
+// One `systemctl show` answers for all units of all steps that are checked together.
+#include <time.h>
+
+#include <map>
+
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/modules.h"
+
+namespace muster::steps {
+namespace {
+
+using Properties = std::map<std::string, std::string>;
+
+std::string unit_name(const std::string& name) {
+  return name.find('.') == std::string::npos ? name + ".service" : name;
+}
+
+// Unit -> its properties, as systemd sees them now.
+Result<std::map<std::string, Properties>> show(StepContext& context, const std::vector<std::string>& units) {
+  std::vector<std::string> argv = {"systemctl", "show", "--no-pager",
+                                   "--property=Id,Names,LoadState,ActiveState,UnitFileState,NeedDaemonReload,"
+                                   "ActiveEnterTimestampMonotonic"};
+  argv.insert(argv.end(), units.begin(), units.end());
+  TRY(const std::string out, run_tool(context, argv));
+  std::vector<Properties> blocks(1);
+  for (const auto& line : lines_of(out)) {
+    if (line.empty())
+      blocks.emplace_back();
+    else if (const auto equals = line.find('='); equals != std::string::npos)
+      blocks.back()[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  std::map<std::string, Properties> found;
+  for (const auto& block : blocks) {
+    const auto id = block.find("Id");
+    if (id == block.end()) continue;
+    found[id->second] = block;
+    if (const auto names = block.find("Names");
+        names != block.end())  // aliases: chrony.service is chronyd.service elsewhere
+      for (const auto& alias : split(names->second, ' ')) found[alias] = block;
+  }
+  return found;
+}
+
+std::string property(const Properties& p, const char* name) {
+  const auto it = p.find(name);
+  return it == p.end() ? "" : it->second;
+}
+
+int64_t clock_us(clockid_t clock) {
+  timespec t = {};
+  clock_gettime(clock, &t);
+  return static_cast<int64_t>(t.tv_sec) * 1000000 + t.tv_nsec / 1000;
+}
+
+// A file it reads was changed after the unit became active.
+std::string newer_file(const StepContext& context, const Json& params, const Properties& p) {
+  const std::string since = property(p, "ActiveEnterTimestampMonotonic");
+  if (since.empty() || since == "0") return "";
+  const int64_t active = std::atoll(since.c_str()) + clock_us(CLOCK_REALTIME) - clock_us(CLOCK_MONOTONIC);
+  for (const auto& path : list_of(params, "restart_for"))
+    if (look(context.files, path).modified_us > active) return path;
+  return "";
+}
+
+struct Difference {
+  bool load = false, start = false, stop = false, restart = false, enable = false, disable = false,
+       mask = false, unmask = false;
+  Diff text;
+};
+
+Difference difference(const StepContext& context, const Json& params, const Properties& p) {
+  Difference d;
+  const bool masked = bool_of(params, "masked", false);
+  const bool is_masked =
+      property(p, "LoadState") == "masked" || property(p, "UnitFileState").rfind("masked", 0) == 0;
+  const std::string active = property(p, "ActiveState"), file = property(p, "UnitFileState");
+  const bool running = active == "active" || active == "activating" || active == "reloading";
+  if (masked) {
+    const bool absent = property(p, "LoadState") == "not-found" && !running;
+    if (!is_masked && !absent) d.mask = true, d.text.add("not masked");
+    if (running) d.stop = true, d.text.add("is " + active);
+    return d;
+  }
+  if (is_masked) d.unmask = true, d.text.add("masked");
+  d.load = property(p, "NeedDaemonReload") == "yes" || property(p, "LoadState") == "not-found";
+  if (params.contains("enabled")) {
+    const bool enabled = file == "enabled" || file == "enabled-runtime" || file == "static" ||
+                         file == "alias" || file == "indirect" || file == "generated";
+    if (bool_of(params, "enabled", true) && !enabled)
+      d.enable = true, d.text.add(file.empty() ? "unit not found" : file);
+    if (!bool_of(params, "enabled", true) && (file == "enabled" || file == "enabled-runtime"))
+      d.disable = true, d.text.add("enabled");
+  }
+  const bool want_running = bool_of(params, "running", true);
+  if (want_running && !running) d.start = true, d.text.add(active.empty() ? "not running" : active);
+  if (!want_running && running) d.stop = true, d.text.add("running");
+  if (want_running && running) {
+    const std::string path = newer_file(context, params, p);
+    if (!path.empty())
+      d.restart = true, d.text.add(path + " is newer than the running service");
+    else if (property(p, "NeedDaemonReload") == "yes")
+      d.restart = true, d.text.add("its unit file changed");
+  }
+  return d;
+}
+
+std::vector<std::string> units_of(const Json& params) {
+  std::vector<std::string> out;
+  for (const auto& name : list_of(params, "names")) out.push_back(unit_name(name));
+  return out;
+}
+
+CheckResult compare(const StepContext& context, const Json& params,
+                    const std::map<std::string, Properties>& found) {
+  Diff diff;
+  for (const auto& unit : units_of(params)) {
+    const auto it = found.find(unit);
+    const auto one = difference(context, params, it == found.end() ? Properties{} : it->second).text.result();
+    if (one.holds != Holds::yes) diff.add(unit + ": " + one.diff);
+  }
+  return diff.result();
+}
+
+std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vector<Json>& params) {
+  std::vector<std::string> units;
+  for (const auto& p : params)
+    for (const auto& unit : units_of(p)) units.push_back(unit);
+  const auto found = show(context, units);
+  std::vector<Result<CheckResult>> out;
+  for (const auto& p : params) {
+    if (found.ok())
+      out.push_back(compare(context, p, *found));
+    else
+      out.push_back(found.error());
+  }
+  return out;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  return check_many(context, {params}).front();
+}
+
+// Whether systemd must load its units again to see links that were just made or removed. Newer systemd says
+// so itself (seen on Debian 13); older keeps the state it once read of a unit that others hold in memory
+// (nfs-server on Debian 12).
+bool missed_links(const StepContext& context, const Json& params, const Properties& p) {
+  if (property(p, "NeedDaemonReload") == "yes") return true;
+  const Difference d = difference(context, params, p);
+  return d.enable || d.disable;
+}
+
+Status load_where_needed(StepContext& context, const Json& params, const std::vector<std::string>& units) {
+  TRY(const auto found, show(context, units));
+  for (const auto& [unit, p] : found) {
+    if (!missed_links(context, params, p)) continue;
+    TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
+    (void)out;
+    return Ok{};
+  }
+  return Ok{};
+}
+
+// One systemctl per verb that is needed, for all units that need it.
+Status apply(StepContext& context, const Json& params) {
+  const auto units = units_of(params);
+  TRY(const auto found, show(context, units));
+  std::map<std::string, std::vector<std::string>> verbs;
+  bool load = false;
+  for (const auto& unit : units) {
+    const auto it = found.find(unit);
+    const Difference d = difference(context, params, it == found.end() ? Properties{} : it->second);
+    load = load || d.load;
+    if (d.unmask) verbs["1 unmask"].push_back(unit);
+    if (d.mask) verbs["5 mask"].push_back(unit);
+    if (d.enable) verbs["2 enable"].push_back(unit);
+    if (d.disable) verbs["2 disable"].push_back(unit);
+    if (d.stop) verbs["4 stop"].push_back(unit);
+    if (d.start) verbs["3 start"].push_back(unit);
+    if (d.restart) verbs["3 restart"].push_back(unit);
+  }
+  // A unit that failed before its files were right would be refused for starting too often.
+  if (verbs.count("3 start")) {
+    std::vector<std::string> failed_units;
+    for (const auto& unit : verbs["3 start"])
+      if (const auto it = found.find(unit);
+          it != found.end() && property(it->second, "ActiveState") == "failed")
+        failed_units.push_back(unit);
+    if (!failed_units.empty()) verbs["2 reset-failed"] = failed_units;
+  }
+  if (load) {
+    TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
+    (void)out;
+  }
+  for (const auto& [verb, names] : verbs) {
+    std::vector<std::string> argv = {"systemctl", verb.substr(2)};
+    argv.insert(argv.end(), names.begin(), names.end());
+    const bool links = verb == "2 enable" || verb == "2 disable";
+    // What has to be loaded was loaded above; a second reload of all units costs many seconds on a slow
+    // machine.
+    if (links) argv.push_back("--no-reload");
+    TRY(auto out, run_tool(context, argv, 3 * kMinute));
+    (void)out;
+    if (links) TRY_(load_where_needed(context, params, names));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+StepModule service_module() {
+  StepModule m;
+  m.name = "service";
+  m.help =
+      "systemd units: enabled, running, or masked. A running one is restarted when a file of `restart_for` "
+      "is newer than its start.";
+  m.parameters = Json::array(
+      {parameter("names", "list", true, "unit names; .service is added where there is no suffix"),
+       parameter("enabled", "bool", false, "started at boot; left alone when not given"),
+       parameter("running", "bool", false, "active now", true),
+       parameter("masked", "bool", false, "stopped and masked; a unit that does not exist counts", false),
+       parameter("restart_for", "list", false, "files it reads at its start")});
+  m.check = check;
+  m.check_many = check_many;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

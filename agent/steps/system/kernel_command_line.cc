@@ -1,0 +1,212 @@
+// kernel_command_line: arguments of the next boot. Takes effect with a reboot, which it asks for.
+//
+// A node with muster's layout boots the entry of its slot on the ESP (loader/entries/muster-SLOT.conf): that
+// one is edited, never the other slot's. Elsewhere GRUB's drop-in folder is used. The check asks the running
+// kernel too: an entry that nobody booted has no effect.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "agent/identity.h"
+#include "agent/steps/disk/mounts.h"
+#include "agent/steps/files/own_file.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr const char* kEsp = "/boot/efi";
+constexpr const char* kMark = "/run/muster/reboot/kernel_command_line-";
+
+struct Wanted {
+  std::string name;
+  std::vector<std::string> present, absent;  // "iommu=pt"; keys or whole arguments
+};
+
+std::string key_of(const std::string& argument) { return argument.substr(0, argument.find('=')); }
+
+// These decide what is booted, or speak to muster itself.
+bool is_ours(const std::string& key) {
+  return key == "root" || key == "rootfstype" || key == "init" || key == "ro" || key == "rw" ||
+         key.rfind("muster.", 0) == 0;
+}
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out{text_of(params, "name", "base"), list_of(params, "present"), list_of(params, "absent")};
+  TRY_(check_name(out.name, "kernel_command_line"));
+  if (out.present.empty() && out.absent.empty())
+    return fail(Code::invalid, "kernel_command_line: nothing is asked for");
+  for (const auto* list : {&out.present, &out.absent})
+    for (const auto& argument : *list) {
+      if (argument.empty() || argument.find_first_of(" \t\n\"") != std::string::npos)
+        return fail(Code::invalid, "kernel_command_line: '" + argument + "' is not one argument");
+      if (is_ours(key_of(argument)))
+        return fail(Code::denied, "kernel_command_line: '" + key_of(argument) +
+                                      "' decides what is booted; it is not for playbooks");
+    }
+  return out;
+}
+
+std::vector<std::string> words(const std::string& line) { return split(line, ' '); }
+
+bool has(const std::vector<std::string>& list, const std::string& argument) {
+  return std::find(list.begin(), list.end(), argument) != list.end();
+}
+
+// The arguments as they should be: those of the same key make room (`console` may be there many times, but a
+// playbook that names a value for a key means that value).
+std::vector<std::string> edited(const Wanted& want, const std::vector<std::string>& now) {
+  std::vector<std::string> out;
+  for (const auto& argument : now) {
+    bool drop = has(want.absent, argument) || has(want.absent, key_of(argument));
+    for (const auto& p : want.present) drop = drop || (p != argument && key_of(p) == key_of(argument));
+    if (!drop) out.push_back(argument);
+  }
+  for (const auto& argument : want.present)
+    if (!has(out, argument)) out.push_back(argument);
+  return out;
+}
+
+// ---- where the arguments are kept
+
+// "options ..." of a boot entry.
+std::string entry_options(const std::string& entry) {
+  for (const auto& line : lines_of(entry))
+    if (line.rfind("options ", 0) == 0) return line.substr(8);
+  return "";
+}
+
+std::string with_options(const std::string& entry, const std::vector<std::string>& options) {
+  std::string out;
+  for (const auto& line : lines_of(entry))
+    out += (line.rfind("options ", 0) == 0 ? "options " + join(options, " ") : line) + "\n";
+  return out;
+}
+
+// The ESP is not mounted in normal operation; here it is for as long as this lives.
+class Esp {
+ public:
+  static Result<Esp> open(StepContext& context, const char* access) {
+    Esp out(context);
+    if (find_mount(context.files, kEsp)) return Result<Esp>(std::move(out));
+    TRY(auto mounted, run_tool(context, {"mount", "-o", access, kEsp}));
+    (void)mounted;
+    out.mounted_ = true;
+    return Result<Esp>(std::move(out));
+  }
+  Esp(Esp&& other) noexcept : context_(other.context_), mounted_(std::exchange(other.mounted_, false)) {}
+  Esp(const Esp&) = delete;
+  ~Esp() {
+    if (mounted_) (void)run_tool(context_, {"umount", kEsp}).ok();
+  }
+
+ private:
+  explicit Esp(StepContext& context) : context_(context) {}
+  StepContext& context_;
+  bool mounted_ = false;
+};
+
+std::string entry_path(const std::string& slot) {
+  return std::string(kEsp) + "/loader/entries/muster-" + slot + ".conf";
+}
+
+OwnFile grub_file(const Wanted& want) {
+  std::string text = "# Written by muster.\n";
+  for (const auto& argument : want.absent)
+    text += fmt::format("GRUB_CMDLINE_LINUX=$(printf ' %s ' \"$GRUB_CMDLINE_LINUX\" | sed 's| {} | |g')\n",
+                        argument);
+  if (!want.present.empty())
+    text += "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX " + join(want.present, " ") + "\"\n";
+  return {"/etc/default/grub.d/60-muster-" + want.name + ".cfg", text, 0644};
+}
+
+// ---- the module
+
+bool has_grub(const Files& files) {
+  return files.is_directory("/etc/default/grub.d") || files.exists("/etc/default/grub");
+}
+
+Status boot_diff(StepContext& context, const Wanted& want, Diff& diff) {
+  const std::string slot = read_image_record(context.files).slot;
+  if (slot.empty()) {
+    if (!has_grub(context.files))
+      return fail(Code::not_found, "neither a boot entry of muster's nor GRUB is here");
+    add_difference(context.files, grub_file(want), diff);
+    if (owes(context.files, "grub-" + want.name)) diff.add("GRUB's menu is not up to date");
+    return Ok{};
+  }
+  TRY(const Esp esp, Esp::open(context, "ro"));
+  TRY(const std::string entry, context.files.read(entry_path(slot)));
+  const auto now = words(entry_options(entry));
+  if (edited(want, now) != now)
+    diff.add("boot entry: " + join(now, " ") + " -> " + join(edited(want, now), " "));
+  return Ok{};
+}
+
+bool running_has(const Files& files, const Wanted& want) {
+  const auto now = words(files.read_line("/proc/cmdline"));
+  return edited(want, now) == now;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  // What the kernel runs with was in the entry when it booted; only what differs is worth mounting the ESP
+  // for.
+  if (!is_booted(context.files))
+    return CheckResult{Holds::not_applicable, "an image has no kernel command line; nodes have"};
+  const bool running = running_has(context.files, want);
+  const bool asked = context.files.exists(kMark + want.name);
+  if (running && read_image_record(context.files).slot.empty() == false && !asked) return holds();
+  Diff diff;
+  TRY_(boot_diff(context, want, diff));
+  if (!running && !asked) diff.add("the running kernel has: " + context.files.read_line("/proc/cmdline"));
+  return diff.result();
+}
+
+Status apply_entry(StepContext& context, const Wanted& want, const std::string& slot) {
+  TRY(const Esp esp, Esp::open(context, "rw"));
+  TRY(const std::string entry, context.files.read(entry_path(slot)));
+  const auto now = words(entry_options(entry));
+  if (now.empty()) return fail(Code::conflict, entry_path(slot) + " has no options line");
+  if (edited(want, now) == now) return Ok{};
+  return context.files.write(entry_path(slot), with_options(entry, edited(want, now)));
+}
+
+Status apply_grub(StepContext& context, const Wanted& want) {
+  const std::string debt = "grub-" + want.name;
+  if (differs_from(context.files, grub_file(want))) TRY_(note_debt(context.files, debt));
+  TRY_(put(context.files, grub_file(want)));
+  if (!owes(context.files, debt)) return Ok{};
+  TRY(auto out, run_tool(context, {"update-grub"}, 3 * kMinute));
+  (void)out;
+  return clear_debt(context.files, debt);
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  const std::string slot = read_image_record(context.files).slot;
+  TRY_(slot.empty() ? apply_grub(context, want) : apply_entry(context, want, slot));
+  if (running_has(context.files, want)) return Ok{};
+  return ask_reboot(context.files, "kernel_command_line-" + want.name,
+                    "kernel arguments " + join(want.present, " "));
+}
+
+}  // namespace
+
+StepModule kernel_command_line_module() {
+  StepModule m;
+  m.name = "kernel_command_line";
+  m.help =
+      "Arguments of the kernel, in the boot entry of the running slot (or GRUB's drop-in on an adopted "
+      "host). They count when the running kernel has them: the step asks for a reboot (see `reboot`). A "
+      "re-image writes the entry anew.";
+  m.parameters = Json::array(
+      {parameter("name", "string", false, "tells several such steps apart", "base"),
+       parameter("present", "list", false, "arguments, e.g. iommu=pt; another value of the same key goes"),
+       parameter("absent", "list", false, "arguments or keys that must not be there")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,147 @@
+// kernel_module: modules that are loaded now and at every boot, modules that must never be, and their
+// options.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "agent/steps/files/own_file.h"
+#include "base/json_dump.h"
+
+namespace muster::steps {
+namespace {
+
+struct Wanted {
+  std::string name;
+  std::vector<std::string> load, blacklist;
+  OwnFile load_file, settings_file;
+};
+
+std::string underscored(std::string module) {
+  std::replace(module.begin(), module.end(), '-', '_');
+  return module;
+}
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out;
+  out.name = text_of(params, "name", "base");
+  TRY_(check_name(out.name, "kernel_module"));
+  out.load = list_of(params, "load");
+  out.blacklist = list_of(params, "blacklist");
+  if (out.load.empty() && out.blacklist.empty() && object_of(params, "options").empty())
+    return fail(Code::invalid, "kernel_module: nothing to load, to blacklist or to set");
+  std::string load, settings;
+  for (const auto& module : out.load) {
+    TRY_(check_name(module, "kernel_module"));
+    load += module + "\n";
+  }
+  for (const auto& module : out.blacklist) {
+    TRY_(check_name(module, "kernel_module"));
+    for (const auto& other : out.load)
+      if (underscored(other) == underscored(module))
+        return fail(Code::invalid, "kernel_module: '" + module + "' is to be loaded and blacklisted");
+    // "blacklist" only stops loading by alias; "install" also stops what asks for it by name.
+    settings += fmt::format("blacklist {0}\ninstall {0} /bin/false\n", module);
+  }
+  for (const auto& [module, value] : object_of(params, "options").items()) {
+    TRY_(check_name(module, "kernel_module"));
+    const std::string text = value.is_string() ? value.get<std::string>() : dump_json(value);
+    if (text.find('\n') != std::string::npos)
+      return fail(Code::invalid, "kernel_module: a line break in 'options'");
+    settings += "options " + module + " " + text + "\n";
+  }
+  out.load_file = {"/etc/modules-load.d/muster-" + out.name + ".conf",
+                   load.empty() ? "" : "# Written by muster.\n" + load, 0644};
+  out.settings_file = {"/etc/modprobe.d/muster-" + out.name + ".conf",
+                       settings.empty() ? "" : "# Written by muster.\n" + settings, 0644};
+  return out;
+}
+
+bool is_loaded(const Files& files, const std::string& module) {
+  return files.exists("/sys/module/" + underscored(module));
+}
+
+// Also true for what is built into the kernel and takes no parameters: it has no folder in /sys/module.
+bool is_built_in(const Files& files, const std::string& module) {
+  const auto text =
+      files.read("/lib/modules/" + files.read_line("/proc/sys/kernel/osrelease") + "/modules.builtin");
+  if (!text.ok()) return false;
+  for (const auto& line : lines_of(*text)) {
+    const std::string file = underscored(line.substr(line.rfind('/') + 1));
+    if (file == underscored(module) + ".ko") return true;
+  }
+  return false;
+}
+
+std::string debt(const Wanted& want) { return "initramfs-" + want.name; }
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  Diff diff;
+  add_difference(context.files, want.load_file, diff);
+  add_difference(context.files, want.settings_file, diff);
+  if (owes(context.files, debt(want))) diff.add("the initial RAM disk is not up to date");
+  if (!is_booted(context.files) || !bool_of(params, "now", true)) return diff.result();
+  for (const auto& module : want.load)
+    if (!is_loaded(context.files, module) && !is_built_in(context.files, module))
+      diff.add(module + " is not loaded");
+  for (const auto& module : want.blacklist)
+    if (is_loaded(context.files, module) &&
+        !context.files.exists("/run/muster/reboot/kernel_module-" + want.name))
+      diff.add(module + " is loaded");
+  return diff.result();
+}
+
+Status write_files(StepContext& context, const Wanted& want) {
+  TRY_(put(context.files, want.load_file));
+  const bool changed = differs_from(context.files, want.settings_file);
+  // Where the boot goes through initramfs-tools, that image carries a copy of modprobe.d. muster's own has
+  // none.
+  const bool has_tool = context.files.exists("/usr/sbin/update-initramfs");
+  if (changed && has_tool) TRY_(note_debt(context.files, debt(want)));
+  TRY_(put(context.files, want.settings_file));
+  if (!owes(context.files, debt(want))) return Ok{};
+  TRY(auto out, run_tool(context, {"update-initramfs", "-u"}, 5 * kMinute));
+  (void)out;
+  return clear_debt(context.files, debt(want));
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  TRY_(write_files(context, want));
+  if (!is_booted(context.files) || !bool_of(params, "now", true)) return Ok{};
+  for (const auto& module : want.load) {
+    if (is_loaded(context.files, module)) continue;
+    TRY(auto out, run_tool(context, {"modprobe", module}));
+    (void)out;
+  }
+  std::vector<std::string> busy;
+  for (const auto& module : want.blacklist) {
+    if (!is_loaded(context.files, module)) continue;
+    if (!run_tool(context, {"rmmod", underscored(module)}).ok()) busy.push_back(module);
+  }
+  if (busy.empty()) return Ok{};
+  return ask_reboot(context.files, "kernel_module-" + want.name,
+                    "in use and to be gone: " + join(busy, ", "));
+}
+
+}  // namespace
+
+StepModule kernel_module_module() {
+  StepModule m;
+  m.name = "kernel_module";
+  m.help =
+      "Kernel modules: loaded now and at every boot, or never loaded again, and their options. A blacklisted "
+      "module that is in use asks for a reboot (see `reboot`).";
+  m.parameters = Json::array(
+      {parameter("name", "string", false, "names the files: muster-NAME.conf", "base"),
+       parameter("load", "list", false, "loaded at every boot, and now"),
+       parameter("blacklist", "list", false,
+                 "never loaded, neither by a device nor by name; unloaded now if nothing uses it"),
+       parameter("options", "object", false, "module -> its options, as in modprobe.d(5)"),
+       parameter("now", "bool", false, "false: only from the next boot on", true)});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

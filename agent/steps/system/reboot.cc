@@ -1,0 +1,84 @@
+// reboot: one restart for all steps before it that asked for one.
+//
+// A step whose change needs a reboot leaves a note in /run/muster/reboot (own_file.h, ask_reboot). This step
+// restarts the machine when there is such a note, or Debian's own /run/reboot-required. The order is given to
+// the agent again afterwards and starts from its first step, so that everything before the reboot is checked
+// and verified in the system that came up (step_runner.h, `reverify`). Who asks again for the same thing
+// after the reboot gets a failure, not a loop.
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "agent/steps/files/own_file.h"
+#include "base/json_dump.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr const char* kNotes = "/run/muster/reboot";
+// {"boot_id", "reasons"} of the restart that the order under way made; agent/work_runner.cc removes it at its
+// end.
+constexpr const char* kRecord = kRebootRecord;
+
+std::string boot_id(const Files& files) { return files.read_line("/proc/sys/kernel/random/boot_id"); }
+
+// Who -> why.
+Json reasons(const Files& files, const Json& params) {
+  Json out = Json::object();
+  for (const auto& who : files.list(kNotes)) out[who] = files.read_line(std::string(kNotes) + "/" + who);
+  if (bool_of(params, "packages", true) && files.exists("/run/reboot-required"))
+    out["packages"] = join(lines_of(files.read("/run/reboot-required.pkgs").value_or("")), " ");
+  return out;
+}
+
+std::string text(const Json& reasons) {
+  std::string out;
+  for (const auto& [who, why] : reasons.items())
+    out += (out.empty() ? "" : "; ") + who + ": " + why.get<std::string>();
+  return out;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  if (!is_booted(context.files)) return CheckResult{Holds::not_applicable, "nothing to restart in an image"};
+  const Json why = reasons(context.files, params);
+  return why.empty() ? holds() : differs("to be restarted for " + text(why));
+}
+
+Status apply(StepContext& context, const Json& params) {
+  const Json why = reasons(context.files, params);
+  if (why.empty()) return Ok{};
+  const std::string now = boot_id(context.files);
+  const auto record = parse_json(context.files.read(kRecord).value_or("{}"));
+  if (record.ok() && record->is_object() && record->value("reasons", Json()) == why &&
+      record->value("boot_id", "") != now)
+    return fail(Code::failed, "was restarted for the same, which did not help: " + text(why));
+  TRY_(context.files.write(kRecord, dump_json(Json{{"boot_id", now}, {"reasons", why}}) + "\n"));
+  say(context, "restarting for " + text(why));
+  TRY(auto out, run_tool(context, {"systemctl", "--no-block", "reboot"}));
+  (void)out;
+  // This process ends with the system. Coming back from here would let the next step begin.
+  for (int i = 0; i < 300 && !is_cancelled(context); ++i) {
+    if (reasons(context.files, params).empty()) return Ok{};  // it came up again around this process
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  return fail(Code::failed, "five minutes after `systemctl reboot` this system still runs");
+}
+
+}  // namespace
+
+StepModule reboot_module() {
+  StepModule m;
+  m.name = "reboot";
+  m.help =
+      "Restarts the node once if any step before it asked for that, or if Debian's /run/reboot-required is "
+      "there. The order goes on in the new system with all its steps checked and verified again. Put it "
+      "after the steps that may ask.";
+  m.parameters =
+      Json::array({parameter("packages", "bool", false, "also for what packages asked for", true)});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,151 @@
+// sshd: settings of the SSH server in one drop-in that is read first (the first value counts), applied in two
+// phases.
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/modules.h"
+#include "agent/steps/network/tcp.h"
+#include "agent/steps/two_phase.h"
+#include "base/json_dump.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr const char* kFolder = "/etc/ssh/sshd_config.d";
+constexpr const char* kDropIn = "/etc/ssh/sshd_config.d/00-muster.conf";
+constexpr const char* kMain = "/etc/ssh/sshd_config";
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+std::string value_text(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
+}
+
+std::string drop_in(const Json& params) {
+  std::string out =
+      "# Written by muster. Read first: of several values for a setting, sshd takes the first.\n";
+  for (const auto& [name, value] : object_of(params, "settings").items())
+    out += name + " " + value_text(value) + "\n";
+  return out;
+}
+
+// The main file must include the folder before it sets anything itself.
+Status includes_folder(const StepContext& context) {
+  TRY(const std::string text, context.files.read(kMain));
+  for (const auto& line : lines_of(text)) {
+    const auto words = split(line, ' ');
+    if (words.empty() || words[0][0] == '#') continue;
+    if (lower(words[0]) == "include" && line.find("sshd_config.d/") != std::string::npos) return Ok{};
+    break;
+  }
+  return fail(Code::conflict, std::string(kMain) + " does not begin by including " + kFolder);
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  if (!context.files.exists(kMain)) return differs("the SSH server is not installed");
+  TRY_(includes_folder(context));
+  Diff diff;
+  const auto have = context.files.read(kDropIn);
+  if (!have.ok())
+    diff.add(std::string(kDropIn) + " does not exist");
+  else if (*have != drop_in(params))
+    diff.add(std::string(kDropIn) + " differs");
+  if (is_armed(context.files, "sshd")) diff.add("an earlier change was not confirmed");
+  for (const auto& name : context.files.list(kFolder))
+    if (name < "00-muster.conf" && name.size() > 5 && name.substr(name.size() - 5) == ".conf")
+      diff.add(name + " is read before muster's settings");
+  return diff.result();
+}
+
+// sshd prints some values under their older names.
+std::string canonical(const std::string& value) {
+  const std::string text = lower(value);
+  return text == "prohibit-password" ? "without-password" : text;
+}
+
+Status effective(StepContext& context, const Json& params) {
+  TRY(const std::string out, run_tool(context, {"/usr/sbin/sshd", "-T"}));
+  std::map<std::string, std::string> have;
+  for (const auto& line : lines_of(out))
+    if (const auto space = line.find(' '); space != std::string::npos)
+      have.emplace(line.substr(0, space), line.substr(space + 1));
+  for (const auto& [name, value] : object_of(params, "settings").items()) {
+    const auto it = have.find(lower(name));
+    // Lists are printed one element a line; their first line is what can be compared.
+    if (it == have.end()) return fail(Code::failed, "sshd does not know " + name);
+    const std::string want = canonical(value_text(value));
+    if (canonical(it->second) != want && want.rfind(canonical(it->second) + " ", 0) != 0)
+      return fail(Code::failed, name + " is in effect '" + it->second + "', not '" + value_text(value) + "'");
+  }
+  return Ok{};
+}
+
+// The server still speaks SSH after the reload.
+Status answers(const Json& params) {
+  const int64_t port = int_of(params, "port", 22);
+  if (port <= 0) return Ok{};
+  // A reload is a new start of the server: for a moment, on a slow machine for seconds, nobody listens.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (std::chrono::steady_clock::now() < until) {
+    TRY(const TcpAnswer answer, tcp_probe("127.0.0.1", static_cast<uint16_t>(port), 10 * kSecond, true));
+    if (answer.banner.rfind("SSH-2.0", 0) == 0) return Ok{};
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  return fail(Code::failed, "the SSH server does not answer any more");
+}
+
+Status change(StepContext& context, const Json& params) {
+  TRY_(context.files.write(kDropIn, drop_in(params), 0600));
+  // sshd refuses to test anything without its privilege separation folder, which a socket-activated one lacks
+  // until used.
+  TRY_(context.files.make_directories("/run/sshd", 0755));
+  TRY(auto tested, run_tool(context, {"/usr/sbin/sshd", "-t"}));
+  TRY(auto reloaded, run_tool(context, {"systemctl", "try-reload-or-restart", "ssh.service"}));
+  (void)tested, (void)reloaded;
+  TRY_(effective(context, params));
+  TRY_(answers(params));
+  if (const std::string controller = text_of(params, "controller"); !controller.empty())
+    return reach(controller, 20 * kSecond);
+  return Ok{};
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY_(includes_folder(context));
+  for (const auto& name : context.files.list(kFolder))
+    if (name < "00-muster.conf" && name.size() > 5 && name.substr(name.size() - 5) == ".conf")
+      return fail(Code::conflict, name + " would be read before muster's settings");
+  const TwoPhase phases{"sshd",
+                        {kDropIn},
+                        {{"systemctl", "try-reload-or-restart", "ssh.service"}},
+                        int_of(params, "rollback_seconds", 120)};
+  return in_two_phases(context, phases, [&] { return change(context, params); });
+}
+
+}  // namespace
+
+StepModule sshd_module() {
+  StepModule m;
+  m.name = "sshd";
+  m.help =
+      "Settings of the SSH server, tested before the reload, compared with what `sshd -T` says is in effect, "
+      "and taken back by a timer unless the server still answers and the controller is reachable.";
+  m.parameters = Json::array(
+      {parameter("settings", "object", true, "setting -> value"),
+       parameter("controller", "string", false, "URL that must be reachable afterwards"),
+       parameter("port", "int", false, "where the server must still answer; 0: not asked", 22),
+       parameter("rollback_seconds", "int", false, "taken back after so long without confirmation", 120)});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,157 @@
+// sys_values: files of /sys that hold one value, now and at every boot: CPU governor, transparent huge pages.
+// No process: the files themselves, and a tmpfiles.d(5) file that a unit applies once drivers are there.
+//
+// A pattern may match many files, and all must have the value. One that matches nothing is no failure: a
+// virtual machine has no frequency scaling. A value that the kernel does not offer is one.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/steps/files/own_file.h"
+
+namespace muster::steps {
+namespace {
+
+bool matches(const std::string& pattern, const std::string& text) {
+  const size_t star = pattern.find('*');
+  if (star == std::string::npos) return pattern == text;
+  const std::string tail = pattern.substr(star + 1);
+  return text.size() + 1 >= pattern.size() && text.compare(0, star, pattern, 0, star) == 0 &&
+         text.compare(text.size() - tail.size(), tail.size(), tail) == 0;
+}
+
+// Existing files; at most one '*' in each part of the path.
+std::vector<std::string> files_of(const Files& files, const std::string& pattern) {
+  std::vector<std::string> found = {""};
+  for (const auto& part : split(pattern, '/')) {
+    std::vector<std::string> next;
+    for (const auto& folder : found) {
+      if (part.find('*') == std::string::npos) {
+        next.push_back(folder + "/" + part);
+        continue;
+      }
+      for (const auto& name : files.list(folder))
+        if (matches(part, name)) next.push_back(folder + "/" + name);
+    }
+    found = std::move(next);
+  }
+  found.erase(std::remove_if(found.begin(), found.end(),
+                             [&](const std::string& path) { return !files.exists(path); }),
+              found.end());
+  return found;
+}
+
+// "always [madvise] never" -> "madvise"; a plain value is itself.
+std::string chosen(const std::string& text) {
+  const size_t open = text.find('['), close = text.find(']', open == std::string::npos ? 0 : open);
+  return open == std::string::npos || close == std::string::npos ? text
+                                                                 : text.substr(open + 1, close - open - 1);
+}
+
+struct Wanted {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> values;  // pattern, value
+  OwnFile config, unit;
+  std::string unit_name;
+};
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out;
+  out.name = text_of(params, "name");
+  TRY_(check_name(out.name, "sys_values"));
+  std::string lines = "# Written by muster.\n";
+  for (const auto& [path, value] : object_of(params, "values").items()) {
+    const std::string text = value.is_string() ? value.get<std::string>() : "";
+    if (path.rfind("/sys/", 0) != 0 || path.find_first_of(" \t\n%") != std::string::npos ||
+        path.find("..") != std::string::npos)
+      return fail(Code::invalid, fmt::format("sys_values: '{}' is not a path below /sys", path));
+    if (text.empty() || text.find_first_of("\n%") != std::string::npos)
+      return fail(Code::invalid, fmt::format("sys_values: {}: a value is a text on one line", path));
+    out.values.emplace_back(path, text);
+    lines += fmt::format("w {} - - - - {}\n", path, text);
+  }
+  const std::string config = fmt::format("/etc/tmpfiles.d/60-muster-{}.conf", out.name);
+  out.config = {config, lines, 0644};
+  out.unit_name = fmt::format("muster-sys-{}.service", out.name);
+  out.unit = {"/etc/systemd/system/" + out.unit_name,
+              fmt::format("# Written by muster. Drivers that come late miss the first time.\n[Unit]\n"
+                          "Description=Values in /sys: {}\nAfter=systemd-modules-load.service\n"
+                          "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
+                          "ExecStart=/usr/bin/systemd-tmpfiles --create {}\n\n[Install]\n"
+                          "WantedBy=multi-user.target\n",
+                          out.name, config),
+              0644};
+  return out;
+}
+
+Json unit_params(const Wanted& want) {
+  return {{"names", {want.unit_name}}, {"enabled", true}, {"running", false}};
+}
+
+// "32 files: powersave -> performance"; counts those that could be looked at.
+size_t values_diff(const Files& files, const Wanted& want, Diff& diff) {
+  size_t seen = 0;
+  for (const auto& [pattern, value] : want.values) {
+    size_t wrong = 0;
+    std::string first;
+    for (const auto& path : files_of(files, pattern)) {
+      ++seen;
+      const std::string now = chosen(files.read_line(path));
+      if (now != value && wrong++ == 0) first = now;
+    }
+    if (wrong > 0)
+      diff.add(
+          fmt::format("{} ({} of them): {} -> {}", pattern, wrong, first.empty() ? "none" : first, value));
+  }
+  return seen;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  if (!is_booted(context.files))
+    return CheckResult{Holds::not_applicable, "an image has no running kernel; nodes have"};
+  Diff diff;
+  if (values_diff(context.files, want, diff) == 0) {
+    std::string patterns;
+    for (const auto& [pattern, value] : want.values) patterns += (patterns.empty() ? "" : ", ") + pattern;
+    return CheckResult{Holds::not_applicable, "this machine does not have " + patterns};
+  }
+  add_difference(context.files, want.config, diff);
+  add_difference(context.files, want.unit, diff);
+  if (!diff.empty()) return diff.result();
+  return context.module("service")->check(context, unit_params(want));
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  const bool changed = differs_from(context.files, want.unit);
+  TRY_(put(context.files, want.config));
+  TRY_(put(context.files, want.unit));
+  if (changed) TRY_(reload_units(context));
+  for (const auto& [pattern, value] : want.values)
+    for (const auto& path : files_of(context.files, pattern)) {
+      if (chosen(context.files.read_line(path)) == value) continue;
+      if (auto written = context.files.write_raw(path, value + "\n"); !written.ok())
+        return std::move(written).error().with(
+            fmt::format("{} offers: {}", path, context.files.read_line(path)));
+    }
+  return context.module("service")->apply(context, unit_params(want));
+}
+
+}  // namespace
+
+StepModule sys_values_module() {
+  StepModule m;
+  m.name = "sys_values";
+  m.help =
+      "Values in /sys, now and at every boot. The kernel is asked, also where it offers several "
+      "(`always [madvise] never`); what a machine does not have is not applicable.";
+  m.parameters = Json::array(
+      {parameter("name", "string", true, "names the file: /etc/tmpfiles.d/60-muster-NAME.conf"),
+       parameter("values", "object", true, "path below /sys, with one '*' per part at most -> value")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,73 @@
+// udev_rule: a rules file, also applied to the devices that are there already.
+#include <fmt/format.h>
+
+#include "agent/steps/files/own_file.h"
+
+namespace muster::steps {
+namespace {
+
+struct Wanted {
+  std::string name;
+  OwnFile file;
+  std::vector<std::string> subsystems;
+};
+
+Result<Wanted> wanted(const Json& params) {
+  Wanted out;
+  out.name = text_of(params, "name");
+  TRY_(check_name(out.name, "udev_rule"));
+  std::string rules;
+  for (const auto& rule : list_of(params, "rules")) {
+    if (rule.find('=') == std::string::npos)
+      return fail(Code::invalid, "udev_rule: '" + rule + "' assigns and matches nothing");
+    rules += rule + (rule.back() == '\n' ? "" : "\n");
+  }
+  if (rules.empty()) return fail(Code::invalid, "udev_rule: 'rules' is empty");
+  const int64_t order = int_of(params, "order", 70);
+  if (order < 10 || order > 99) return fail(Code::invalid, "udev_rule: 'order' is a number of two digits");
+  out.file = {fmt::format("/etc/udev/rules.d/{}-muster-{}.rules", order, out.name),
+              "# Written by muster.\n" + rules, 0644};
+  out.subsystems = list_of(params, "subsystems");
+  return out;
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  Diff diff;
+  add_difference(context.files, want.file, diff);
+  if (owes(context.files, "udev-" + want.name)) diff.add("not applied to the devices that are there");
+  return diff.result();
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const Wanted want, wanted(params));
+  const std::string debt = "udev-" + want.name;
+  if (differs_from(context.files, want.file) && is_booted(context.files))
+    TRY_(note_debt(context.files, debt));
+  TRY_(put(context.files, want.file));
+  if (!owes(context.files, debt)) return Ok{};
+  TRY(auto loaded, run_tool(context, {"udevadm", "control", "--reload"}));
+  std::vector<std::string> argv = {"udevadm", "trigger", "--settle"};
+  for (const auto& subsystem : want.subsystems) argv.push_back("--subsystem-match=" + subsystem);
+  TRY(auto triggered, run_tool(context, argv, 3 * kMinute));
+  (void)loaded, (void)triggered;
+  return clear_debt(context.files, debt);
+}
+
+}  // namespace
+
+StepModule udev_rule_module() {
+  StepModule m;
+  m.name = "udev_rule";
+  m.help = "A udev rules file, loaded and applied to the devices that are there already.";
+  m.parameters =
+      Json::array({parameter("name", "string", true, "names the file: ORDER-muster-NAME.rules"),
+                   parameter("rules", "list", true, "one rule each, as in udev(7)"),
+                   parameter("order", "int", false, "two digits; rules are read in this order", 70),
+                   parameter("subsystems", "list", false, "devices of these are triggered; default: all")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps

@@ -1,0 +1,161 @@
+// user: an account with a locked password, exactly these SSH keys, and sudo or not.
+//
+// Check reads the account files; apply runs useradd or usermod, writes authorized_keys and the sudoers
+// drop-in (tested by visudo before it is put in place: a broken one would take sudo away from everybody).
+#include <fmt/format.h>
+
+#include "agent/steps/system/accounts.h"
+#include "agent/steps/modules.h"
+
+namespace muster::steps {
+namespace {
+
+struct Wanted {
+  std::string name, shell, home, keys_text, sudoers_path;
+  int64_t uid = 0;
+  std::vector<std::string> groups;
+  bool sudo = false, manage_keys = false;
+};
+
+Wanted wanted(const Json& params) {
+  Wanted out;
+  out.name = text_of(params, "name");
+  out.shell = text_of(params, "shell", "/bin/bash");
+  out.home = text_of(params, "home", "/home/" + out.name);
+  out.uid = int_of(params, "uid", 0);
+  out.groups = list_of(params, "groups");
+  out.sudo = bool_of(params, "sudo", false);
+  out.manage_keys = params.contains("keys");
+  for (const auto& key : list_of(params, "keys")) out.keys_text += key + "\n";
+  out.sudoers_path = "/etc/sudoers.d/muster-" + out.name;
+  return out;
+}
+
+std::string sudoers_text(const Wanted& want) { return want.name + " ALL=(ALL:ALL) NOPASSWD: ALL\n"; }
+std::string ssh_folder(const PasswdEntry& user) { return user.home + "/.ssh"; }
+
+void account_diff(const StepContext& context, const Wanted& want, const PasswdEntry& user, Diff& diff) {
+  if (want.uid > 0 && user.uid != want.uid) diff.add(fmt::format("uid {} -> {}", user.uid, want.uid));
+  if (user.shell != want.shell) diff.add("shell " + user.shell + " -> " + want.shell);
+  const std::string password = password_field(context.files, want.name);
+  if (password.empty() || (password[0] != '!' && password[0] != '*')) diff.add("password is not locked");
+  for (const auto& name : want.groups) {
+    const auto group = find_group(context.files, name);
+    bool member = false;
+    if (group)
+      for (const auto& m : group->members) member = member || m == want.name;
+    if (!member && !(group && group->gid == user.gid)) diff.add("not in group " + name);
+  }
+}
+
+void keys_diff(const StepContext& context, const Wanted& want, const PasswdEntry& user, Diff& diff) {
+  if (!want.manage_keys) return;
+  const std::string folder = ssh_folder(user), path = folder + "/authorized_keys";
+  const FileState dir = look(context.files, folder), file = look(context.files, path);
+  if (!dir.directory || !permission_diff(dir, 0700, user.uid, user.gid).empty())
+    diff.add(folder + ": mode or owner");
+  const auto have = context.files.read(path);
+  if (!have.ok() || *have != want.keys_text)
+    diff.add("authorized keys differ");
+  else if (!file.regular || !permission_diff(file, 0600, user.uid, user.gid).empty())
+    diff.add(path + ": mode or owner");
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  const Wanted want = wanted(params);
+  const auto user = find_user(context.files, want.name);
+  if (!user) return differs("no user " + want.name);
+  Diff diff;
+  account_diff(context, want, *user, diff);
+  keys_diff(context, want, *user, diff);
+  const auto sudoers = context.files.read(want.sudoers_path);
+  if (want.sudo != sudoers.ok() || (want.sudo && *sudoers != sudoers_text(want)))
+    diff.add(want.sudo ? "no sudo" : "has sudo");
+  if (diff.empty()) return holds();
+  return differs(want.name + ": " + diff.result().diff);
+}
+
+Status make_account(StepContext& context, const Wanted& want) {
+  const auto user = find_user(context.files, want.name);
+  std::vector<std::string> argv;
+  if (!user) {
+    // Without -m a home that survived elsewhere is not touched; useradd only copies /etc/skel into one it
+    // makes.
+    argv = {"useradd", "-m", "-d", want.home, "-s", want.shell};
+    if (want.uid > 0) argv.insert(argv.end(), {"-u", std::to_string(want.uid)});
+    // A group of that name from an earlier step becomes the user's own.
+    if (find_group(context.files, want.name))
+      argv.insert(argv.end(), {"-g", want.name});
+    else
+      argv.push_back("-U");
+    if (!want.groups.empty()) argv.insert(argv.end(), {"-G", join(want.groups, ",")});
+  } else {
+    Diff diff;
+    account_diff(context, want, *user, diff);
+    if (diff.empty()) return Ok{};
+    argv = {"usermod", "-s", want.shell};
+    const std::string password = password_field(context.files, want.name);
+    if (password.empty() || (password[0] != '!' && password[0] != '*')) argv.push_back("-L");
+    if (want.uid > 0 && user->uid != want.uid) argv.insert(argv.end(), {"-u", std::to_string(want.uid)});
+    if (!want.groups.empty()) argv.insert(argv.end(), {"-a", "-G", join(want.groups, ",")});
+  }
+  argv.push_back(want.name);
+  TRY(auto out, run_tool(context, argv));
+  (void)out;
+  return Ok{};
+}
+
+Status write_keys(StepContext& context, const Wanted& want) {
+  if (!want.manage_keys) return Ok{};
+  const auto user = find_user(context.files, want.name);
+  if (!user) return fail(Code::failed, "useradd left no entry for " + want.name + " in /etc/passwd");
+  const std::string folder = ssh_folder(*user), path = folder + "/authorized_keys";
+  if (look(context.files, folder).link || look(context.files, path).link)
+    return fail(Code::denied, path + " or its folder is a symbolic link");
+  TRY_(context.files.make_directories(folder, 0700));
+  TRY_(set_permissions(context.files, folder, 0700, user->uid, user->gid));
+  const auto have = context.files.read(path);
+  if (!have.ok() || *have != want.keys_text) TRY_(context.files.write(path, want.keys_text, 0600));
+  return set_permissions(context.files, path, 0600, user->uid, user->gid);
+}
+
+Status write_sudoers(StepContext& context, const Wanted& want) {
+  if (!want.sudo) return context.files.remove(want.sudoers_path);
+  const auto have = context.files.read(want.sudoers_path);
+  if (have.ok() && *have == sudoers_text(want)) return Ok{};
+  // sudo ignores names with a dot, so the candidate is never in force.
+  const std::string candidate = want.sudoers_path + ".new";
+  TRY_(context.files.write(candidate, sudoers_text(want), 0440));
+  auto tested = run_tool(context, {"visudo", "-c", "-q", "-f", candidate});
+  TRY_(context.files.remove(candidate));
+  if (!tested.ok()) return std::move(tested).error().with("sudoers for " + want.name);
+  return context.files.write(want.sudoers_path, sudoers_text(want), 0440);
+}
+
+Status apply(StepContext& context, const Json& params) {
+  const Wanted want = wanted(params);
+  TRY_(make_account(context, want));
+  TRY_(write_keys(context, want));
+  return write_sudoers(context, want);
+}
+
+}  // namespace
+
+StepModule user_module() {
+  StepModule m;
+  m.name = "user";
+  m.help =
+      "An account with a locked password. `keys` is the complete set: keys that are not listed are removed.";
+  m.parameters = Json::array(
+      {parameter("name", "string", true, "login name"), parameter("uid", "int", false, "0: any", 0),
+       parameter("keys", "list", false, "complete set of SSH public keys; left alone when not given"),
+       parameter("sudo", "bool", false, "may use sudo without a password", false),
+       parameter("groups", "list", false, "further groups"),
+       parameter("shell", "string", false, "login shell", "/bin/bash"),
+       parameter("home", "string", false, "home folder; default /home/NAME")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps
