@@ -3,7 +3,7 @@
 
 #include "agent/checks/checks.h"
 #include "agent/step.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/steps/stack_modules.h"
 
 namespace muster {

@@ -35,7 +35,7 @@
 #include "agent/adopt.h"
 #include "agent/adopting.h"
 #include "agent/agent.h"
-#include "agent/facts.h"
+#include "agent/collect_facts.h"
 #include "agent/file_journal.h"
 #include "agent/hand_over.h"
 #include "agent/http_link.h"

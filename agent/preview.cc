@@ -1,7 +1,7 @@
 #include "agent/preview.h"
 
 #include "agent/adopt.h"
-#include "agent/facts.h"
+#include "agent/collect_facts.h"
 #include "base/json.h"
 
 namespace muster {

@@ -23,7 +23,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "agent/modules.h"
+#include "agent/kernel_modules.h"
 #include "agent/ram_network.h"
 #include "base/log.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <thread>
 
-#include "agent/facts.h"
+#include "agent/collect_facts.h"
 #include "agent/step.h"
 #include "agent/step_runner.h"
 #include "base/contain.h"

@@ -8,7 +8,7 @@
 
 #include "base/json_dump.h"
 #include "base/os.h"
-#include "cli/render.h"
+#include "cli/terminal.h"
 
 namespace muster::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "cli/adopt.h"
+#include "cli/adopt_verb.h"
 #include "controller/ssh/ssh.h"
 
 namespace muster::cli {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/json_dump.h"
-#include "cli/render.h"
+#include "cli/terminal.h"
 
 namespace muster::cli {
 namespace {

@@ -3,7 +3,7 @@
 // waited for.
 #pragma once
 
-#include "cli/context.h"
+#include "cli/cli_context.h"
 
 namespace muster::cli {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/json_dump.h"
-#include "cli/bringup.h"
-#include "cli/context.h"
-#include "cli/render.h"
+#include "cli/carry_out.h"
+#include "cli/cli_context.h"
+#include "cli/terminal.h"
 
 namespace muster::cli {
 namespace {

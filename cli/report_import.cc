@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "base/os.h"
-#include "cli/context.h"
-#include "cli/render.h"
+#include "cli/cli_context.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "controller/report/import.h"
 #include "controller/report/report.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/context.h"
-#include "cli/lab.h"
+#include "cli/cli_context.h"
+#include "cli/lab_verb.h"
 #include "cli/verbs.h"
 #include "controller/spec/spec.h"
 #include "lab/lab.h"

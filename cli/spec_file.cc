@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/os.h"
-#include "cli/carry.h"
+#include "cli/carried_files.h"
 #include "controller/spec/carry.h"
 #include "controller/spec/yaml.h"
 #include "lab/lab.h"

@@ -1,5 +1,5 @@
 // Reads the spec that an operator names, with everything that belongs to it from their disk: the lab's key,
-// the results that GPUs are judged by (cli/carry.h), and the texts of the playbooks that it names by path
+// the results that GPUs are judged by (cli/carried_files.h), and the texts of the playbooks that it names by path
 // (relative to the spec's folder).
 #pragma once
 

@@ -1,5 +1,5 @@
 // Every driver of the controller, in one list. A new one is one file and one line here.
-#include "controller/power/command.h"
+#include "controller/power/command_driver.h"
 #include "controller/power/in_band.h"
 #include "controller/power/ipmi.h"
 #include "controller/power/manual.h"

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <set>
 
-#include "lab/spec.h"
+#include "lab/lab_spec.h"
 
 namespace muster::lab {
 

@@ -12,7 +12,7 @@
 
 #include "base/os.h"
 #include "lab/lab_dir.h"
-#include "lab/spec.h"
+#include "lab/lab_spec.h"
 
 namespace muster::lab {
 

@@ -10,7 +10,7 @@
 
 #include "lab/child.h"
 #include "lab/lab.h"
-#include "lab/network.h"
+#include "lab/lab_network.h"
 #include "lab/serve.h"
 
 namespace muster::lab {

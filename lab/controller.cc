@@ -14,7 +14,7 @@
 #include "lab/apt_proxy.h"
 #include "lab/child.h"
 #include "lab/lab.h"
-#include "lab/network.h"
+#include "lab/lab_network.h"
 
 namespace muster::lab {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "lab/lab_dir.h"
-#include "lab/spec.h"
+#include "lab/lab_spec.h"
 
 namespace muster::lab {
 

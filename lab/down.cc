@@ -5,7 +5,7 @@
 
 #include "lab/child.h"
 #include "lab/lab.h"
-#include "lab/network.h"
+#include "lab/lab_network.h"
 
 namespace muster::lab {
 namespace {

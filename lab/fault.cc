@@ -4,7 +4,7 @@
 
 #include "controller/spec/units.h"
 #include "lab/giants.h"
-#include "lab/ports.h"
+#include "lab/lab_ports.h"
 
 namespace muster::lab {
 namespace {

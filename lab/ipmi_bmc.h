@@ -13,7 +13,7 @@
 #include "lab/child.h"
 #include "lab/lab_dir.h"
 #include "lab/sol_relay.h"
-#include "lab/spec.h"
+#include "lab/lab_spec.h"
 
 namespace muster::lab {
 

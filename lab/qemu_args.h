@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lab/lab_dir.h"
-#include "lab/spec.h"
+#include "lab/lab_spec.h"
 
 namespace muster::lab {
 

@@ -9,7 +9,7 @@
 #include "base/json_dump.h"
 #include "base/log.h"
 #include "base/pki.h"
-#include "lab/network.h"
+#include "lab/lab_network.h"
 #include "lab/rack_slot.h"
 
 namespace muster::lab {

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "lab/giants.h"
-#include "lab/network.h"
+#include "lab/lab_network.h"
 #include "lab/rack_slot.h"
 
 namespace muster::lab {

@@ -1,5 +1,5 @@
 // LabSpec as DIR/lab.json.
-#include "lab/spec.h"
+#include "lab/lab_spec.h"
 
 namespace muster::lab {
 namespace {

@@ -15,7 +15,7 @@
 #include "lab/ipmi_bmc.h"
 #include "lab/kvm_probe.h"
 #include "lab/lab.h"
-#include "lab/network.h"
+#include "lab/lab_network.h"
 #include "lab/serve.h"
 
 namespace muster::lab {

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "agent/checks/checks.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/json_dump.h"
 #include "base/utf8.h"
 

@@ -5,7 +5,7 @@
 
 #include "agent/checks/checks.h"
 #include "agent/steps/system/smbios.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::checks {
 

@@ -8,8 +8,8 @@
 #include <sstream>
 #include <tuple>
 
-#include "agent/disk/block.h"
-#include "agent/disk/probe.h"
+#include "agent/disk/block_device.h"
+#include "agent/disk/disk_probe.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "agent/disk/block.h"
+#include "agent/disk/block_device.h"
 #include "base/result.h"
 
 namespace muster {

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "agent/disk/block.h"
+#include "agent/disk/block_device.h"
 #include "agent/disk/disk.h"
 #include "agent/disk/marker.h"
 #include "agent/identity.h"

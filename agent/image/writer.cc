@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include "agent/disk/block.h"
+#include "agent/disk/block_device.h"
 #include "agent/disk/disk.h"
 #include "agent/disk/marker.h"
 #include "agent/image/layout.h"

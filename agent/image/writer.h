@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "agent/disk/gpt.h"
-#include "agent/disk/probe.h"
+#include "agent/disk/disk_probe.h"
 #include "base/facts.h"
 #include "base/manifest.h"
 #include "base/wire.h"

@@ -1,7 +1,7 @@
 // command: for what no module covers. Refuses to run anything that it could not tell from not yet done.
 #include <fmt/format.h>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/json_dump.h"
 
 namespace muster::steps {

@@ -1,6 +1,6 @@
 // not_applicable: stands in a plan for a step that has nothing to act on here, so that the report says why it
 // was not run.
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 

@@ -1,7 +1,7 @@
 // Modules of the software stack above the operating system: scheduler, monitoring, further storage engines.
 #pragma once
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/steps/network/tcp.h"
 
 namespace muster::steps {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 

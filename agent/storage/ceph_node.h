@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/disk/probe.h"
+#include "agent/disk/disk_probe.h"
 #include "agent/steps/disk/data_disks.h"
 #include "agent/storage/ceph.h"
 #include "agent/storage/parts.h"

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster {
 namespace {

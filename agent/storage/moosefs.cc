@@ -16,7 +16,7 @@
 
 #include "agent/steps/system/accounts.h"
 #include "agent/steps/disk/data_disks.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/health.h"
 #include "agent/storage/metadata.h"

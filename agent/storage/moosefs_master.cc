@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "agent/disk/probe.h"
+#include "agent/disk/disk_probe.h"
 #include "agent/steps/system/accounts.h"
 #include "agent/steps/disk/data_disks.h"
 #include "agent/steps/stack_modules.h"

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "agent/steps/system/accounts.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/steps/disk/mounts.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/metadata.h"

@@ -7,12 +7,12 @@
 
 namespace muster::api {
 
-// spec.cc
+// spec_api.cc
 void put_spec(const CallPtr&);
 void get_spec(const CallPtr&);
 void list_specs(const CallPtr&);
 void diff_spec(const CallPtr&);
-// plan.cc
+// plan_api.cc
 void make_plan(const CallPtr&);
 void get_plan(const CallPtr&);
 void approve_plan(const CallPtr&);
@@ -21,15 +21,15 @@ void get_run(const CallPtr&);
 void cancel_run(const CallPtr&);
 Json planned_json(const Plan& plan, const std::string& digest);
 Json refusals_json(const std::vector<Refusal>& refusals);  // the body of a 403
-// admit.cc
+// admit_api.cc
 void set_discovery(const CallPtr&);
 void admit_machine(const CallPtr&);
 Json undeclared_machines(Services& services);
-// adopt.cc
+// adopt_api.cc
 void adoption_of(const CallPtr&);
 void adopt_hosts(const CallPtr&);
 void get_agent(const CallPtr&);
-// nodes.cc
+// nodes_api.cc
 void get_status(const CallPtr&);
 void list_nodes(const CallPtr&);
 void get_node(const CallPtr&);
@@ -37,21 +37,21 @@ void why_node(const CallPtr&);
 void node_logs(const CallPtr&);
 void quarantine_node(const CallPtr&);
 void remove_node(const CallPtr&);
-// events.cc
+// events_api.cc
 void follow_events(const CallPtr&);
-// report.cc
+// report_api.cc
 void get_report(const CallPtr&);
 void get_report_key(const CallPtr&);
-// secrets.cc
+// secrets_api.cc
 void list_secrets(const CallPtr&);
 void put_secret(const CallPtr&);
 void delete_secret(const CallPtr&);
-// images.cc
+// images_api.cc
 void list_images(const CallPtr&);
 void build_image(const CallPtr&);
 void import_image(const CallPtr&);
 void export_image(const CallPtr&);
-// power.cc
+// power_api.cc
 void power_state(const CallPtr&);
 void power_on(const CallPtr&);
 void power_off(const CallPtr&);
@@ -60,17 +60,17 @@ void power_cycle(const CallPtr&);
 void power_network_once(const CallPtr&);
 void power_done(const CallPtr&);
 void power_describe(const CallPtr&);
-// admin.cc
+// admin_api.cc
 void get_version(const CallPtr&);
 void make_backup(const CallPtr&);
 void revoke_certificate(const CallPtr&);
-// agent.cc
+// agent_api.cc
 void agent_join(const CallPtr&);
 void agent_renew(const CallPtr&);
 void agent_orders(const CallPtr&);
 void agent_events(const CallPtr&);
 void agent_files(const CallPtr&);
-// boot.cc
+// boot_api.cc
 void boot_chain(const CallPtr&);
 void boot_script(const CallPtr&);
 void boot_ram_file(const CallPtr&);

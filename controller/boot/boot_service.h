@@ -28,7 +28,7 @@
 #include "base/reactor.h"
 #include "base/wire.h"
 #include "controller/trust/authority.h"
-#include "controller/run/ports.h"
+#include "controller/run/run_ports.h"
 #include "controller/store/store.h"
 
 namespace muster {

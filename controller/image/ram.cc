@@ -13,7 +13,7 @@
 #include "controller/image/cpio.h"
 #include "controller/image/elf.h"
 #include "controller/image/firmware.h"
-#include "controller/image/modules.h"
+#include "controller/image/ram_modules.h"
 
 namespace muster {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "controller/spec/apt_mirror.h"
+#include "controller/spec/apt_origin.h"
 
 namespace muster {
 

@@ -17,7 +17,7 @@
 
 #include "base/reactor.h"
 #include "base/wire.h"
-#include "controller/run/ports.h"
+#include "controller/run/run_ports.h"
 #include "controller/store/store.h"
 
 namespace muster {

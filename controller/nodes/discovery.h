@@ -15,7 +15,7 @@
 #include "base/reactor.h"
 #include "base/wire.h"
 #include "controller/boot/boot_service.h"
-#include "controller/run/ports.h"
+#include "controller/run/run_ports.h"
 #include "controller/spec/spec.h"
 #include "controller/store/store.h"
 

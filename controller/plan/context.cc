@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "controller/plan/interconnect.h"
-#include "controller/plan/services.h"
+#include "controller/plan/network_services.h"
 #include "controller/plan/storage_context.h"
 
 namespace muster {

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "controller/plan/cluster_context.h"
-#include "controller/plan/disks.h"
+#include "controller/plan/disk_selection.h"
 #include "controller/spec/spec.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "controller/plan/disks.h"
+#include "controller/plan/disk_selection.h"
 
 namespace muster {
 namespace {

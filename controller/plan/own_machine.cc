@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/machine.h"
+#include "base/machine_uuid.h"
 
 namespace muster {
 namespace {

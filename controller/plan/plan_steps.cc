@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/standin.h"
-#include "controller/plan/services.h"
+#include "controller/plan/network_services.h"
 
 namespace muster {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "controller/plan/plan_steps.h"
-#include "controller/plan/disks.h"
+#include "controller/plan/disk_selection.h"
 #include "controller/plan/planner.h"
 #include "controller/plan/simulated.h"
 

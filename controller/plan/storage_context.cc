@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "controller/engines/engine.h"
-#include "controller/plan/external.h"
+#include "controller/plan/external_storage.h"
 #include "controller/plan/interconnect.h"
 
 namespace muster {

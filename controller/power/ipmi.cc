@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/machine.h"
+#include "base/machine_uuid.h"
 #include "controller/power/ipmitool.h"
 
 namespace muster {

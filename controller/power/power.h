@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/machine.h"
+#include "base/machine_uuid.h"
 #include "base/result.h"
 #include "base/time.h"
 

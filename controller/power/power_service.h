@@ -23,7 +23,7 @@
 #include "controller/power/power.h"
 #include "controller/power/refusals.h"
 #include "controller/power/reinstall.h"
-#include "controller/run/ports.h"
+#include "controller/run/run_ports.h"
 
 namespace muster {
 

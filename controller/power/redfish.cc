@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/machine.h"
+#include "base/machine_uuid.h"
 #include "controller/power/redfish_client.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <set>
 
-#include "controller/plan/disks.h"
+#include "controller/plan/disk_selection.h"
 #include "controller/plan/hardware.h"
 #include "controller/report/measured.h"
 #include "controller/report/stand_ins.h"

@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/machine_uuid.h"
 #include "base/reactor.h"
 #include "controller/run/journal_writer.h"
 #include "controller/run/known_agent.h"
-#include "controller/run/ports.h"
+#include "controller/run/run_ports.h"
 #include "controller/store/store.h"
 
 namespace muster {

@@ -27,9 +27,9 @@
 #include "controller/run/blame.h"
 #include "controller/run/hooks.h"
 #include "controller/run/known_agent.h"
-#include "controller/run/limits.h"
+#include "controller/run/run_limits.h"
 #include "controller/run/node_state.h"
-#include "controller/run/ports.h"
+#include "controller/run/run_ports.h"
 #include "controller/run/step_log.h"
 #include "controller/store/store.h"
 

@@ -1,5 +1,5 @@
 // Puts the texts of files that a spec names by path into the spec itself. Pure: text in, text out; who reads
-// the files is the command line (cli/carry.h, cli/spec_file.h).
+// the files is the command line (cli/carried_files.h, cli/spec_file.h).
 //
 // The controller never reads the operator's disk, and what it stores needs no file beside it. Texts arrive
 // byte for byte, as literal blocks of YAML: a result that does not read as the same spec with the same texts

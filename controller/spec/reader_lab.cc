@@ -1,4 +1,4 @@
-// The part of `lab:` that the controller reads; the rest is the lab's own (lab/spec.cc).
+// The part of `lab:` that the controller reads; the rest is the lab's own (lab/lab_spec.cc).
 #include "controller/report/verdict.h"
 #include "controller/spec/reader.h"
 

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "controller/spec/apt_mirror.h"
+#include "controller/spec/apt_origin.h"
 
 namespace muster {
 

@@ -1,6 +1,6 @@
 // Inputs, digests and the checks around a product on the GPU.
 //
-// How to run:  muster-accept-gpu sdc (kernels/gpu/sdc.cc)
+// How to run:  muster-accept-gpu sdc (kernels/gpu/gpu_sdc.cc)
 // Reference:   exact.h on the host: the same generator and digest; golden_product() and canary_digest() in
 // integer arithmetic. Structure:   grid-stride loops; sums and xors over all threads, so the order does not
 // matter. Expected:    the read-back digest reads C once: about 2.4 % of an 8192 cubed bf16 product on an

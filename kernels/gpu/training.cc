@@ -14,7 +14,7 @@
 //              the same gradients alone; those that most agree on are right, and each partition must give
 //              the same ones.
 // Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or somebody would wait for
-//              ever. kernels/gpu/network.cc. A GPU that breaks ends the process with its name: the others'
+//              ever. kernels/gpu/gpu_network.cc. A GPU that breaks ends the process with its name: the others'
 //              calls into NCCL would never come back. Memory is taken and given back while no call of NCCL
 //              runs in this process: the two can wait for each other.
 // Time:        of the slowest rank, median of the steps; alone: each GPU's own. MFU = operations / time /
@@ -29,7 +29,7 @@
 #include <thread>
 
 #include "kernels/gpu/nccl.h"
-#include "kernels/gpu/network.h"
+#include "kernels/gpu/gpu_network.h"
 #include "kernels/gpu/product.h"
 #include "kernels/program.h"
 

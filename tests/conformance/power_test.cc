@@ -3,7 +3,7 @@
 
 #include "base/http.h"
 #include "base/json.h"
-#include "controller/power/command.h"
+#include "controller/power/command_driver.h"
 #include "controller/power/ipmi.h"
 #include "controller/power/redfish.h"
 #include "controller/power/wrap.h"

@@ -14,7 +14,7 @@
 
 #include "agent/disk/disk.h"
 #include "agent/disk/gpt.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/digest.h"
 
 namespace muster::tests {

@@ -2,7 +2,7 @@
 // dcb keeps its tables per port. Words and answers as of iproute2 6.1.
 #include <fmt/format.h>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/json_dump.h"
 #include "tests/fakes/fake_machine.h"
 

@@ -12,7 +12,7 @@
 #include "agent/agent.h"
 #include "base/facts.h"
 #include "controller/power/power.h"
-#include "controller/run/ports.h"
+#include "controller/run/run_ports.h"
 #include "tests/sim/checkers.h"
 #include "tests/sim/world.h"
 

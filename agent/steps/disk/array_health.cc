@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "agent/disk/disk.h"
 #include "agent/disk/look.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/disk/block.h"
-#include "agent/disk/probe.h"
+#include "agent/disk/block_device.h"
+#include "agent/disk/disk_probe.h"
 #include "agent/step.h"
 #include "base/facts.h"
 

@@ -5,9 +5,9 @@
 // that the plan allows to format (a disk, data_disks.h). Nothing is ever forced: mkfs would refuse too.
 #include <fmt/format.h>
 
-#include "agent/disk/probe.h"
+#include "agent/disk/disk_probe.h"
 #include "agent/steps/disk/data_disks.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

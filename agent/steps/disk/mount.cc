@@ -6,7 +6,7 @@
 
 #include "agent/steps/system/accounts.h"
 #include "agent/steps/disk/data_disks.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/steps/disk/mounts.h"
 
 namespace muster::steps {

@@ -2,7 +2,7 @@
 //
 // For file systems that a service mounts, whose own list of mounts has no place for them. Remounts in place:
 // what uses the mount goes on.
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/steps/disk/mounts.h"
 
 namespace muster::steps {

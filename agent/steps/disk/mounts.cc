@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/os.h"
 
 namespace muster::steps {

@@ -16,9 +16,9 @@
 #include <thread>
 
 #include "agent/disk/look.h"
-#include "agent/disk/probe.h"
+#include "agent/disk/disk_probe.h"
 #include "agent/steps/disk/data_disks.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/digest.h"
 #include "base/json_dump.h"
 

@@ -17,10 +17,10 @@
 #include <algorithm>
 #include <thread>
 
-#include "agent/disk/probe.h"
+#include "agent/disk/disk_probe.h"
 #include "agent/steps/disk/array_health.h"
 #include "agent/steps/disk/data_disks.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/json_dump.h"
 
 namespace muster::steps {

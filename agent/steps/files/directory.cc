@@ -1,6 +1,6 @@
 // directory: exists, with this mode and owner.
 #include "agent/steps/system/accounts.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

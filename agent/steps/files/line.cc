@@ -1,6 +1,6 @@
 // line: exactly one line of a text file, found by its beginning; everything else in the file stays.
 #include "agent/steps/system/accounts.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

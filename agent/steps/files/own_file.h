@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

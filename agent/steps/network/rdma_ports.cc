@@ -15,7 +15,7 @@
 #include <optional>
 #include <thread>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/rails.h"
 
 namespace muster::steps {

@@ -4,7 +4,7 @@
 // guessed and no account is needed.
 #include <algorithm>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "agent/steps/system/accounts.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/steps/two_phase.h"
 #include "base/digest.h"
 

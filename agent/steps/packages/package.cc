@@ -7,7 +7,7 @@
 #include <set>
 
 #include "agent/steps/packages/apt_sources.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/steps/packages/version_lock.h"
 
 namespace muster::steps {

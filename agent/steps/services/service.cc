@@ -6,7 +6,7 @@
 #include <map>
 
 #include "agent/steps/system/accounts.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

@@ -1,5 +1,5 @@
 // hostname: the node's name, now and at every boot.
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster::steps {
 namespace {

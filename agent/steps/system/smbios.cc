@@ -1,6 +1,6 @@
 #include "agent/steps/system/smbios.h"
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "agent/steps/system/accounts.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/steps/network/tcp.h"
 #include "agent/steps/two_phase.h"
 #include "base/json_dump.h"

@@ -2,7 +2,7 @@
 // /etc/sysctl.d.
 #include <algorithm>
 
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/json_dump.h"
 
 namespace muster::steps {

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "agent/disk/gpt.h"
-#include "agent/facts.h"
+#include "agent/collect_facts.h"
 #include "agent/step.h"
 #include "agent/steps/system/accounts.h"
 #include "agent/steps/disk/data_disks.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"

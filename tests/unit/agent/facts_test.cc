@@ -1,5 +1,5 @@
 // Facts of small machines made by hand, and the small parts around the agent's identity.
-#include "agent/facts.h"
+#include "agent/collect_facts.h"
 
 #include "agent/http_link.h"
 #include "agent/identity.h"

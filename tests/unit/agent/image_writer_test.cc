@@ -13,7 +13,7 @@
 #include <set>
 #include <utility>
 
-#include "agent/disk/block.h"
+#include "agent/disk/block_device.h"
 #include "agent/disk/marker.h"
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"

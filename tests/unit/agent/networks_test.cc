@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "agent/step.h"
-#include "agent/steps/network/ports.h"
+#include "agent/steps/network/port_choice.h"
 #include "base/rails.h"
 #include "kernels/kernels.h"
 #include "kernels/rdma.h"

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <string>
 
-#include "agent/disk/block.h"
-#include "agent/disk/probe.h"
+#include "agent/disk/block_device.h"
+#include "agent/disk/disk_probe.h"
 #include "tests/catch.h"
 
 namespace muster::testing {

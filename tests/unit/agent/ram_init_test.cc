@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "agent/modules.h"
+#include "agent/kernel_modules.h"
 #include "tests/catch.h"
 
 using namespace muster;

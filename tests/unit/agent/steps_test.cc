@@ -1,6 +1,6 @@
 // What single step modules do beyond what all of them promise (tests/conformance/step_suite_test.cc).
 #include "agent/step.h"
-#include "agent/steps/modules.h"
+#include "agent/steps/step_modules.h"
 #include "agent/steps/two_phase.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"

@@ -2,7 +2,7 @@
 #include "controller/nodes/storage_told.h"
 
 #include "base/json.h"
-#include "controller/engines/ceph.h"
+#include "controller/engines/ceph_engine.h"
 #include "tests/catch.h"
 
 using namespace muster;

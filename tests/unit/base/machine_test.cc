@@ -1,4 +1,4 @@
-#include "base/machine.h"
+#include "base/machine_uuid.h"
 
 #include "tests/catch.h"
 

@@ -1,7 +1,7 @@
 // The whole command against a real sshd and a real controller. The agent is a script that answers like
 // `muster-agent adopt` (agent/adopting.h) and notes what it was asked; nothing is approved, so nothing is
 // ever installed on this machine.
-#include "cli/adopt.h"
+#include "cli/adopt_verb.h"
 
 #include <algorithm>
 

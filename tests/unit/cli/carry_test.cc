@@ -1,5 +1,5 @@
 // Files that a spec names go with it, byte for byte.
-#include "cli/carry.h"
+#include "cli/carried_files.h"
 
 #include "base/pki.h"
 #include "controller/bringup/signed_gpu_results.h"

@@ -1,4 +1,4 @@
-#include "cli/machine.h"
+#include "cli/machine_text.h"
 
 #include "base/facts.h"
 #include "base/standin.h"

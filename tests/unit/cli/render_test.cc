@@ -1,4 +1,4 @@
-#include "cli/render.h"
+#include "cli/terminal.h"
 
 #include <algorithm>
 

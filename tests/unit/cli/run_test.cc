@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "cli/context.h"
+#include "cli/cli_context.h"
 #include "cli/follow.h"
 #include "tests/catch.h"
 #include "tests/fakes/muster_command.h"

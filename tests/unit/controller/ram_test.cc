@@ -2,7 +2,7 @@
 
 #include "controller/image/cpio.h"
 #include "controller/image/elf.h"
-#include "controller/image/modules.h"
+#include "controller/image/ram_modules.h"
 #include "base/os.h"
 #include "tests/catch.h"
 

@@ -4,7 +4,7 @@
 #include "controller/spec/spec.h"
 #include "lab/fault.h"
 #include "lab/qemu_args.h"
-#include "lab/spec.h"
+#include "lab/lab_spec.h"
 #include "tests/catch.h"
 
 using namespace muster;

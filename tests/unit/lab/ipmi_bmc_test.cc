@@ -12,7 +12,7 @@
 #include "controller/power/wrap.h"
 #include "lab/bmc.h"
 #include "lab/fake_machine.h"
-#include "lab/network.h"
+#include "lab/lab_network.h"
 #include "tests/catch.h"
 #include "tests/fakes/ipmi_sim.h"
 #include "tests/fakes/jump_waiter.h"

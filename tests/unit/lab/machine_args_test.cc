@@ -3,7 +3,7 @@
 
 #include "lab/apt_proxy.h"
 #include "lab/controller.h"
-#include "lab/network.h"
+#include "lab/lab_network.h"
 #include "lab/qemu_args.h"
 #include "tests/catch.h"
 

@@ -1,4 +1,4 @@
-#include "lab/ports.h"
+#include "lab/lab_ports.h"
 
 #include <map>
 #include <set>
@@ -6,7 +6,7 @@
 #include "base/digest.h"
 #include "controller/spec/spec.h"
 #include "lab/bmc_profile.h"
-#include "lab/spec.h"
+#include "lab/lab_spec.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -1,7 +1,7 @@
 // A lab behind a provider's API: what its spec says, and what the emulated API refuses as the original does.
 #include "base/digest.h"
-#include "lab/network.h"
-#include "lab/spec.h"
+#include "lab/lab_network.h"
+#include "lab/lab_spec.h"
 #include "tests/catch.h"
 #include "tests/fakes/phy_bench.h"
 

@@ -1,4 +1,4 @@
-#include "lab/spec.h"
+#include "lab/lab_spec.h"
 
 #include "base/digest.h"
 #include "base/os.h"

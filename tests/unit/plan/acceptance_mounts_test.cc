@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "controller/engines/ceph.h"
+#include "controller/engines/ceph_engine.h"
 #include "controller/plan/context.h"
 #include "kernels/kernels.h"
 #include "tests/source_dir.h"

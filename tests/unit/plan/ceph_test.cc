@@ -1,8 +1,8 @@
 // What a plan says of the engines ceph and beegfs.
 #include <algorithm>
 
-#include "controller/engines/ceph.h"
-#include "controller/plan/disks.h"
+#include "controller/engines/ceph_engine.h"
+#include "controller/plan/disk_selection.h"
 #include "controller/plan/lint.h"
 #include "tests/unit/plan/fixture.h"
 

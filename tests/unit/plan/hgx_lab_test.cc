@@ -6,7 +6,7 @@
 #include "base/os.h"
 #include "base/standin.h"
 #include "controller/plan/lint.h"
-#include "lab/spec.h"
+#include "lab/lab_spec.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"
 #include "tests/unit/plan/shipped.h"

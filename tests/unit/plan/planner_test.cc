@@ -7,7 +7,7 @@
 #include <fstream>
 #include <set>
 
-#include "controller/plan/disks.h"
+#include "controller/plan/disk_selection.h"
 #include "controller/plan/lint.h"
 #include "tests/unit/plan/fixture.h"
 #include "tests/source_dir.h"

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "controller/engines/ceph.h"
-#include "controller/plan/disks.h"
+#include "controller/engines/ceph_engine.h"
+#include "controller/plan/disk_selection.h"
 #include "tests/unit/plan/fixture.h"
 #include "tests/source_dir.h"
 

@@ -1,5 +1,5 @@
 // The command driver's own refusals, over a real program.
-#include "controller/power/command.h"
+#include "controller/power/command_driver.h"
 
 #include <unistd.h>
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "controller/locate/pairing.h"
-#include "controller/report/blame.h"
+#include "controller/report/link_blame.h"
 #include "tests/catch.h"
 #include "tests/unit/report/sample.h"
 

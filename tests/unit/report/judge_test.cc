@@ -1,5 +1,5 @@
 // The verdict as the worst of limits, derived values, fleet and history; and who is blamed for a slow link.
-#include "controller/report/blame.h"
+#include "controller/report/link_blame.h"
 #include "controller/report/expected.h"
 #include "controller/report/history.h"
 #include "tests/catch.h"

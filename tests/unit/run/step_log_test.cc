@@ -1,6 +1,6 @@
 #include "controller/run/step_log.h"
 
-#include "controller/run/limits.h"
+#include "controller/run/run_limits.h"
 #include "tests/catch.h"
 
 using namespace muster;

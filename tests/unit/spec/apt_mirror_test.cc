@@ -1,5 +1,5 @@
 // network.apt: the mirror of images and nodes.
-#include "controller/spec/apt_mirror.h"
+#include "controller/spec/apt_origin.h"
 
 #include "controller/spec/spec.h"
 #include "tests/catch.h"

@@ -1,0 +1,219 @@
+#include "agent/steps/network/port_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <tuple>
+
+#include "agent/steps/step_modules.h"
+#include "base/rail_choice.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr const char* kNet = "/sys/class/net/";
+constexpr const char* kInfiniband = "32";  // ARPHRD_INFINIBAND
+
+std::vector<RailPort> as_rail_ports(const std::vector<NetPort>& ports) {
+  std::vector<RailPort> out;
+  for (const auto& port : ports) out.push_back({port.said(), port.path, port.link, port.speed_mbps});
+  return out;
+}
+
+// In the order of their PCI addresses.
+std::vector<std::string> paths_of_gpus(const Files& files) {
+  constexpr const char* kPci = "/sys/bus/pci/devices/";
+  std::vector<std::string> out;
+  for (const auto& address : files.list(kPci)) {
+    const std::string kind = files.read_line(kPci + address + "/class").substr(0, 6);
+    if (files.read_line(kPci + address + "/vendor") == "0x10de" && (kind == "0x0302" || kind == "0x0300"))
+      out.push_back(pci_path(files.read_link(kPci + address).value_or("")));
+  }
+  return out;
+}
+
+// Hands out ports, each once.
+class Giver {
+ public:
+  Giver(const PortsAsked& asked, const std::vector<WantedPort>& wanted)
+      : asked_(asked), wanted_(wanted), ports_(physical_ports(asked.files)), given_(wanted.size()) {}
+
+  Status exclude_provisioning() {
+    if (wanted_.empty()) return Ok{};
+    for (const auto& port : ports_)
+      if (!asked_.mac.empty() && port.mac == asked_.mac) return used_.insert(port.name), Ok{};
+    return fail(Code::not_found, fmt::format("{} has no port with the MAC address {}, which is its "
+                                             "provisioning port: which are the others is not known",
+                                             asked_.node, asked_.mac));
+  }
+
+  Status give_named() {
+    for (size_t i = 0; i < wanted_.size(); ++i) {
+      const WantedPort& want = wanted_[i];
+      if (want.port.empty()) continue;
+      std::vector<const NetPort*> meant;
+      for (const auto& port : ports_)
+        if (want.port == port.name || want.port == port.mac || want.port == port.pci) meant.push_back(&port);
+      const std::string who = fmt::format("{} on {}: ", want.title(), asked_.node);
+      if (meant.empty())
+        return fail(Code::not_found, fmt::format("{}there is no port {}; this machine has {}", who, want.port,
+                                                 list_of_ports(as_rail_ports(ports_))));
+      if (meant.size() > 1)
+        return fail(Code::conflict, fmt::format("{}{} has {} ports: name one by interface or MAC address",
+                                                who, want.port, meant.size()));
+      if (meant[0]->ethernet != want.ethernet)
+        return fail(Code::conflict, fmt::format("{}{} is an {} port", who, meant[0]->said(),
+                                                meant[0]->ethernet ? "Ethernet" : "InfiniBand"));
+      if (!used_.insert(meant[0]->name).second)
+        return fail(Code::conflict,
+                    fmt::format("{}{} is the provisioning port, or given already", who, meant[0]->said()));
+      given_[i] = *meant[0];
+    }
+    return Ok{};
+  }
+
+  // Of rails, or (rail false) the storage port: those without a name.
+  Status give_found(bool rails, std::vector<NetPort>& open) {
+    std::vector<size_t> places;
+    for (size_t i = 0; i < wanted_.size(); ++i)
+      if (wanted_[i].port.empty() && (wanted_[i].rail >= 0) == rails) places.push_back(i);
+    if (places.empty()) return Ok{};
+    const bool known = std::all_of(places.begin(), places.end(),
+                                   [&](size_t i) { return asked_.before.find(wanted_[i].rail) != nullptr; });
+    if (known) return give_as_before(places);
+    std::vector<NetPort> fit;
+    for (const auto& port : ports_)
+      if (!used_.count(port.name) && port.ethernet == wanted_[places[0]].ethernet) fit.push_back(port);
+    RailQuestion question{as_rail_ports(fit), {}, places.size()};
+    if (rails) {
+      question.gpus = paths_of_gpus(asked_.files);
+      question.gpus_declared = asked_.gpus_declared;
+    }
+    const auto answer = choose_rails(question);
+    if (!answer) {
+      if (fit.size() > places.size()) open = fit;
+      const std::string what =
+          rails ? fmt::format("{} rail{}", places.size(), places.size() == 1 ? "" : "s") : "storage port";
+      return Error(answer.error()).with(what + " on " + asked_.node);
+    }
+    for (size_t i = 0; i < places.size(); ++i) take(places[i], fit[answer->ports[i]]);
+    return Ok{};
+  }
+
+  std::vector<GivenPort> result() const {
+    std::vector<GivenPort> out;
+    for (size_t i = 0; i < wanted_.size(); ++i) out.push_back({wanted_[i], given_[i]});
+    return out;
+  }
+
+ private:
+  void take(size_t place, const NetPort& port) {
+    given_[place] = port;
+    used_.insert(port.name);
+  }
+
+  Status give_as_before(const std::vector<size_t>& places) {
+    for (const size_t place : places) {
+      const PortRecord& was = *asked_.before.find(wanted_[place].rail);
+      const NetPort* found = nullptr;
+      for (const auto& port : ports_) {
+        const bool same = was.pci.empty() ? port.name == was.interface : port.pci == was.pci;
+        if (same && !used_.count(port.name) && port.ethernet == wanted_[place].ethernet &&
+            (!found || port.name == was.interface))
+          found = &port;
+      }
+      if (!found)
+        return fail(
+            Code::not_found,
+            fmt::format("{} on {}: its port {} ({}) is gone. Where the machine was rebuilt, remove {} "
+                        "there to have the ports found anew, or name them in the spec",
+                        wanted_[place].title(), asked_.node, was.interface,
+                        was.pci.empty() ? "no PCI address" : was.pci, kNetworksRecord));
+      take(place, *found);
+    }
+    return Ok{};
+  }
+
+  const PortsAsked& asked_;
+  const std::vector<WantedPort>& wanted_;
+  const std::vector<NetPort> ports_;
+  std::vector<NetPort> given_;
+  std::set<std::string> used_;
+};
+
+}  // namespace
+
+std::string NetPort::said() const { return fmt::format("{} ({})", name, pci.empty() ? mac : pci); }
+
+int WantedPort::prefix() const {
+  const size_t slash = network.find('/');
+  return slash == std::string::npos ? 32 : std::atoi(network.c_str() + slash + 1);
+}
+
+std::vector<NetPort> physical_ports(const Files& files) {
+  std::vector<NetPort> out;
+  for (const auto& name : files.list("/sys/class/net")) {
+    const std::string folder = kNet + name;
+    if (!files.exists(folder + "/device") || files.exists(folder + "/device/physfn") ||
+        files.exists(folder + "/parent") || files.exists(folder + "/master"))
+      continue;
+    const std::string way = way_to_interface(files, name);
+    if (way.find("/usb") != std::string::npos) continue;
+    NetPort port;
+    port.name = name;
+    port.mac = files.read_line(folder + "/address");
+    std::transform(port.mac.begin(), port.mac.end(), port.mac.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    port.pci = pci_of_interface(files, name);
+    port.path = pci_path(way);
+    port.ethernet = files.read_line(folder + "/type") != kInfiniband;
+    port.link = files.read_line(folder + "/carrier", "0") == "1";
+    port.speed_mbps = std::max(0, std::atoi(files.read_line(folder + "/speed", "0").c_str()));
+    port.number = std::atoi(files.read_line(folder + "/dev_port", "0").c_str());
+    out.push_back(std::move(port));
+  }
+  // A domain behind a volume controller has more digits than others.
+  const auto key = [](const NetPort& p) {
+    return std::tuple(p.pci.size(), p.pci, p.number, p.name.size(), p.name);
+  };
+  std::sort(out.begin(), out.end(), [&](const NetPort& a, const NetPort& b) { return key(a) < key(b); });
+  return out;
+}
+
+Result<std::vector<WantedPort>> wanted_ports(const Json& params) {
+  std::vector<WantedPort> out;
+  for (const char* key : {"rails", "storage"}) {
+    const auto list = params.find(key);
+    if (list == params.end() || !list->is_array()) continue;
+    for (const auto& entry : *list) {
+      WantedPort want;
+      JsonReader reader(entry, key);
+      std::string kind;
+      if (std::string(key) == "rails") reader.get("rail", want.rail);
+      reader.get("address", want.address);
+      reader.get("network", want.network);
+      reader.get_or("gateway", want.gateway, std::string());
+      reader.get_or("port", want.port, std::string());
+      reader.get_or("mtu", want.mtu, int64_t{0});
+      reader.get_or("kind", kind, std::string("ethernet"));
+      TRY_(reader.finish());
+      want.ethernet = kind != "infiniband";
+      out.push_back(std::move(want));
+    }
+  }
+  return out;
+}
+
+Result<std::vector<GivenPort>> give_ports(const PortsAsked& asked, const std::vector<WantedPort>& wanted,
+                                          std::vector<NetPort>& open) {
+  Giver giver(asked, wanted);
+  TRY_(giver.exclude_provisioning());
+  TRY_(giver.give_named());
+  TRY_(giver.give_found(true, open));
+  TRY_(giver.give_found(false, open));
+  return giver.result();
+}
+
+}  // namespace muster::steps

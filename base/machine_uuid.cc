@@ -1,0 +1,52 @@
+#include "base/machine_uuid.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace muster {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+std::string swapped_uuid(const std::string& u) {
+  if (u.size() != 36) return u;
+  const auto pairs = [&](size_t from, size_t count) {
+    std::string out;
+    for (size_t i = count; i-- > 0;) out += u.substr(from + 2 * i, 2);
+    return out;
+  };
+  return pairs(0, 4) + "-" + pairs(9, 2) + "-" + pairs(14, 2) + u.substr(18);
+}
+
+}  // namespace
+
+bool same_uuid(const std::string& a, const std::string& b) {
+  const std::string one = lower(a), other = lower(b);
+  return one == other || swapped_uuid(one) == other;
+}
+
+bool names_one_machine(const std::string& uuid) {
+  std::string digits = lower(uuid);
+  digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
+  if (digits.find_first_not_of(digits.substr(0, 1)) == std::string::npos)
+    return false;  // empty, all zeros, all ones
+  return !same_uuid(
+      uuid,
+      "03000200-0400-0500-0006-000700080009");  // firmware of several makers, where nobody wrote another
+}
+
+void Machines::bind(const std::string& uuid, const std::string& node) {
+  if (names_one_machine(uuid)) nodes_.emplace(lower(uuid), node);
+}
+
+std::string Machines::node_of(const std::string& uuid) const {
+  for (const std::string& spelling : {lower(uuid), swapped_uuid(lower(uuid))})
+    if (const auto found = nodes_.find(spelling); found != nodes_.end()) return found->second;
+  return "";
+}
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+// muster version, backup, sim.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "cli/cli_context.h"
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+void version(Context& context) {
+  Json out = {{"muster", MUSTER_VERSION}};
+  const auto controller = Api(context).get("/v1/version");
+  if (controller.ok()) out["controller"] = *controller;
+  show(context, out, [&] {
+    fmt::print("muster {}\n", MUSTER_VERSION);
+    if (controller.ok()) fmt::print("musterd {}\n", controller->value("version", "unknown"));
+  });
+}
+
+void backup(Context& context, const std::string& path) {
+  const std::string absolute = std::filesystem::absolute(path).string();
+  const auto done = Api(context).post("/v1/backup", {{"path", absolute}});
+  if (!done.ok()) return complain(context, done.error());
+  show(context, *done, [&] { fmt::print("{}\n", absolute); });
+}
+
+// The simulation is a program of its own: it contains the fakes, this one must not.
+void sim(Context& context, const std::vector<std::string>& arguments) {
+  std::error_code ignored;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::string program = (self.parent_path() / "muster_sim").string();
+  std::vector<char*> argv = {const_cast<char*>(program.c_str())};
+  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  ::execv(program.c_str(), argv.data());
+  complain(context, fail(Code::invalid, fmt::format("{}: {}", program, std::strerror(errno))));
+}
+
+}  // namespace
+
+void add_version(CLI::App& app, Context& context) {
+  app.add_subcommand("version", "of this program and of the controller")->callback([&context] {
+    version(context);
+  });
+}
+
+void add_backup(CLI::App& app, Context& context) {
+  auto path = std::make_shared<std::string>();
+  CLI::App* verb = app.add_subcommand(
+      "backup", "a consistent copy of the controller's database, on its machine; not of its keys");
+  verb->add_option("FILE", *path)->required();
+  verb->footer("Example:\n  muster backup /srv/backup/muster.db");
+  verb->callback([path, &context] { backup(context, *path); });
+}
+
+void add_sim(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("sim", "rehearse planner, executor and agents in one process, seeded");
+  verb->prefix_command();
+  verb->callback([verb, &context] { sim(context, verb->remaining()); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,379 @@
+#include "cli/adopt_verb.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "base/json_dump.h"
+#include "base/os.h"
+#include "cli/adopt_host.h"
+#include "cli/terminal.h"
+#include "controller/ssh/ssh.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr DurationMs kConnect = 20 * kSecond, kStart = 5 * kMinute;
+constexpr size_t kAtOnce = 64;  // connections, each a thread that mostly waits
+
+// Of the hosts that are adopted together.
+struct One {
+  std::string node, address;
+  SshTarget target = {};
+  std::vector<std::string> allowed = {};  // host keys
+  bool declared = false;                  // in the spec, and the key there
+  std::unique_ptr<Host> host = nullptr;
+  Json seen = nullptr;                     // what it said at the first look
+  Json steps = nullptr, answer = nullptr;  // of the plan, and what it said about them
+  Status outcome = Ok{};                   // of what all of them were asked last
+};
+
+void for_all(std::vector<One>& hosts, const std::function<Status(One&)>& work) {
+  std::atomic<size_t> next{0};
+  const auto take = [&] {
+    for (size_t i = next++; i < hosts.size(); i = next++) hosts[i].outcome = work(hosts[i]);
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < std::min(hosts.size(), kAtOnce); ++i) threads.emplace_back(take);
+  for (auto& thread : threads) thread.join();
+}
+
+// Of one host its own error; of several all that went wrong, one line each.
+Status together(const std::vector<One>& hosts, const char* what) {
+  if (hosts.size() == 1) return hosts.front().outcome;
+  const Error* first = nullptr;
+  std::string lines;
+  size_t bad = 0;
+  for (const auto& one : hosts) {
+    if (one.outcome.ok()) continue;
+    if (!first) first = &one.outcome.error();
+    lines += fmt::format("\n  {}: {}", one.node, clean(one.outcome.error().message));
+    ++bad;
+  }
+  if (!first) return Ok{};
+  return fail(first->code, fmt::format("{} of {} hosts {}:{}", bad, hosts.size(), what, lines));
+}
+
+// A key that two hosts share proves neither: the one could answer for the other. Where the spec names it for
+// both, somebody has decided so.
+Status show_different_keys(const std::vector<One>& hosts) {
+  std::map<std::string, std::string> whose;
+  for (const auto& one : hosts)
+    if (one.declared) whose.emplace(one.target.host_key, one.node);
+  for (const auto& one : hosts) {
+    if (one.declared) continue;
+    if (const auto [other, is_new] = whose.emplace(one.target.host_key, one.node); !is_new)
+      return fail(Code::denied,
+                  fmt::format("{} and {} show the same host key ({}): one answers for the other, or both are "
+                              "copies of one image; give each a key of its own (ssh-keygen -A)",
+                              other->second, one.node, one.target.host_key));
+  }
+  return Ok{};
+}
+
+// The pins: what the spec or the command line says, or what the operator has compared and confirmed.
+Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
+  for_all(hosts, [](One& one) -> Status {
+    TRY(one.target.host_key, learn_host_key(one.target.address, one.target.port, kConnect));
+    return one.allowed.empty() ? Status(Ok{}) : is_allowed(one.target, one.allowed, one.declared);
+  });
+  TRY_(together(hosts, "were left at the door, and nothing was sent to any"));
+  TRY_(show_different_keys(hosts));
+  std::vector<std::string> shown;
+  for (const auto& one : hosts)
+    if (one.allowed.empty())
+      shown.push_back(
+          fmt::format("{}:{} shows {}", one.target.address, one.target.port, one.target.host_key));
+  if (shown.empty()) return Ok{};
+  if (!context.json) {
+    fmt::print(
+        "{}\nCompare with what the host itself says: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub\n",
+        fmt::join(shown, "\n"));
+    if (ask(shown.size() == 1 ? "Is it the same?" : "Are they all the same?")) return Ok{};
+  }
+  const std::string how =
+      shown.size() == 1
+          ? "if it is the right one, say --host-key " + shown.front().substr(shown.front().find("SHA256:"))
+          : "if they are the right ones, put them into a file and say --host-key FILE";
+  return fail(Code::denied, fmt::format("{}, which nobody has confirmed: {}", fmt::join(shown, "; "), how));
+}
+
+// Of each host, in one pass: a plan of many is large.
+void share_steps(const Json& planned, std::vector<One>& hosts) {
+  std::map<std::string, One*> by_name;
+  for (auto& one : hosts) {
+    one.steps = Json::array();
+    by_name[one.node] = &one;
+  }
+  for (const Json& action : planned.at("plan").at("actions")) {
+    const auto one = by_name.find(action.value("node", ""));
+    if (one == by_name.end() || action.value("kind", "") != "steps") continue;
+    for (const Json& step : action.at("params").at("steps")) one->second->steps.push_back(step);
+  }
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream in(line);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// The public keys that let this operator in, as base64: that of the key file, or those of the SSH agent.
+Result<std::vector<std::string>> own_keys(const SshTarget& target) {
+  std::vector<std::string> keys;
+  if (!target.private_key.empty()) {
+    TRY(keys.emplace_back(), public_key_of(target.private_key));
+    return keys;
+  }
+  const auto process = make_process();
+  auto listed = run_ok(*process, {{"ssh-add", "-L"}});
+  if (!listed.ok())
+    return fail(Code::denied,
+                "the keys of the SSH agent cannot be listed, so that it is not known whether you could still "
+                "log in afterwards: " +
+                    listed.error().message + "; say which key it is with --key");
+  std::istringstream lines(*listed);
+  for (std::string line; std::getline(lines, line);)
+    if (const auto words = words_of(line); words.size() > 1) keys.push_back(words[1]);
+  return keys;
+}
+
+// An adopted host has no second way in: when its agent is gone, this key brings it back. All hosts are logged
+// in to with the same keys.
+Status check_access(const std::vector<One>& hosts) {
+  std::optional<std::vector<std::string>> keys;
+  for (const auto& one : hosts) {
+    if (keeps_access(one.target.user, {}, one.steps).ok()) continue;  // not touched
+    if (!keys) {
+      TRY(keys, own_keys(one.target));
+    }
+    TRY_(keeps_access(one.target.user, *keys, one.steps));
+  }
+  return Ok{};
+}
+
+std::string indented(const std::string& text, const char* by) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) out += by + text.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
+bool is_online(const Json& planned, const std::string& node) {
+  const Json online = planned.value("online", Json::array());
+  return std::find(online.begin(), online.end(), Json(node)) != online.end();
+}
+
+// Hosts of which the same is said are told of once.
+void print_preview(const std::vector<One>& hosts, const Json& planned) {
+  if (!planned.value("diff", "").empty())
+    fmt::print("The spec would become revision {}:\n{}\n", planned.value("revision", 0),
+               clean_lines(planned.value("diff", "")));
+  print_plan(planned);
+  std::vector<std::pair<std::string, std::string>> told;  // what is said, of whom
+  for (const auto& one : hosts) {
+    std::string text;
+    if (!is_online(planned, one.node))
+      text = "  muster-agent\n      the program in /usr/sbin, its unit, its identity\n";
+    text += render_preview(one.answer.value("steps", Json::array()));
+    const auto same =
+        std::find_if(told.begin(), told.end(), [&](const auto& entry) { return entry.first == text; });
+    if (same == told.end())
+      told.push_back({text, one.target.address});
+    else
+      same->second += ", " + one.target.address;
+  }
+  for (const auto& [text, whom] : told)
+    fmt::print("\nWhat would change on {} (checked there, nothing is written yet):\n{}\n", whom, text);
+}
+
+// The outcome of starting the agent was lost: what counts is whether it answers now.
+Status look_for_agent(Context& context, const std::string& node, TimeMs before, const Error& lost) {
+  for (int tries = 0; tries < 30; ++tries) {
+    const auto row = Api(context).get("/v1/nodes/" + url_encode(node));
+    if (row.ok() && row->value("mode", "") == "adopted" && row->value("last_seen", int64_t{0}) > before)
+      return Ok{};
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  }
+  return fail(Code::failed,
+              lost.message + "; no agent answered as " + node +
+                  " within a minute: say the same command again, it goes on from where the host is");
+}
+
+Status start_agent(Context& context, One& one, const Json& ticket) {
+  const auto row = Api(context).get("/v1/nodes/" + url_encode(one.node));
+  const TimeMs before = row.ok() ? row->value("last_seen", int64_t{0}) : 0;
+  auto started = one.host->ask({{"ask", "join"},
+                                {"url", ticket.value("url", "")},
+                                {"pin", ticket.value("pin", "")},
+                                {"token", ticket.value("tokens", Json::object()).value(one.node, "")},
+                                {"node", one.node}},
+                               kStart);
+  if (started.ok()) return Ok{};
+  if (started.error().code == Code::timeout)
+    return look_for_agent(context, one.node, before, started.error());
+  return std::move(started).error().with("the agent did not join");
+}
+
+// How each host is reached, by what was said and what the spec says.
+Result<std::vector<One>> hosts_of(Api& api, const Adopting& what, std::string& pin) {
+  std::vector<One> hosts;
+  for (size_t i = 0; i < what.nodes.size(); ++i) {
+    TRY(const Json info, api.get("/v1/nodes/" + url_encode(what.nodes[i]) + "/adopt"));
+    pin = info.value("pin", "");
+    const Json declared = info.value("adopt", Json());
+    One one{what.nodes[i], what.addresses.empty() ? "" : what.addresses[i]};
+    one.declared = declared.is_object();
+    TRY(one.target, target_of(what, what.hosts[i], declared));
+    TRY(one.allowed, allowed_keys(what, declared));
+    hosts.push_back(std::move(one));
+  }
+  return hosts;
+}
+
+Json request_of(const std::vector<One>& hosts, const Adopting& what) {
+  Json list = Json::array();
+  for (const auto& one : hosts)
+    list.push_back({{"name", one.node},
+                    {"like", what.like},
+                    {"host", one.target.address},
+                    {"port", one.target.port},
+                    {"user", one.target.user},
+                    {"host_key", one.target.host_key},
+                    {"address", one.address},
+                    {"joined", one.seen.value("joined", false)},
+                    {"facts", one.seen["facts"]}});
+  return {{"hosts", list}};
+}
+
+// The plan for all of them, and what each host says about its steps. Nothing is written anywhere.
+Result<Json> look_and_plan(Api& api, const Adopting& what, std::vector<One>& hosts, const std::string& pin) {
+  for_all(hosts, [&](One& one) -> Status {
+    TRY(one.seen, one.host->look(one.node, pin, Json::array()));
+    return Ok{};
+  });
+  TRY_(together(hosts, "cannot be adopted, and nothing was done on any"));
+  TRY(const Json planned, api.post("/v1/nodes/adopt", request_of(hosts, what)));
+  if (planned.value("empty", false)) return planned;
+  share_steps(planned, hosts);
+  for_all(hosts, [&](One& one) -> Status {
+    TRY(one.answer, one.host->look(one.node, pin, one.steps));
+    return Ok{};
+  });
+  TRY_(together(hosts, "cannot be adopted, and nothing was done on any"));
+  return planned;
+}
+
+void carry_out(Context& context, const Adopting& what, std::vector<One>& hosts, const Json& planned) {
+  Api api(context);
+  Json request = request_of(hosts, what);
+  const std::string digest = planned.value("digest", "");
+  request["digest"] = digest;
+  const auto ticket = api.post("/v1/nodes/adopt", request);
+  if (!ticket.ok()) return complain(context, ticket.error(), api.details());
+  for (const auto& one : hosts)
+    if (!context.json && !is_online(planned, one.node))
+      fmt::print("starting the agent on {}\n", one.target.address);
+  for_all(hosts, [&](One& one) {
+    return is_online(planned, one.node) ? Status(Ok{}) : start_agent(context, one, *ticket);
+  });
+  const auto started = together(hosts, "did not get their agent; the others have it: say the same again");
+  for (auto& one : hosts) one.host.reset();  // a run may take hours: no connection is held for nothing
+  if (!started.ok()) return complain(context, started.error());
+  Goal goal;
+  goal.kind = "adopt";
+  goal.nodes = what.nodes;
+  goal.approval.digest = digest;
+  goal.report_dir = what.report_dir;
+  reach(context, goal);
+  if (planned.value("declared", false) || context.json || context.exit != kAccepted) return;
+  fmt::print(
+      "Your own file does not have {0} yet: muster spec show > cluster.yaml\n"
+      "The other nodes were not touched; `muster up` writes {0} into their hosts files.\n",
+      fmt::join(what.nodes, ", "));
+}
+
+}  // namespace
+
+std::string render_preview(const Json& steps) {
+  std::map<std::string, std::vector<const Json*>> by;
+  for (const Json& step : steps) by[step.value("outcome", "unknown")].push_back(&step);
+  std::string out;
+  for (const Json* step : by["would_change"])
+    out += fmt::format("  {} ({})\n{}", clean(step->value("step", "")), clean(step->value("module", "")),
+                       indented(clean_lines(step->value("diff", "")), "      "));
+  const auto list = [&](const char* outcome, const char* title) {
+    if (by[outcome].empty()) return;
+    out += fmt::format("{}:\n", title);
+    for (const Json* step : by[outcome]) {
+      const std::string why = clean(step->value("message", ""));
+      out += fmt::format("  {} ({}){}\n", clean(step->value("step", "")), clean(step->value("module", "")),
+                         why.empty() ? "" : ": " + why);
+    }
+  };
+  list("unknown", "Cannot be told before the steps above were done");
+  list("secret", "Holds a secret, which is sent in the run only; counts as a change");
+  out +=
+      fmt::format("{} steps would change something, {} are so already, {} do not apply, {} cannot be told\n",
+                  by["would_change"].size(), by["already"].size(), by["not_applicable"].size(),
+                  by["unknown"].size() + by["secret"].size());
+  return out;
+}
+
+Status keeps_access(const std::string& user, const std::vector<std::string>& keys, const Json& steps) {
+  for (const Json& step : steps) {
+    const Json params = step.value("params", Json::object());
+    if (step.value("module", "") != "user" || params.value("name", "") != user || !params.contains("keys"))
+      continue;
+    bool kept = false;
+    for (const Json& line : params["keys"])
+      if (const auto words = words_of(line.is_string() ? line.get<std::string>() : ""); words.size() > 1)
+        kept = kept || std::find(keys.begin(), keys.end(), words[1]) != keys.end();
+    if (!kept)
+      return fail(
+          Code::denied,
+          fmt::format("the key you log in with as {0} is not among those that the spec gives to {0}: `{1}` "
+                      "would remove it, and you with it; nothing was done. Add it to 'users.{0}.keys' in the "
+                      "spec, or adopt with a user that the spec does not declare (--user)",
+                      user, step.value("id", "")));
+  }
+  return Ok{};
+}
+
+void adopt(Context& context, const Adopting& what) {
+  Api api(context);
+  std::string pin;
+  auto hosts = hosts_of(api, what, pin);
+  if (!hosts.ok()) return complain(context, hosts.error());
+  if (const auto pinned = pin_host_keys(context, *hosts); !pinned.ok())
+    return complain(context, pinned.error());
+  const auto agent = api.text("/v1/agent");
+  if (!agent.ok()) return complain(context, agent.error());
+  for (auto& one : *hosts) one.host = std::make_unique<Host>(one.target, *agent);
+  const auto planned = look_and_plan(api, what, *hosts, pin);
+  if (!planned.ok()) {
+    if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
+    return complain(context, planned.error(), api.details());
+  }
+  if (planned->value("empty", false)) return nothing_to_do(context, *planned, false);
+  if (const auto stays = check_access(*hosts); !stays.ok()) return complain(context, stays.error(), *planned);
+  if (!context.json) print_preview(*hosts, *planned);
+  Json shown = *planned;
+  for (const auto& one : *hosts) shown["preview"][one.node] = one.answer.value("steps", Json::array());
+  if (const auto approved = approve(context, what.approval, *planned); !approved.ok())
+    return complain(context, approved.error(), shown);
+  carry_out(context, what, *hosts, *planned);
+}
+
+}  // namespace muster::cli

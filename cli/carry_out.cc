@@ -1,0 +1,223 @@
+#include "cli/carry_out.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <map>
+
+#include "base/json_dump.h"
+#include "base/os.h"
+#include "base/time.h"
+#include "cli/follow.h"
+#include "cli/terminal.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kMostPlans = 6;  // discover, install, and a re-plan when the world changed in between
+constexpr size_t kShortDigest = 8;
+
+std::string hex_part(const std::string& digest) {
+  const auto colon = digest.find(':');
+  return colon == std::string::npos ? digest : digest.substr(colon + 1);
+}
+
+bool names(const std::string& approval, const std::string& digest) {
+  const std::string given = hex_part(approval), whole = hex_part(digest);
+  return given.size() >= kShortDigest && whole.compare(0, given.size(), given) == 0;
+}
+
+// One line of an image job's stream: {"what", "fraction"} or {"error"} or {"digest", "reused"}. Nothing is
+// said about an image that stays as it is unless it was asked for by name.
+Status show_build_line(const Context& context, const std::string& name, bool asked, const std::string& line,
+                       std::string& last) {
+  const auto json = parse_json(line);
+  if (!json.ok() || !json->is_object()) return Ok{};
+  if (json->contains("error")) {
+    const Json& error = (*json)["error"];
+    return fail(code_from_string(error.value("code", "failed")), clean(error.value("message", "it failed")));
+  }
+  if (context.json) return Ok{};
+  const double fraction = json->value("fraction", -1.0);
+  const std::string what = clean(json->value("what", ""));
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  const char* fresh_line = terminal ? "\r\x1b[K" : "";
+  if (json->contains("digest")) {
+    const bool reused = json->value("reused", false);
+    if (!reused || asked)
+      fmt::print("{}image {}: {}{}\n", fresh_line, name, reused ? "unchanged, " : "",
+                 json->value("digest", ""));
+  } else if (fraction <= 0)
+    fmt::print("{}image {}: {}\n", fresh_line, name, what);
+  else if (terminal)
+    fmt::print("\r\x1b[Kimage {}: {} {:>3.0f} %  {}", name, bar(fraction, 24, true), fraction * 100, what);
+  else if (what != last)
+    fmt::print("image {}: {}\n", name, what);
+  last = what;
+  std::fflush(stdout);
+  return Ok{};
+}
+
+Status build_one(Context& context, const ImageOrder& order, bool asked) {
+  Json body = {{"name", order.name}, {"rebuild", order.rebuild}};
+  if (!order.bake.empty()) body["bake"] = order.bake;
+  if (!order.recipe.empty()) body["recipe"] = order.recipe;
+  return image_job(context, "build", order.name, body, asked);
+}
+
+bool leaves_out(const Json& planned) { return !planned.value("left_out", Json::array()).empty(); }
+
+// `missing`: a node in question was not found, or is left out.
+void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
+  context.exit = exit_for_run(run);
+  if (missing && (context.exit == kAccepted || context.exit == kDegraded)) context.exit = kPartial;
+  const auto folder = goal.report_dir.empty()
+                          ? Result<std::string>(fail(Code::not_found, "none was wanted"))
+                          : write_report(context, run.value("id", int64_t{0}), goal.report_dir);
+  Json out = run;
+  out["exit"] = context.exit;
+  if (folder.ok()) out["report"] = *folder;
+  show(context, out, [&] {
+    fmt::print("\n{}", render_summary(run));
+    const std::string good = goal.kind == "drain" ? "drained" : "accepted";
+    std::map<std::string, size_t> results;
+    for (const Json& node : run.value("nodes", Json::array())) ++results[node.value("result", "")];
+    fmt::print("\n{} of {} nodes {}{}\n", results[good], run.value("nodes", Json::array()).size(), good,
+               results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
+    if (results["degraded"])  // a floor that all of them miss is asked about there
+      for (const Json& note : run.value("notes", Json::array()))
+        fmt::print("note: {}\n", note.get<std::string>());
+    if (folder.ok())
+      fmt::print("report: {}/report.html\n", *folder);
+    else if (!goal.report_dir.empty())
+      fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
+  });
+}
+
+}  // namespace
+
+bool ask(const std::string& question) {
+  if (::isatty(STDIN_FILENO) != 1) return false;
+  fmt::print("{} [y/N] ", question);
+  std::fflush(stdout);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+void add_approval(CLI::App* verb, Approval& approval, const std::string& what) {
+  verb->add_flag("--yes,-y", approval.yes, what);
+  verb->add_option("--approve", approval.digest, "approve exactly the plan with this digest");
+}
+
+Status approve(const Context& context, const Approval& approval, const Json& planned) {
+  const std::string digest = planned.value("digest", "");
+  if (approval.yes || (!approval.digest.empty() && names(approval.digest, digest))) return Ok{};
+  if (!approval.digest.empty())
+    return fail(Code::denied, fmt::format("the plan is {}, not the approved {}: nothing was done", digest,
+                                          approval.digest));
+  if (!context.json && ask("Carry out this plan?")) return Ok{};
+  return fail(Code::denied, fmt::format("not approved, nothing was done: say --yes, or --approve {}",
+                                        hex_part(digest).substr(0, 12)));
+}
+
+void nothing_to_do(Context& context, const Json& planned, bool missing) {
+  context.exit = missing ? kPartial : kAccepted;
+  show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", context.exit}}, [&] {
+    const auto count = planned.value("unchanged", Json::array()).size();
+    fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
+    const Json plan = planned.value("plan", Json::object());
+    for (const Json& note : plan.value("notes", Json::array()))
+      fmt::print("note: {}\n", note.get<std::string>());
+  });
+}
+
+void print_plan(const Json& planned) {
+  fmt::print("{}", planned.value("text", dump_json(planned, 2) + "\n"));
+}
+
+Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body,
+                 bool asked) {
+  std::string last;
+  Status shown = Ok{};
+  bool finished = false;
+  TRY_(Api(context).lines("POST", "/v1/images/" + verb, dump_json(body), [&](const std::string& line) {
+    shown = show_build_line(context, name, asked, line, last);
+    finished = finished || line.find("\"digest\"") != std::string::npos;
+    return shown.ok();
+  }));
+  TRY_(std::move(shown));
+  if (!finished) return fail(Code::failed, fmt::format("image {} {}: it did not finish", verb, name));
+  return Ok{};
+}
+
+Status build_images(Context& context, const ImageOrder& order) {
+  if (!order.name.empty()) return build_one(context, order, true);
+  TRY(const auto listed, Api(context).get("/v1/images"));
+  for (const Json& image : listed.value("images", Json::array()))
+    if (image.value("needed", false))
+      TRY_(build_one(context, {image.value("name", ""), order.rebuild}, false));
+  return Ok{};
+}
+
+Result<std::string> write_report(Context& context, int64_t run, const std::string& folder) {
+  const Files files;
+  const std::string absolute = std::filesystem::absolute(folder).lexically_normal().string();
+  const std::pair<const char*, const char*> forms[] = {
+      {"html", "/report.html"}, {"json", "/report.json"}, {"junit", "/junit.xml"}, {"flat", "/nodes.jsonl"}};
+  for (const auto& [format, name] : forms) {
+    TRY(const auto content, Api(context).text(fmt::format("/v1/report?run={}&format={}", run, format)));
+    TRY_(files.write(absolute + name, content));
+  }
+  return absolute;
+}
+
+void reach(Context& context, const Goal& goal) {
+  std::string kind = goal.kind;
+  bool missing = false, woke = false;
+  Json last_run;
+  Error last = fail(Code::failed, "discovery found nothing more to plan");
+  for (int round = 0; round < kMostPlans; ++round) {
+    Api api(context);
+    const Json request = {
+        {"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}, {"profile", goal.profile}};
+    const auto planned = api.post("/v1/plan", request);
+    if (!planned.ok()) {
+      if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
+      return complain(context, planned.error(), api.details());
+    }
+    missing = missing || leaves_out(*planned);
+    if (planned->value("empty", false)) return nothing_to_do(context, *planned, missing);
+    const bool wakes = planned->value("kind", "") == "wake";
+    if (wakes && woke) return finish(context, goal, last_run, true);  // they had their time
+    if (!context.json) print_plan(*planned);
+    if (const auto approved = approve(context, goal.approval, *planned); !approved.ok())
+      return complain(context, approved.error(), *planned);
+    const std::string digest = planned->value("digest", "");
+    const auto started = api.post("/v1/plans/" + digest + "/approve", {{"by", "muster up"}});
+    if (!started.ok() && started.error().code == Code::conflict && goal.approval.digest.empty()) {
+      last =
+          started
+              .error();  // the world changed in between, or another run is under way: plan again, a few times
+      continue;
+    }
+    if (!started.ok()) return complain(context, started.error(), api.details());
+    const auto run = follow_run(context, started->value("run", int64_t{0}));
+    if (!run.ok()) return complain(context, run.error());
+    // After a discovery there is more to plan, for whoever was found; after silent nodes were woken, for all
+    // that answer.
+    woke = woke || wakes;
+    last_run = *run;
+    const bool goes_on =
+        wakes || (planned->value("kind", "") == "discover" && run->value("state", "") != "failed");
+    if (!goes_on) return finish(context, goal, *run, missing);
+    missing = missing || run->value("state", "") != "done";
+  }
+  complain(context, std::move(last).with("no plan could be started"));
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,60 @@
+// The steps verbs that change a cluster have in common: plan, show, approve, follow, report.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/cli_context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace muster::cli {
+
+struct Approval {
+  bool yes = false;    // approve whatever is planned
+  std::string digest;  // approve exactly this plan (a prefix of 8 digits will do)
+};
+
+// Adds --yes and --approve to a verb. `approval` must live as long as the app.
+void add_approval(CLI::App* verb, Approval& approval,
+                  const std::string& what = "approve the plan without asking");
+
+struct Goal {
+  std::string kind = "auto";            // auto | reimage | accept | ...: what POST /v1/plan takes
+  std::vector<std::string> nodes = {};  // empty: all
+  std::string profile = {};             // accept: another acceptance profile than the spec's
+  std::vector<std::string> force = {};  // nodes to do again although nothing changed
+  Approval approval = {};
+  std::string report_dir = "muster-report";  // "": no report
+};
+
+// Plans until there is nothing left to do (discover, then install), each plan approved on its own, and writes
+// the report. Sets the exit code.
+void reach(Context& context, const Goal& goal);
+struct ImageOrder {
+  std::string name = {};  // empty: all that the spec needs
+  bool rebuild = false;
+  std::vector<std::string> bake = {};  // playbooks, for an image that is not the spec's
+  std::string recipe = {};
+};
+// Builds the images the spec needs that are not there or whose inputs changed (all with `rebuild`), or the
+// one that is named.
+Status build_images(Context& context, const ImageOrder& order = {});
+// Runs POST /v1/images/VERB (build, import, export) to its end and shows its progress as that of `name`.
+Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body,
+                 bool asked = true);
+// Writes report.html, report.json, junit.xml and nodes.jsonl; returns the folder's absolute path.
+Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
+// Ok when `planned` is approved: by flag, by its digest, or by the answer on a terminal. denied otherwise.
+Status approve(const Context& context, const Approval& approval, const Json& planned);
+// Asks on the terminal; without one the answer is no.
+bool ask(const std::string& question);
+// Says that nothing has to be done, and sets the exit code.
+void nothing_to_do(Context& context, const Json& planned, bool missing);
+// Shows a plan (the controller's own text).
+void print_plan(const Json& planned);
+
+}  // namespace muster::cli

@@ -1,0 +1,89 @@
+// muster image: what nodes run.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/carry_out.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+void list(Context& context) {
+  const auto images = Api(context).get("/v1/images");
+  if (!images.ok()) return complain(context, images.error());
+  show(context, *images, [&] {
+    fmt::print("{:<16} {:<10} {:<8} {:<28} {}\n", "IMAGE", "STORED", "NEEDED", "SYSTEM", "DIGEST");
+    for (const Json& i : images->value("images", Json::array()))
+      fmt::print("{:<16} {:<10} {:<8} {:<28} {}\n", i.value("name", ""),
+                 i.value("built", false) ? human_bytes(i.value("stored_bytes", 0.0)) : "not built",
+                 i.value("needed", false) ? "yes" : "no", i.value("os", ""), i.value("digest", ""));
+  });
+}
+
+// Paths are opened by the controller: a relative one is meant from here.
+std::string absolute(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
+
+void import_from(Context& context, const std::string& path) {
+  const auto done = image_job(context, "import", path, {{"path", absolute(path)}});
+  if (!done.ok()) return complain(context, done.error());
+  if (context.json) list(context);
+}
+
+void export_to(Context& context, const std::string& name, const std::string& path) {
+  const std::string file = absolute(path);
+  const auto done = image_job(context, "export", name, {{"name", name}, {"path", file}});
+  if (!done.ok()) return complain(context, done.error());
+  show(context, {{"name", name}, {"path", file}}, [&] { fmt::print("{}\n", file); });
+}
+
+void add_transfer(CLI::App& verb, Context& context) {
+  auto from = std::make_shared<std::string>();
+  CLI::App* in = verb.add_subcommand(
+      "import", "take an image that another controller exported; all of it is verified first");
+  in->add_option("FILE|DIR", *from,
+                 "the exported file, or the folder it was unpacked into; on the controller's machine")
+      ->required();
+  in->callback([from, &context] { import_from(context, *from); });
+  auto name = std::make_shared<std::string>();
+  auto to = std::make_shared<std::string>();
+  CLI::App* out =
+      verb.add_subcommand("export", "write an image into one file, for `muster image import` elsewhere");
+  out->add_option("NAME", *name)->required();
+  out->add_option("FILE", *to, "must not exist; on the controller's machine")->required();
+  out->callback([name, to, &context] { export_to(context, *name, *to); });
+}
+
+}  // namespace
+
+void add_image(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("image", "operating system images");
+  verb->require_subcommand(1);
+  verb->add_subcommand("list", "images that are built, and those the spec needs")->callback([&context] {
+    list(context);
+  });
+  auto order = std::make_shared<ImageOrder>();
+  CLI::App* build =
+      verb->add_subcommand("build", "build an image from its recipe; default: all the spec needs");
+  build->add_option("NAME", order->name, "as in the spec's images, or a recipe's name such as debian-12");
+  build->add_flag("--rebuild", order->rebuild, "although nothing changed, e.g. for new package versions");
+  build->add_option("--bake", order->bake, "playbooks to bake into an image that is not the spec's")
+      ->delimiter(',');
+  build->add_option("--recipe", order->recipe, "its recipe; default: NAME, or debian-13 with --bake");
+  build->callback([order, &context] {
+    if (const auto built = build_images(context, *order); !built.ok())
+      return complain(context, built.error());
+    if (context.json) list(context);
+  });
+  add_transfer(*verb, context);
+  verb->footer(
+      "Examples:\n  muster image build debian-12\n  muster image build gpu --bake gpu,hpc,apptainer\n  "
+      "muster image list\n"
+      "  muster image export gpu /srv/gpu.image\n  muster image import /srv/gpu.image");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,367 @@
+#include "cli/lab_verb.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "base/json_dump.h"
+#include "base/standin.h"
+#include "lab/controller.h"
+#include "lab/ipmi_bmc.h"
+#include "lab/lab.h"
+#include "lab/rack.h"
+#include "lab/serve.h"
+
+namespace muster::cli {
+namespace {
+
+// Flags of all lab verbs, alive as long as the app.
+struct LabFlags {
+  const bool* global_json = nullptr;
+  int* exit = nullptr;
+  bool json = false;
+  std::string dir, node, name, accel, profile = "generic", password = "secret";
+  std::vector<std::string> remote, words;
+  lab::UpOptions up;
+  lab::Break fault;
+  bool kill = false, controller = false, no_controller = false, keep = false, fake = false, no_tls = false,
+       on = false;
+  int lines = 40, port = 0;
+
+  bool wants_json() const { return json || *global_json; }
+};
+using Flags = std::shared_ptr<LabFlags>;
+
+int exit_for(const Error& error) {
+  switch (error.code) {
+    case Code::invalid:
+    case Code::not_found:
+      return 2;
+    case Code::denied:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
+void complain(const LabFlags& flags, const Error& error) {
+  *flags.exit = exit_for(error);
+  if (flags.wants_json())
+    fmt::print(
+        "{}\n",
+        dump_json(Json{{"error", {{"code", std::string(to_string(error.code))}, {"message", error.message}}}},
+                  1));
+  else
+    fmt::print(stderr, "muster lab: {}\n", error.message);
+}
+
+template <typename Human>
+void show(const LabFlags& flags, const Result<Json>& result, Human human) {
+  if (!result) return complain(flags, result.error());
+  if (flags.wants_json())
+    fmt::print("{}\n", dump_json(*result, 1));
+  else
+    human(*result);
+}
+
+std::string text(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "-";
+}
+
+// "storage 52:54:00:21:00:01  rail0 52:54:00:22:00:01 (no cable)"
+std::string ports_text(const Json& node) {
+  std::string out;
+  for (const auto& port : node.value("ports", Json::array()))
+    out += fmt::format("{}{} {}{}", out.empty() ? "" : "  ", text(port, "network"), text(port, "mac"),
+                       port.value("cabled", true) ? "" : " (no cable)");
+  return out;
+}
+
+void print_nodes(const Json& nodes) {
+  fmt::print("{:<12} {:<6} {:<14} {:<14} {:<18} {:<11} {}\n", "NODE", "POWER", "ADDRESS", "BMC", "MAC",
+             "PROFILE", "");
+  for (const auto& node : nodes) {
+    std::string notes = node.value("in_spec", true) ? "" : "not in the spec";
+    if (node.contains("boot_override") && node["boot_override"] != "Disabled")
+      notes += (notes.empty() ? "" : "; ") + ("next boot: " + text(node, "boot_override"));
+    if (node.contains("faults"))
+      for (const auto& [fault, words] : node["faults"].items())
+        notes += (notes.empty() ? "" : "; ") + ("FAULT " + fault + ": " + words.get<std::string>());
+    if (const auto left = node.find("firmware_tests_left_s"); left != node.end() && left->is_number())
+      notes += fmt::format("; firmware tests for {} s more", left->get<int64_t>());
+    fmt::print("{:<12} {:<6} {:<14} {:<14} {:<18} {:<11} {}\n", text(node, "name"), text(node, "power"),
+               text(node, "address"), text(node, "bmc_address"), text(node, "mac"), text(node, "profile"),
+               notes);
+    if (const int gpus = node.value("simulated_gpus", 0); gpus > 0)
+      fmt::print("{:<12} {} x {}\n", "", gpus, kSimulatedGpu);
+    const auto ports = ports_text(node);
+    if (!ports.empty()) fmt::print("{:<12} {}\n", "", ports);
+  }
+}
+
+// What every time and place in the lab is to be read with: time scale, switches that are away.
+void print_conditions(const Json& lab) {
+  if (const double scale = lab.value("time_scale", 1.0); scale != 1)
+    fmt::print("TIME SCALE {}: firmware tests take that much of what `lab break post` says\n", scale);
+  for (const auto& network : lab.value("networks", Json::array()))
+    if (network["back_in_s"].is_number())
+      fmt::print("SWITCH {}: FAULT passes nothing for {} s more\n", text(network, "name"),
+                 network["back_in_s"].get<int64_t>());
+}
+
+void run_up(const Flags& flags) {
+  auto process = make_process();
+  flags->up.dir = flags->dir;
+  flags->up.accel = flags->accel;
+  if (flags->controller) flags->up.controller = true;
+  if (flags->no_controller) flags->up.controller = false;
+  flags->up.say = [](const std::string& line) { fmt::print(stderr, "lab: {}\n", line); };
+  show(*flags, lab::up(*process, flags->up), [](const Json& j) {
+    fmt::print("lab {} is up in {}\n", text(j, "cluster"), text(j, "dir"));
+    fmt::print("  SIMULATED HARDWARE: {} machines under {}, powered off\n", j["nodes"].size(),
+               text(j, "accel"));
+    print_conditions(j);
+    fmt::print("  spec with the lab's key:  {}\n", text(j, "spec"));
+    fmt::print("  the BMCs' user:password:   {}\n", text(j, "bmc_secret_file"));
+    if (j["apt_proxy"].is_string()) fmt::print("  package proxy:            {}\n", text(j, "apt_proxy"));
+    if (j["socket"].is_string())
+      fmt::print("  controller:               muster --socket {} ...\n", text(j, "socket"));
+  });
+}
+
+void run_status(const Flags& flags) {
+  auto dir = lab::LabDir::find(flags->dir);
+  if (!dir) return complain(*flags, dir.error());
+  show(*flags, lab::status(*dir), [](const Json& j) {
+    const auto yes = [&](const char* key) { return j.value(key, false) ? "up" : "DOWN"; };
+    fmt::print("lab {} in {}\nnetwork {}  BMCs {}  controller {}  package proxy {}\n", text(j, "cluster"),
+               text(j, "dir"), yes("network"), yes("bmcs"), yes("controller"), yes("apt_proxy"));
+    print_conditions(j);
+    print_nodes(j["nodes"]);
+  });
+}
+
+void run_down(const Flags& flags) {
+  auto process = make_process();
+  show(*flags, lab::down(*process, {flags->dir, flags->keep}), [](const Json& j) {
+    if (j.contains("note")) return fmt::print("{}\n", text(j, "note"));
+    fmt::print("lab in {} is down; ended: {}; files {}\n", text(j, "dir"),
+               j["ended"].empty() ? "nothing was running" : dump_json(j["ended"]),
+               j.value("removed", false) ? "removed" : "kept");
+  });
+}
+
+void run_control(const Flags& flags, const std::string& path, const Json& body) {
+  auto dir = lab::LabDir::find(flags->dir);
+  if (!dir) return complain(*flags, dir.error());
+  show(*flags, lab::control(*dir, "POST", path, body), [&](const Json& j) {
+    if (path == "/break")
+      fmt::print("{}: {}\n", text(j, "node"), text(j, "done"));
+    else
+      fmt::print("{} is in the rack, {}: MAC {}, BMC {}\n", text(j, "node"), text(j, "power"), text(j, "mac"),
+                 text(j, "bmc_address"));
+  });
+}
+
+void replace_process(const Flags& flags, const Result<std::vector<std::string>>& argv) {
+  if (!argv) return complain(*flags, argv.error());
+  std::vector<char*> words;
+  for (const auto& word : *argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  complain(*flags, fail(Code::failed, std::string("cannot run ") + words[0]));
+}
+
+void run_ssh(const Flags& flags, bool shell_in_network) {
+  auto dir = lab::LabDir::find(flags->dir);
+  if (!dir) return complain(*flags, dir.error());
+  replace_process(flags, shell_in_network ? lab::inside(*dir, flags->remote)
+                                          : lab::ssh_command(*dir, flags->node, flags->remote));
+}
+
+// The parser sorts flags behind words, so a command with flags must come after "--", which it leaves over.
+bool command_is_plain(const Flags& flags, const std::vector<std::string>& left_over) {
+  if (left_over.empty() || left_over == std::vector<std::string>{"--"}) return true;
+  complain(*flags,
+           fail(Code::invalid, "a command with flags of its own goes after '--': " + left_over.front()));
+  return false;
+}
+
+void run_console(const Flags& flags) {
+  auto dir = lab::LabDir::find(flags->dir);
+  if (!dir) return complain(*flags, dir.error());
+  fmt::print(stderr, "console of {}: Ctrl-] leaves\n", flags->node);
+  if (auto done = lab::console(*dir, flags->node, flags->lines); !done) complain(*flags, done.error());
+}
+
+void run_serve(const Flags& flags) {
+  if (flags->fake) {
+    auto done = lab::serve_fake_bmc(flags->profile, static_cast<uint16_t>(flags->port), flags->password,
+                                    !flags->no_tls);
+    if (!done) complain(*flags, done.error());
+    return;
+  }
+  auto dir = lab::LabDir::find(flags->dir);
+  if (!dir) return complain(*flags, dir.error());
+  lab::QemuHost host;
+  host.accel = flags->accel == "kvm" ? lab::Accel::kvm : lab::Accel::tcg;
+  if (auto done = lab::serve(*dir, host); !done) complain(*flags, done.error());
+}
+
+void run_chassis(const Flags& flags) {
+  auto dir = lab::LabDir::find(flags->dir);
+  if (!dir) return complain(*flags, dir.error());
+  const auto answer =
+      lab::control(*dir, "POST", "/chassis", {{"node", flags->node}, {"words", flags->words}}, 10 * kSecond);
+  if (!answer) return complain(*flags, answer.error());
+  fmt::print("{}", lab::chassis_lines(*answer));
+}
+
+// What a person does at a machine: its plug, its power button, the key for a network boot.
+const std::map<std::string, std::vector<std::string>> kByHand = {
+    {"on", {"set", "power", "1"}},
+    {"off", {"set", "power", "0"}},
+    {"press", {"set", "shutdown", "1"}},
+    {"netboot", {"set", "power", "0", "boot", "pxe", "power", "1"}}};
+
+void run_power(const Flags& flags) {
+  auto dir = lab::LabDir::find(flags->dir);
+  if (!dir) return complain(*flags, dir.error());
+  const auto answer = lab::control(*dir, "POST", "/chassis",
+                                   {{"node", flags->node}, {"words", kByHand.at(flags->name)}}, 10 * kSecond);
+  if (!answer) return complain(*flags, answer.error());
+  show(*flags, Json{{"node", flags->node}, {"done", flags->name}},
+       [&](const Json&) { fmt::print("{}: {}\n", flags->node, flags->name); });
+}
+
+void run_restart(const Flags& flags) {
+  auto dir = lab::LabDir::find(flags->dir);
+  if (!dir) return complain(*flags, dir.error());
+  if (auto done = lab::restart_controller(*dir, flags->kill); !done) return complain(*flags, done.error());
+  show(*flags, Json{{"restarted", true}}, [](const Json&) { fmt::print("musterd runs again\n"); });
+}
+
+CLI::App* verb(CLI::App& parent, const Flags& flags, const char* name, const char* help) {
+  auto* sub = parent.add_subcommand(name, help);
+  sub->add_option("--dir", flags->dir,
+                  "the lab's folder (default: MUSTER_LAB_DIR, else ~/.local/state/muster/lab/CLUSTER)");
+  sub->add_flag("--json", flags->json, "one JSON value on standard output");
+  return sub;
+}
+
+void add_up_down(CLI::App& lab_app, const Flags& flags) {
+  auto* up = verb(lab_app, flags, "up", "start the virtual cluster of SPEC, all machines off");
+  up->add_option("spec", flags->up.spec_path, "cluster.yaml, with an optional `lab:` section")->required();
+  auto* with = up->add_flag("--controller", flags->controller, "musterd must be there");
+  up->add_flag("--no-controller", flags->no_controller, "do not start musterd")->excludes(with);
+  up->add_option("--add", flags->up.add, "a machine that the spec does not know (repeatable)");
+  up->add_option("--accel", flags->accel, "kvm or tcg (default: KVM when a probe boot works)");
+  up->callback([flags] { run_up(flags); });
+
+  auto* down =
+      verb(lab_app, flags, "down", "end everything of the lab and remove its folder; also after a crash");
+  down->add_flag("--keep", flags->keep, "keep the folder (drives, images, logs)");
+  down->callback([flags] { run_down(flags); });
+  auto* restart =
+      verb(lab_app, flags, "restart-controller", "end musterd and start it again over the same state");
+  restart->add_flag("--kill", flags->kill, "end it with SIGKILL, as a crash would");
+  restart->callback([flags] { run_restart(flags); });
+  verb(lab_app, flags, "status", "what runs")->callback([flags] { run_status(flags); });
+}
+
+void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
+  auto* ssh = verb(lab_app, flags, "ssh", "log in to a machine with the lab's key");
+  ssh->add_option("node", flags->node)->required();
+  ssh->add_option("command", flags->remote, "run this instead of a shell");
+  ssh->prefix_command();
+  ssh->callback([flags, ssh] {
+    if (command_is_plain(flags, ssh->remaining())) run_ssh(flags, false);
+  });
+  auto* exec = verb(lab_app, flags, "exec", "run a command inside the lab's network on this computer");
+  exec->add_option("command", flags->remote)->required();
+  exec->prefix_command();
+  exec->callback([flags, exec] {
+    if (command_is_plain(flags, exec->remaining())) run_ssh(flags, true);
+  });
+  auto* console = verb(lab_app, flags, "console", "serial console of a machine (Ctrl-] leaves)");
+  console->add_option("node", flags->node)->required();
+  console->add_option("--lines", flags->lines, "lines of its log to print first");
+  console->callback([flags] { run_console(flags); });
+  auto* power = verb(lab_app, flags, "power", "what a person does at a machine, without a BMC");
+  power->add_option("node", flags->node)->required();
+  power
+      ->add_option("what", flags->name,
+                   "on, off (the plug), press (the button), netboot (off, then on from the network, once)")
+      ->required()
+      ->check(CLI::IsMember(kByHand));
+  power->callback([flags] { run_power(flags); });
+  auto* add = verb(lab_app, flags, "add", "put a further machine into the rack, unknown to the spec");
+  add->add_option("node", flags->name, "its name in the lab")->required();
+  add->add_flag("--on", flags->on,
+                "press its power button: it boots from the network, since its drives are blank");
+  add->callback([flags] { run_control(flags, "/add", {{"name", flags->name}, {"on", flags->on}}); });
+
+  std::string help = "break a machine on purpose. Faults:";
+  for (const auto& [name, words] : lab::fault_list()) help += "\n  " + name + ": " + words;
+  auto* broken = verb(lab_app, flags, "break", help.c_str());
+  broken->add_option(
+      "what", flags->words,
+      "NODE FAULT [ARGUMENT]: a duration, seconds, rate, number or drive, as the fault needs; with "
+      "--switch: SECONDS");
+  broken->add_option("--switch", flags->fault.network_switch,
+                     "the switch of this network (provisioning, storage, rail0) passes nothing for SECONDS "
+                     "(default 60); BMCs are not on it");
+  broken->add_option("--network", flags->fault.network,
+                     "net-cut, shape, pull-cable, port-errors: which of the machine's links (storage, rail0; "
+                     "default provisioning)");
+  broken->add_option("--seconds", flags->fault.seconds, "how long");
+  broken->add_option("--rate", flags->fault.rate, "shape: tc rate (10mbit); slow-drive: bytes per second");
+  broken->add_option("--drive", flags->fault.drive,
+                     "drive of the machine, as in the spec's lab section (fast1)");
+  broken->add_option("--fs", flags->fault.file_system, "ext4 or xfs");
+  broken->add_flag("--heal", flags->fault.heal, "end the fault");
+  broken->callback([flags] {
+    if (auto taken = lab::take_words(flags->fault, flags->words); !taken)
+      return complain(*flags, taken.error());
+    run_control(flags, "/break", lab::to_json(flags->fault));
+  });
+}
+
+void add_serve(CLI::App& lab_app, const Flags& flags) {
+  auto* serve = verb(lab_app, flags, "serve", "(started by `lab up`) the BMCs and machines of a lab");
+  serve->group("");
+  serve->add_option("--accel", flags->accel);
+  serve->add_flag("--fake-machine", flags->fake,
+                  "one BMC on 127.0.0.1 over a machine that only remembers, for tests");
+  serve->add_option("--profile", flags->profile);
+  serve->add_option("--port", flags->port);
+  serve->add_option("--password", flags->password);
+  serve->add_flag("--no-tls", flags->no_tls);
+  serve->callback([flags] { run_serve(flags); });
+
+  auto* chassis = verb(lab_app, flags, "chassis", "(called by ipmi_sim) get or set power and boot device");
+  chassis->group("");
+  chassis->add_option("node", flags->node)->required();
+  chassis->add_option("what", flags->words, "get NAME..., set NAME VALUE...")->required();
+  chassis->callback([flags] { run_chassis(flags); });
+}
+
+}  // namespace
+
+void add_lab_verb(CLI::App& app, const bool& json, int& exit) {
+  auto flags = std::make_shared<LabFlags>();
+  flags->global_json = &json;
+  flags->exit = &exit;
+  auto* lab_app = app.add_subcommand("lab", "a virtual bare-metal cluster on this computer");
+  lab_app->require_subcommand(1);
+  add_up_down(*lab_app, flags);
+  add_node_verbs(*lab_app, flags);
+  add_serve(*lab_app, flags);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,241 @@
+// muster node: members of the cluster.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/time.h"
+#include "cli/adopt_verb.h"
+#include "cli/carry_out.h"
+#include "cli/machine_text.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "controller/spec/units.h"
+
+namespace muster::cli {
+namespace {
+
+struct Flags {
+  std::string node, reason, report = "muster-report";
+  std::string like, mac, machine, power_address, address;
+  std::string state, duration = "1 h";
+  std::string host, user, key, host_key;
+  bool release = false;
+  Approval approval;
+};
+
+void list(Context& context) {
+  const auto nodes = Api(context).get("/v1/nodes");
+  if (!nodes.ok()) return complain(context, nodes.error());
+  show(context, *nodes, [&] { fmt::print("{}", render_nodes(*nodes)); });
+}
+
+void show_node(Context& context, const Flags& flags) {
+  const auto node = Api(context).get("/v1/nodes/" + url_encode(flags.node));
+  if (!node.ok()) return complain(context, node.error());
+  show(context, *node, [&] { fmt::print("{}", render_machine(*node)); });
+}
+
+void discover(Context& context, const Flags& flags) {
+  if (flags.state != "on" && flags.state != "off")
+    return complain(context, fail(Code::invalid, "say `on` or `off`"));
+  const auto how_long = parse_duration(flags.duration);
+  if (!how_long.ok()) return complain(context, how_long.error());
+  const auto done =
+      Api(context).post("/v1/nodes/discover", {{"on", flags.state == "on"}, {"for_ms", *how_long}});
+  if (!done.ok()) return complain(context, done.error());
+  show(context, *done, [&] {
+    if (flags.state == "off") return fmt::print("discovery of undeclared machines is off\n");
+    fmt::print(
+        "discovery of undeclared machines is on until {}.\nBoot them from the network now; `muster node "
+        "list` shows who came.\n",
+        to_iso8601(done->value("until", int64_t{0})));
+  });
+}
+
+void quarantine(Context& context, const Flags& flags) {
+  Api api(context);
+  const Json body = flags.release ? Json{{"release", true}} : Json{{"reason", flags.reason}};
+  const auto done = api.post("/v1/nodes/" + url_encode(flags.node) + "/quarantine", body);
+  if (!done.ok()) return complain(context, done.error());
+  show(context, *done, [&] { fmt::print("{}: {}\n", flags.node, done->value("state", "")); });
+}
+
+void forget(Context& context, const Flags& flags) {
+  const auto done = Api(context).remove("/v1/nodes/" + url_encode(flags.node));
+  if (!done.ok()) return complain(context, done.error());
+  show(context, *done, [&] { fmt::print("{} forgotten\n", flags.node); });
+}
+
+// MAC of --mac, or of --machine unknown-<MAC>.
+Result<std::string> wanted_mac(const Flags& flags) {
+  const std::string prefix = "unknown-";
+  if (flags.machine.empty()) return flags.mac;
+  if (!flags.mac.empty()) return fail(Code::invalid, "--mac and --machine say the same: give one of them");
+  if (flags.machine.rfind(prefix, 0) == 0) return flags.machine.substr(prefix.size());
+  return fail(
+      Code::invalid,
+      fmt::format("--machine takes a name of `muster node list`, such as {}52:54:00:20:00:04, not '{}'",
+                  prefix, flags.machine));
+}
+
+// A machine nobody declared becomes a node of the spec. False: it did not, and that was said.
+bool declare(Context& context, const Flags& flags) {
+  const auto mac = wanted_mac(flags);
+  if (!mac.ok()) return complain(context, mac.error()), false;
+  Api api(context);
+  const auto done = api.post("/v1/nodes/admit", {{"name", flags.node},
+                                                 {"like", flags.like},
+                                                 {"mac", *mac},
+                                                 {"power_address", flags.power_address},
+                                                 {"address", flags.address}});
+  if (!done.ok()) {
+    if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
+    return complain(context, done.error(), api.details()), false;
+  }
+  if (context.json || done->value("unchanged", false)) return true;
+  fmt::print("spec revision {}: {} is the machine with MAC {}, address {}, BMC {}\n{}\n",
+             done->value("revision", 0), flags.node, done->value("mac", ""), done->value("address", ""),
+             done->value("bmc", ""), done->value("diff", ""));
+  fmt::print("Your own file does not have it yet: muster spec show > cluster.yaml\n\n");
+  return true;
+}
+
+void admit(Context& context, const Flags& flags) {
+  const bool declared = flags.like.empty();
+  if (declared && !(flags.mac + flags.machine + flags.power_address + flags.address).empty())
+    return complain(context, fail(Code::invalid, "--like NODE says which declared node the machine is like"));
+  const auto nodes = node_list(flags.node);
+  if (!nodes.ok()) return complain(context, nodes.error());
+  if (!declared && !declare(context, flags)) return;
+  Goal goal;
+  goal.nodes = *nodes;
+  goal.approval = flags.approval;
+  goal.report_dir = flags.report;
+  reach(context, goal);
+  if (!declared && !context.json && context.exit == kAccepted)
+    fmt::print("The other nodes were not touched; `muster up` writes {} into their hosts files.\n",
+               flags.node);
+}
+
+void adopt_named(Context& context, const Flags& flags) {
+  const auto nodes = node_list(flags.node), hosts = node_list(flags.host),
+             addresses = node_list(flags.address);
+  for (const auto* list : {&nodes, &hosts, &addresses})
+    if (!list->ok()) return complain(context, list->error());
+  if (nodes->size() != hosts->size() || nodes->empty())
+    return complain(context,
+                    fail(Code::invalid, fmt::format("{} nodes and {} hosts are named: each node is one host",
+                                                    nodes->size(), hosts->size())));
+  if (!addresses->empty() && addresses->size() != nodes->size())
+    return complain(context, fail(Code::invalid, fmt::format("--address names {} addresses for {} nodes",
+                                                             addresses->size(), nodes->size())));
+  adopt(context, {*nodes, *hosts, flags.like, *addresses, flags.user, flags.key, flags.host_key,
+                  flags.approval, flags.report});
+}
+
+void add_or_explain(Context& context, const Flags& flags) {
+  if (!flags.host.empty()) return adopt_named(context, flags);
+  complain(
+      context,
+      fail(Code::invalid,
+           fmt::format("nodes are declared in the spec: add {} under 'nodes:' in cluster.yaml (name, role, "
+                       "power, mac, disks), then: muster up cluster.yaml. A machine that boots from the "
+                       "network can be taken in without: muster node admit {} --like NODE; a running host "
+                       "that shall keep its system: muster node add {} --adopt HOST --like NODE",
+                       flags.node, flags.node, flags.node)));
+}
+
+void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
+  CLI::App* admit_verb = verb.add_subcommand(
+      "admit", "bring in one new node: declared in the spec, or a machine nobody declared");
+  admit_verb->add_option("NODE", flags->node, "its name")->required();
+  admit_verb->add_option("--like", flags->like, "it is not in the spec yet: add it, like this declared node");
+  admit_verb->add_option("--mac", flags->mac,
+                         "which machine, by the MAC it booted from; default: the only one that was seen");
+  admit_verb->add_option("--machine", flags->machine,
+                         "the same as its name in `muster node list`: unknown-<MAC>");
+  admit_verb->add_option("--power-address", flags->power_address, "address of its BMC");
+  admit_verb->add_option("--address", flags->address,
+                         "its own address on the provisioning network; default: the next free one");
+  add_approval(admit_verb, flags->approval, "approve the plans");
+  admit_verb->add_option("--report", flags->report, "folder for the report")->capture_default_str();
+  admit_verb->callback([flags, &context] { admit(context, *flags); });
+}
+
+void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
+  CLI::App* add = verb.add_subcommand("add", "adopt running Linux hosts, without re-imaging them");
+  add->add_option("NODE", flags->node, "its name; several, for as many hosts: spare[01-16],login02")
+      ->required();
+  add->add_option(
+      "--adopt", flags->host,
+      "HOST or HOST:PORT, or several (10.20.0.[31-46],10.20.0.9): shows over SSH what would change "
+      "there, and does it once approved");
+  add->add_option("--like", flags->like, "it is not in the spec yet: add it, like this declared node");
+  add->add_option("--address", flags->address,
+                  "its address on the provisioning network, or one for each of several; default: HOST");
+  add->add_option("--user", flags->user,
+                  "whom to log in as; not root: needs sudo without a password; default: root");
+  add->add_option("--key", flags->key,
+                  "file of the private key, unencrypted; default: the keys of the SSH agent");
+  add->add_option("--host-key", flags->host_key,
+                  "SHA256:... that the host must show, or a file that holds it (of several hosts: all of "
+                  "theirs); default: "
+                  "it is shown and asked about");
+  add_approval(add, flags->approval, "approve what would change");
+  add->add_option("--report", flags->report, "folder for the report")->capture_default_str();
+  add->footer(
+      "Needs systemd, util-linux and Debian on the host (Ubuntu was never tried). Nothing is written there "
+      "before approval. "
+      "Its OS disk is never\n"
+      "partitioned or formatted, its data disks only where the plan lists them.\n"
+      "Examples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 --user admin\n"
+      "  muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "
+      "--yes\n"
+      "  muster node add spare[01-16] --adopt 10.20.0.[31-46] --like node01 --host-key keys.pub\n"
+      "Exit: 0 accepted or nothing to do, 1 failed, 2 invalid input, 3 quarantined, 4 refused or not "
+      "approved, 5 degraded");
+  add->callback([flags, &context] { add_or_explain(context, *flags); });
+}
+
+}  // namespace
+
+void add_node(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("node", "members of the cluster");
+  verb->require_subcommand(1);
+  verb->add_subcommand("list", "every node, and machines nobody declared")->callback([&context] {
+    list(context);
+  });
+  auto flags = std::make_shared<Flags>();
+  CLI::App* show_verb =
+      verb->add_subcommand("show", "one node or machine with everything that was found in it");
+  show_verb->add_option("NODE", flags->node, "a node, or unknown-<MAC> of `muster node list`")->required();
+  show_verb->callback([flags, &context] { show_node(context, *flags); });
+  add_add(*verb, flags, context);
+  CLI::App* discover_verb = verb->add_subcommand("discover",
+                                                 "let machines nobody declared boot the RAM system and show "
+                                                 "their inventory; nothing of them is written");
+  discover_verb->add_option("STATE", flags->state, "on or off")->required();
+  discover_verb
+      ->add_option("--for", flags->duration,
+                   "how long; it is off again after that, and when musterd is restarted")
+      ->capture_default_str();
+  discover_verb->callback([flags, &context] { discover(context, *flags); });
+  add_admit(*verb, flags, context);
+  CLI::App* quarantine_verb =
+      verb->add_subcommand("quarantine", "take a node out of every plan until it is released");
+  quarantine_verb->add_option("NODE", flags->node)->required();
+  quarantine_verb->add_option("--reason", flags->reason, "for whoever asks later");
+  quarantine_verb->add_flag("--release", flags->release, "plan it again");
+  quarantine_verb->callback([flags, &context] { quarantine(context, *flags); });
+  CLI::App* rm =
+      verb->add_subcommand("rm", "forget a node that the spec no longer names; its agent is locked out");
+  rm->add_option("NODE", flags->node)->required();
+  rm->callback([flags, &context] { forget(context, *flags); });
+  verb->footer(
+      "Examples:\n  muster node list\n  muster node quarantine gpu03 --reason 'PSU on order'\n"
+      "  muster node discover on --for '2 h'\n"
+      "  muster node admit gpu09 --like gpu08 --machine unknown-b8:ce:f6:00:00:09 --power-address "
+      "10.20.1.19\n"
+      "  muster node add login01 --adopt 10.20.0.31 --like login02");
+}
+
+}  // namespace muster::cli

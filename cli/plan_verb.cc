@@ -1,0 +1,143 @@
+// muster plan, approve, reimage, accept, drain, undrain: one plan, shown or carried out.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/carry_out.h"
+#include "cli/follow.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+struct Flags {
+  std::string nodes, limit, profile, kind = "auto", digest, report = "muster-report";
+  std::vector<std::string> force;
+  Approval approval;
+  bool detach = false;
+};
+
+void show_plan(Context& context, const Flags& flags) {
+  const auto nodes = node_list(flags.nodes);
+  if (!nodes.ok()) return complain(context, nodes.error());
+  Api api(context);
+  const auto planned =
+      api.post("/v1/plan", {{"kind", flags.kind}, {"nodes", *nodes}, {"force", flags.force}});
+  if (!planned.ok()) {
+    if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
+    return complain(context, planned.error(), api.details());
+  }
+  show(context, *planned, [&] {
+    const bool all = planned->value("left_out", Json::array()).empty();
+    if (planned->value("empty", false) && all)
+      return fmt::print("nothing to do: every node is as declared\n");
+    print_plan(*planned);
+    if (planned->value("empty", false)) return;
+    fmt::print("\nto carry it out: muster approve {}\n", planned->value("digest", "").substr(7, 12));
+  });
+}
+
+void approve_digest(Context& context, const Flags& flags) {
+  Api api(context);
+  const auto started =
+      api.post("/v1/plans/" + url_encode(flags.digest) + "/approve", {{"by", "muster approve"}});
+  if (!started.ok()) return complain(context, started.error(), api.details());
+  const auto id = started->value("run", int64_t{0});
+  if (flags.detach) return show(context, *started, [&] { fmt::print("run {}\n", id); });
+  const auto run = follow_run(context, id);
+  if (!run.ok()) return complain(context, run.error());
+  context.exit = exit_for_run(*run);
+  show(context, *run, [&] { fmt::print("\n{}", render_summary(*run)); });
+}
+
+void carry_out(Context& context, const Flags& flags, const std::string& kind) {
+  if (!flags.nodes.empty() && !flags.limit.empty())
+    return complain(context, fail(Code::invalid, "name the nodes once: as NODES or with --limit"));
+  const auto nodes = node_list(flags.nodes.empty() ? flags.limit : flags.nodes);
+  if (!nodes.ok()) return complain(context, nodes.error());
+  Goal goal;
+  goal.profile = flags.profile;
+  goal.kind = kind;
+  goal.nodes = *nodes;
+  goal.approval = flags.approval;
+  goal.report_dir = flags.report;
+  reach(context, goal);
+}
+
+void goal_flags(CLI::App* verb, Flags& flags) {
+  add_approval(verb, flags.approval);
+  verb->add_option("--report", flags.report, "folder for the report")->capture_default_str();
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand("plan", "show what would be done and destroyed; does nothing");
+  verb->add_option("--kind", flags->kind, "auto, discover, install, reimage, accept, drain, undrain")
+      ->capture_default_str();
+  verb->add_option("--limit", flags->nodes, "only these nodes");
+  verb->add_option(
+      "--force", flags->force,
+      "plan these nodes although nothing changed, install them although their hardware is not what is "
+      "declared or another machine's, begin a storage from an old copy of its metadata: the plan says which");
+  verb->footer("Examples:\n  muster plan\n  muster plan --kind reimage --limit gpu03 --json");
+  verb->callback([flags, &context] { show_plan(context, *flags); });
+}
+
+void add_approve(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand("approve", "carry out a plan that was shown");
+  verb->add_option("DIGEST", flags->digest, "as muster plan printed it; 8 digits will do")->required();
+  verb->add_flag("--detach", flags->detach, "start it and return");
+  verb->footer("Example:\n  muster approve 3f9a17c2");
+  verb->callback([flags, &context] { approve_digest(context, *flags); });
+}
+
+void add_reimage(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand("reimage", "install nodes anew; data disks are kept");
+  verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
+  goal_flags(verb, *flags);
+  verb->footer("Example:\n  muster reimage gpu03 --yes");
+  verb->callback([flags, &context] { carry_out(context, *flags, "reimage"); });
+}
+
+void add_accept(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand("accept", "run the acceptance tests again; changes no configuration");
+  verb->add_option("NODES", flags->nodes, "default: all");
+  verb->add_option("--limit", flags->limit, "the same: one node, a rack (gpu[01-32]), ...");
+  verb->add_option("--profile", flags->profile,
+                   "quick, standard, burn or another of playbooks/acceptance; default: the spec's");
+  goal_flags(verb, *flags);
+  verb->footer(
+      "Links are measured between the nodes named; what was degraded and is not measured again stays so.\n"
+      "Example:\n  muster accept gpu[01-08] --profile quick --report ./night");
+  verb->callback([flags, &context] { carry_out(context, *flags, "accept"); });
+}
+
+namespace {
+
+void add_one_drain(CLI::App& app, Context& context, const std::string& kind, const char* help,
+                   const char* footer) {
+  auto flags = std::make_shared<Flags>();
+  flags->report = "";
+  CLI::App* verb = app.add_subcommand(kind, help);
+  verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
+  add_approval(verb, flags->approval);
+  verb->footer(footer);
+  verb->callback([flags, &context, kind] { carry_out(context, *flags, kind); });
+}
+
+}  // namespace
+
+void add_drain(CLI::App& app, Context& context) {
+  add_one_drain(app, context, "drain",
+                "take nodes out: no new jobs, the running ones end, shared data moves to the others",
+                "Example:\n  muster drain gpu03 --yes && muster power off gpu03");
+  add_one_drain(app, context, "undrain", "give drained nodes back to the scheduler and to the shared storage",
+                "Example:\n  muster undrain gpu03 --yes");
+}
+
+}  // namespace muster::cli

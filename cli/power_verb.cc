@@ -1,0 +1,58 @@
+// muster power: a node's BMC, by hand.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/json_dump.h"
+#include "cli/verbs.h"
+#include "cli/cli_context.h"
+#include "cli/power_test.h"
+#include "cli/terminal.h"
+
+namespace muster::cli {
+namespace {
+
+void act(Context& context, const std::string& action, const std::string& nodes) {
+  const auto names = node_list(nodes);
+  if (!names.ok()) return complain(context, names.error());
+  Json all = Json::array();
+  // One BMC that does not answer holds no other; every answer is told.
+  for (const auto& node : *names) {
+    Api api(context);
+    const std::string path = "/v1/power/" + url_encode(node) + "/" + action;
+    const auto result = action == "state" ? api.get(path) : api.post(path, Json::object());
+    if (result.ok()) {
+      all.push_back(*result);
+      if (!context.json)
+        fmt::print("{}: {}\n", node, clean(result->value(action == "done" ? "done" : "power", "unknown")));
+      continue;
+    }
+    if (context.exit == kAccepted) context.exit = exit_for(result.error());
+    all.push_back(
+        {{"node", node}, {"code", to_string(result.error().code)}, {"message", result.error().message}});
+    if (!context.json) fmt::print(stderr, "muster: {}: {}\n", node, result.error().message);
+  }
+  if (context.json) fmt::print("{}\n", dump_json(all, 2));
+}
+
+}  // namespace
+
+void add_power(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("power", "ask or command a node's BMC");
+  verb->require_subcommand(1);
+  const std::pair<const char*, const char*> actions[] = {
+      {"state", "on or off, as the BMC says"},
+      {"on", "power on"},
+      {"off", "power off, at once"},
+      {"cycle", "off, then on; the node boots from its disk"},
+      {"done", "you did by hand what `muster status` asks for (driver manual)"}};
+  for (const auto& [name, help] : actions) {
+    auto nodes = std::make_shared<std::string>();
+    CLI::App* action = verb->add_subcommand(name, help);
+    action->add_option("NODES", *nodes, "e.g. gpu[01-04]")->required();
+    action->callback([action = std::string(name), nodes, &context] { act(context, action, *nodes); });
+  }
+  add_power_test(*verb, context);
+  verb->footer("Example:\n  muster power cycle gpu03");
+}
+
+}  // namespace muster::cli

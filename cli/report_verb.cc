@@ -1,0 +1,123 @@
+// muster report: the report of a run again; its key, and whether a file is the report that was signed.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/os.h"
+#include "cli/carry_out.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "cli/verify_report.h"
+#include "controller/report/signature.h"
+
+namespace muster::cli {
+namespace {
+
+struct Flags {
+  std::string dir, format = "text", file, key;
+  int64_t run = 0;
+};
+
+void show_report(Context& context, const Flags& flags) {
+  if (!flags.dir.empty()) {
+    const auto folder = write_report(context, flags.run, flags.dir);
+    if (!folder.ok()) return complain(context, folder.error());
+    return show(context, {{"report", *folder}}, [&] { fmt::print("{}/report.html\n", *folder); });
+  }
+  const std::string format = context.json ? "json" : flags.format;
+  const auto text = Api(context).text(fmt::format("/v1/report?run={}&format={}", flags.run, format));
+  if (!text.ok()) return complain(context, text.error());
+  fmt::print("{}", *text);
+}
+
+void show_key(Context& context) {
+  const auto pem = Api(context).text("/v1/report/key");
+  if (!pem.ok()) return complain(context, pem.error());
+  const auto line = key_line(*pem);
+  if (!line.ok()) return complain(context, line.error());
+  show(context, {{"pem", *pem}, {"fingerprint", key_fingerprint(*line)}}, [&] { fmt::print("{}", *pem); });
+}
+
+// The key to trust: a file, else the controller's.
+Result<std::string> trusted_key(const Context& context, const std::string& file) {
+  if (file.empty()) {
+    const auto pem = Api(context).text("/v1/report/key");
+    if (!pem.ok())
+      return fail(Code::invalid,
+                  "no key to compare with: say --key FILE (`muster report key` prints it), or ask where the "
+                  "controller is");
+    return key_line(*pem);
+  }
+  TRY(const auto pem, Files().read(file));
+  return key_line(pem);
+}
+
+struct Outcome {
+  const char* word;
+  int exit;
+};
+Outcome outcome_of(Verified::Verdict verdict) {
+  switch (verdict) {
+    case Verified::Verdict::valid:
+      return {"valid", kAccepted};
+    case Verified::Verdict::other_key:
+      return {"other-key", kOtherKey};
+    case Verified::Verdict::changed:
+      break;
+  }
+  return {"changed", kFailed};
+}
+
+void verify_report(Context& context, const Flags& flags) {
+  const auto text = Files().read(std::filesystem::absolute(flags.file).string());
+  if (!text.ok()) return complain(context, fail(Code::invalid, text.error().message));
+  const auto trusted =
+      trusted_key(context, flags.key.empty() ? "" : std::filesystem::absolute(flags.key).string());
+  if (!trusted.ok()) return complain(context, fail(Code::invalid, trusted.error().message));
+  const Verified found = verify_report_text(*text, *trusted);
+  const Outcome outcome = outcome_of(found.verdict);
+  context.exit = outcome.exit;
+  const Json out = {{"verdict", outcome.word},
+                    {"reason", found.words},
+                    {"digest", found.report.digest},
+                    {"trusted_key", key_fingerprint(*trusted)},
+                    {"exit", outcome.exit}};
+  show(context, out, [&] {
+    if (outcome.exit == kAccepted)
+      fmt::print("valid: {}, signed by {}\n", found.report.digest, key_fingerprint(*trusted));
+    else
+      fmt::print("{}: {}\n", outcome.word, clean(found.words));
+  });
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand("report", "the acceptance report of a run");
+  verb->add_option("--run", flags->run, "number of the run; default: the newest");
+  verb->add_option("--format", flags->format,
+                   "text, html, json (signed), junit, flat (one JSON object per node and line)")
+      ->check(CLI::IsMember({"text", "html", "json", "junit", "flat"}))
+      ->capture_default_str();
+  verb->add_option("--dir", flags->dir, "write report.html, report.json, junit.xml and nodes.jsonl there");
+  verb->footer(
+      "Examples:\n  muster report\n  muster report --run 3 --format html > acceptance.html\n"
+      "  muster report key > report.pub; muster report verify report.json --key report.pub");
+  verb->callback([verb, flags, &context] {
+    if (verb->get_subcommands().empty()) show_report(context, *flags);
+  });
+  verb->add_subcommand("key", "the public key that reports are signed with")->callback([&context] {
+    show_key(context);
+  });
+  add_report_import(*verb, context);
+  CLI::App* verify = verb->add_subcommand("verify", "is this file the report that was signed?");
+  verify->add_option("FILE", flags->file, "report.json")->required();
+  verify->add_option("--key", flags->key, "public key to trust; default: the controller's");
+  verify->footer(
+      "Exit codes: 0 valid, 1 changed (or not signed), 2 no file or no key, 6 signed by another key");
+  verify->callback([flags, &context] { verify_report(context, *flags); });
+}
+
+}  // namespace muster::cli

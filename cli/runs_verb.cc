@@ -1,0 +1,68 @@
+// muster runs, cancel: the runs there were, and ending the one that is under way.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/time.h"
+#include "cli/verbs.h"
+#include "cli/cli_context.h"
+
+namespace muster::cli {
+namespace {
+
+void list_runs(Context& context) {
+  const auto runs = Api(context).get("/v1/runs");
+  if (!runs.ok()) return complain(context, runs.error());
+  show(context, *runs, [&] {
+    const Json list = runs->value("runs", Json::array());
+    if (list.empty()) return fmt::print("no runs yet\n");
+    fmt::print("{:<6} {:<10} {:<26} {:<10} {:<14} {}\n", "RUN", "STATE", "STARTED", "TOOK", "PLAN",
+               "APPROVED BY");
+    for (const Json& run : list) {
+      const auto started = run.value("started", int64_t{0}), ended = run.value("ended", int64_t{0});
+      const std::string digest = run.value("plan_digest", "");
+      fmt::print("{:<6} {:<10} {:<26} {:<10} {:<14} {}\n", run.value("id", int64_t{0}),
+                 run.value("state", ""), to_iso8601(started),
+                 ended > started ? to_human(ended - started) : "-", digest.substr(digest.find(':') + 1, 12),
+                 run.value("approved_by", ""));
+    }
+  });
+}
+
+// 0: the one that is under way.
+void cancel(Context& context, int64_t run) {
+  Api api(context);
+  if (run == 0) {
+    const auto newest = api.get("/v1/runs/0");
+    if (!newest.ok()) return complain(context, newest.error());
+    run = newest->value("id", int64_t{0});
+  }
+  const auto done = api.post(fmt::format("/v1/runs/{}/cancel", run), Json::object());
+  if (!done.ok()) return complain(context, done.error());
+  show(context, *done, [&] {
+    fmt::print(
+        "run {} is cancelled: nothing new starts, and a node at work stops after the step it is at; what was "
+        "done is not undone.\n"
+        "`muster status` shows where each node stands, `muster up SPEC` goes on from there\n",
+        run);
+  });
+}
+
+}  // namespace
+
+void add_runs(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("runs", "the runs there were, newest first");
+  verb->callback([&context] { list_runs(context); });
+}
+
+void add_cancel(CLI::App& app, Context& context) {
+  auto run = std::make_shared<int64_t>(0);
+  CLI::App* verb = app.add_subcommand("cancel", "end the run that is under way, at once");
+  verb->add_option("RUN", *run, "only if it is this one (default: whichever is under way)")
+      ->check(CLI::PositiveNumber);
+  verb->footer(
+      "A machine in the middle of its image stays in the RAM system and is imaged by the next `muster up`.\n"
+      "Example:\n  muster cancel");
+  verb->callback([run, &context] { cancel(context, *run); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,78 @@
+// muster secret: values go in, names come out.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <iterator>
+
+#include "base/time.h"
+#include "cli/cli_context.h"
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+// From a pipe: everything, less the last newline. From a terminal: one line, not echoed.
+std::string read_value() {
+  std::string value;
+  if (::isatty(STDIN_FILENO) == 1) {
+    termios before{};
+    ::tcgetattr(STDIN_FILENO, &before);
+    termios silent = before;
+    silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    fmt::print(stderr, "value: ");
+    ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);
+    std::getline(std::cin, value);
+    ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
+    fmt::print(stderr, "\n");
+    return value;
+  }
+  value.assign(std::istreambuf_iterator<char>(std::cin), {});
+  if (!value.empty() && value.back() == '\n') value.pop_back();
+  return value;
+}
+
+void set(Context& context, const std::string& name) {
+  const std::string value = read_value();
+  if (value.empty()) return complain(context, fail(Code::invalid, "no value on standard input"));
+  const auto done = Api(context).put("/v1/secrets/" + url_encode(name), value);
+  if (!done.ok()) return complain(context, done.error());
+  show(context, *done, [&] { fmt::print("secret {} set\n", name); });
+}
+
+void list(Context& context) {
+  const auto secrets = Api(context).get("/v1/secrets");
+  if (!secrets.ok()) return complain(context, secrets.error());
+  show(context, *secrets, [&] {
+    for (const Json& s : secrets->value("secrets", Json::array()))
+      fmt::print("{:<24} {}\n", s.value("name", ""), to_iso8601(s.value("time", int64_t{0})));
+  });
+}
+
+void remove(Context& context, const std::string& name) {
+  const auto done = Api(context).remove("/v1/secrets/" + url_encode(name));
+  if (!done.ok()) return complain(context, done.error());
+  show(context, *done, [&] { fmt::print("secret {} removed\n", name); });
+}
+
+}  // namespace
+
+void add_secret(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("secret", "passwords and keys, sealed in the controller");
+  verb->require_subcommand(1);
+  auto name = std::make_shared<std::string>();
+  CLI::App* set_verb = verb->add_subcommand("set", "read a value from standard input and store it");
+  set_verb->add_option("NAME", *name)->required();
+  set_verb->callback([name, &context] { set(context, *name); });
+  verb->add_subcommand("list", "names, never values")->callback([&context] { list(context); });
+  CLI::App* rm = verb->add_subcommand("rm", "forget a secret");
+  rm->add_option("NAME", *name)->required();
+  rm->callback([name, &context] { remove(context, *name); });
+  verb->footer(
+      "Examples:\n  printf '%s' 'admin:hunter2' | muster secret set bmc      (user:password of the BMCs)\n"
+      "  muster secret list");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,91 @@
+// muster spec: check a file without a controller; show what the controller has.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/os.h"
+#include "cli/cli_context.h"
+#include "cli/spec_file.h"
+#include "cli/verbs.h"
+#include "controller/bringup/signed_gpu_results.h"
+#include "controller/spec/shipped_names.h"
+#include "controller/spec/spec.h"
+
+namespace muster::cli {
+namespace {
+
+void add_folder(const std::string& folder, std::vector<std::string>& names) {
+  for (const auto& entry : Files().list(std::filesystem::absolute(folder).string())) {
+    const std::filesystem::path file = entry;
+    if (file.extension() == ".yaml") names.push_back(file.stem().string());
+  }
+}
+
+void check(Context& context, const std::string& path, const std::string& playbooks) {
+  auto file = read_spec_file(path);
+  if (!file.ok()) return complain(context, file.error());
+  SpecNames names = shipped_names();
+  if (!playbooks.empty()) {
+    add_folder(playbooks, names.playbooks);
+    add_folder(playbooks + "/acceptance", names.profiles);
+  }
+  ParsedSpec parsed = parse_spec(file->text, names);
+  parsed.errors.insert(parsed.errors.begin(), file->errors.begin(), file->errors.end());
+  if (parsed.errors.empty())
+    if (const auto results = gpu_results_of(parsed.spec); !results.ok())
+      parsed.errors.push_back({0, 0, "", results.error().message});
+  Json errors = Json::array();
+  for (const auto& e : parsed.errors)
+    errors.push_back({{"file", e.file.empty() ? path : e.file},
+                      {"line", e.line},
+                      {"column", e.column},
+                      {"path", e.path},
+                      {"message", e.message}});
+  context.exit = parsed.errors.empty() ? kAccepted : kUsage;
+  show(context, {{"file", path}, {"valid", parsed.errors.empty()}, {"errors", errors}}, [&] {
+    for (const auto& e : parsed.errors) fmt::print(stderr, "{}\n", to_string(e, path));
+    if (parsed.errors.empty())
+      fmt::print("{}: valid; cluster {}, {} node{}\n", path, parsed.spec.cluster, parsed.spec.nodes.size(),
+                 parsed.spec.nodes.size() == 1 ? "" : "s");
+  });
+}
+
+struct ShowFlags {
+  int64_t revision = 0, diff = 0;
+};
+
+void show_spec(Context& context, const ShowFlags& flags) {
+  Api api(context);
+  if (flags.diff > 0) {
+    const auto diff = api.get(fmt::format("/v1/spec/diff?from={}&to={}", flags.diff, flags.revision));
+    if (!diff.ok()) return complain(context, diff.error());
+    return show(context, *diff, [&] { fmt::print("{}", diff->value("diff", "")); });
+  }
+  const auto spec = api.get(fmt::format("/v1/spec?rev={}", flags.revision));
+  if (!spec.ok()) return complain(context, spec.error());
+  show(context, *spec, [&] { fmt::print("{}", spec->value("text", "")); });
+}
+
+}  // namespace
+
+void add_spec(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("spec", "the desired cluster");
+  verb->require_subcommand(1);
+  auto path = std::make_shared<std::string>();
+  CLI::App* check_verb = verb->add_subcommand("check", "report every error of a file; needs no controller");
+  check_verb->add_option("SPEC", *path, "cluster.yaml")->required();
+  auto playbooks = std::make_shared<std::string>();
+  check_verb->add_option("--playbooks", *playbooks,
+                         "a folder of playbooks and acceptance profiles that the controller has beside those "
+                         "of this version (musterd --playbooks)");
+  check_verb->callback([path, playbooks, &context] { check(context, *path, *playbooks); });
+  auto flags = std::make_shared<ShowFlags>();
+  CLI::App* show_verb = verb->add_subcommand("show", "the stored spec");
+  show_verb->add_option("--rev", flags->revision, "that revision; default: the newest");
+  show_verb->add_option("--diff", flags->diff, "what changed since that revision");
+  show_verb->callback([flags, &context] { show_spec(context, *flags); });
+  verb->footer("Examples:\n  muster spec check cluster.yaml\n  muster spec show --diff 3");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,106 @@
+// muster status, watch, why, logs: what is, and why it is not further.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/json_dump.h"
+#include "base/time.h"
+#include "cli/follow.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+void show_status(Context& context) {
+  const auto status = Api(context).get("/v1/status");
+  if (!status.ok()) return complain(context, status.error());
+  show(context, *status,
+       [&] { fmt::print("{}{}", render_status(*status, {}), render_storage(*status, {})); });
+}
+
+void show_why(Context& context, const std::string& node) {
+  const auto why = Api(context).get("/v1/nodes/" + url_encode(node) + "/why");
+  if (!why.ok()) return complain(context, why.error());
+  show(context, *why, [&] { fmt::print("{}", clean_lines(why->value("text", dump_json(*why, 2) + "\n"))); });
+}
+
+struct LogFlags {
+  std::string node;
+  bool follow = false;
+  int64_t after = 0;
+};
+
+void print_event(const Context& context, const Json& event) {
+  if (context.json) return fmt::print("{}\n", dump_json(event));
+  const Json data = event.value("data", Json::object());
+  std::string words;
+  if (data.is_object())
+    for (const char* key :
+         {"text", "name", "title", "action", "status", "state", "message", "reason", "order"})
+      if (data.contains(key) && data[key].is_string() && !data[key].get<std::string>().empty())
+        words += (words.empty() ? "" : "  ") + clean(data[key].get<std::string>());
+  fmt::print("{}  {:<10} {:<10} {}\n", to_iso8601(event.value("time", int64_t{0})), event.value("node", ""),
+             clean(event.value("kind", "")), words);
+}
+
+void show_logs(Context& context, const LogFlags& flags) {
+  Api api(context);
+  const std::string path =
+      flags.node.empty() ? "/v1/events/list" : "/v1/nodes/" + url_encode(flags.node) + "/logs";
+  int64_t after = flags.after;
+  for (;;) {
+    const auto page = api.get(fmt::format("{}?after={}&limit=1000", path, after));
+    if (!page.ok()) return complain(context, page.error());
+    const Json events = page->value("events", Json::array());
+    if (events.empty()) break;
+    for (const Json& event : events) {
+      print_event(context, event);
+      after = event.value("seq", after);
+    }
+  }
+  if (!flags.follow) return;
+  const std::string query = fmt::format("/v1/events?after={}&node={}", after, url_encode(flags.node));
+  const auto ended = api.lines("GET", query, "", [&](const std::string& line) {
+    if (line.rfind("data: ", 0) == 0)
+      if (const auto event = parse_json(line.substr(6)); event.ok()) print_event(context, *event);
+    std::fflush(stdout);
+    return true;
+  });
+  if (!ended.ok()) complain(context, ended.error());
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("status", "nodes, their phases and progress, once");
+  verb->callback([&context] { show_status(context); });
+}
+
+void add_watch(CLI::App& app, Context& context) {
+  auto until_idle = std::make_shared<bool>(false);
+  CLI::App* verb = app.add_subcommand("watch", "the live table; leave with Ctrl-C");
+  verb->add_flag("--until-idle", *until_idle, "end when no run is under way");
+  verb->callback([until_idle, &context] {
+    if (const auto done = follow_status(context, *until_idle); !done.ok()) complain(context, done.error());
+  });
+}
+
+void add_why(CLI::App& app, Context& context) {
+  auto node = std::make_shared<std::string>();
+  CLI::App* verb = app.add_subcommand("why", "what a node waits for, until when, and what happens then");
+  verb->add_option("NODE", *node)->required();
+  verb->footer("Example:\n  muster why gpu03");
+  verb->callback([node, &context] { show_why(context, *node); });
+}
+
+void add_logs(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<LogFlags>();
+  CLI::App* verb = app.add_subcommand("logs", "what happened, from the controller and the nodes");
+  verb->add_option("NODE", flags->node, "default: all");
+  verb->add_flag("-f,--follow", flags->follow, "stay and print what comes");
+  verb->add_option("--after", flags->after, "only events after this number");
+  verb->footer("Examples:\n  muster logs gpu03\n  muster logs -f --json | jq .");
+  verb->callback([flags, &context] { show_logs(context, *flags); });
+}
+
+}  // namespace muster::cli

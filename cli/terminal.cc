@@ -1,0 +1,294 @@
+#include "cli/terminal.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+namespace muster::cli {
+namespace {
+
+constexpr int kBarCells = 16;
+
+std::string text_at(const Json& object, const char* key) {
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return it != object.end() && it->is_string() ? clean(it->get<std::string>()) : "";
+}
+double number_at(const Json& object, const char* key, double fallback) {
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return it != object.end() && it->is_number() ? it->get<double>() : fallback;
+}
+const Json& list_at(const Json& object, const char* key) {
+  static const Json kNone = Json::array();
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return it != object.end() && it->is_array() ? *it : kNone;
+}
+
+// Number of terminal cells: counts UTF-8 lead bytes; good for what we print ourselves.
+size_t cells(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+std::string padded(std::string text, size_t width) {
+  const size_t have = cells(text);
+  return have < width ? text + std::string(width - have, ' ') : text;
+}
+std::string cut(const std::string& text, size_t width) {
+  std::string out;
+  size_t used = 0;
+  for (const char c : text) {
+    if ((c & 0xC0) != 0x80 && ++used > width) break;
+    out += c;
+  }
+  return out;
+}
+
+const char* colour_of(const std::string& state) {
+  if (state == "accepted") return "\x1b[32m";
+  if (state == "degraded") return "\x1b[33m";
+  if (state == "quarantined") return "\x1b[31m";
+  if (state == "installing" || state == "discovered") return "\x1b[36m";
+  return "";
+}
+
+struct Row {
+  std::string node, state, phase, progress, rate, eta, words;
+};
+
+// The day only when it was another one.
+std::string clock_time(TimeMs at, TimeMs now) {
+  const std::string text = to_iso8601(at);
+  return now - at < 24 * 60 * kMinute ? text.substr(11) : text;
+}
+
+Row row_of(const Json& node, const Look& look, TimeMs now) {
+  Row row{text_at(node, "name"), text_at(node, "state"), text_at(node, "phase"), "", "", "",
+          text_at(node, "text")};
+  const double fraction = number_at(node, "fraction", -1);
+  if (fraction >= 0)
+    row.progress =
+        fmt::format("{} {:>3.0f} %", bar(fraction, kBarCells, look.unicode), std::floor(fraction * 100));
+  if (const double rate = number_at(node, "rate", 0); rate > 0)
+    row.rate = human_rate(rate, text_at(node, "unit"));
+  if (const double eta = number_at(node, "eta_ms", -1); eta >= 0)
+    row.eta = to_human(static_cast<DurationMs>(eta));
+  if (const auto reason = text_at(node, "reason"); !reason.empty()) row.words = reason;
+  // What a person has to do comes before what the run calls it, or nobody goes there.
+  const auto waiting = text_at(node, "waiting");
+  if (row.words.empty() || (node.value("by_hand", false) && !waiting.empty())) row.words = waiting;
+  if (const double silent = number_at(node, "silent_since", 0); silent > 0 && row.phase.empty())
+    row.words = "silent since " + clock_time(static_cast<TimeMs>(silent), now) +
+                (row.words.empty() ? "" : "; " + row.words);
+  return row;
+}
+
+std::string header_line(const Json& status) {
+  const Json run = status.value("run", Json());
+  std::string line = text_at(status, "cluster");
+  if (run.is_object())
+    line += fmt::format("{}run {}: {} {}, {}", line.empty() ? "" : "  ", run.value("id", 0),
+                        text_at(run, "kind"), text_at(run, "state"),
+                        to_human(static_cast<DurationMs>(number_at(run, "elapsed_ms", 0))));
+  return line;
+}
+
+int quarter(const Json& node) {
+  const double fraction = number_at(node, "fraction", -1);
+  return fraction < 0 ? -1 : static_cast<int>(fraction * 4) * 25;
+}
+
+}  // namespace
+
+std::string clean(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? ' ' : c;
+  return out;
+}
+
+std::string clean_lines(const std::string& text) {
+  std::string out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    out += clean(text.substr(at, end - at));
+    if (end < text.size()) out += '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string bar(double fraction, int width, bool unicode) {
+  const int full = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * width + 0.0001);
+  std::string out;
+  for (int i = 0; i < width; ++i) out += i < full ? (unicode ? "█" : "#") : (unicode ? "░" : ".");
+  return out;
+}
+
+std::string human_bytes(double bytes) {
+  const char* const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  size_t unit = 0;
+  while (bytes >= 1000 && unit + 1 < std::size(units)) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", bytes, bytes < 10 && unit > 0 ? 1 : 0, units[unit]);
+}
+
+std::string human_rate(double per_second, const std::string& unit) {
+  if (unit == "bytes" || unit == "B" || unit.empty()) return human_bytes(per_second) + "/s";
+  return fmt::format("{:.1f} {}/s", per_second, unit);
+}
+
+std::string render_status(const Json& status, const Look& look) {
+  std::vector<Row> rows = {{"NODE", "STATE", "PHASE", "PROGRESS", "RATE", "ETA", ""}};
+  const TimeMs now = static_cast<TimeMs>(number_at(status, "time", 0));
+  for (const Json& node : list_at(status, "nodes")) rows.push_back(row_of(node, look, now));
+  size_t w[6] = {};
+  for (const Row& r : rows) {
+    const std::string* columns[] = {&r.node, &r.state, &r.phase, &r.progress, &r.rate, &r.eta};
+    for (size_t i = 0; i < 6; ++i) w[i] = std::max(w[i], cells(*columns[i]));
+  }
+  std::string out;
+  if (const auto head = header_line(status); !head.empty())
+    out += cut(head, static_cast<size_t>(look.width)) + "\n";
+  const Json problems = status.value("problems", Json::object());
+  for (const auto& [topic, text] : problems.items())
+    if (text.is_string())
+      out +=
+          cut("! " + topic + ": " + clean(text.get<std::string>()), static_cast<size_t>(look.width)) + "\n";
+  for (const Row& r : rows) {
+    std::string line = padded(r.node, w[0]) + "  " + padded(r.state, w[1]) + "  " + padded(r.phase, w[2]) +
+                       "  " + padded(r.progress, w[3]) + "  " + padded(r.rate, w[4]) + "  " +
+                       padded(r.eta, w[5]) + "  " + r.words;
+    line = cut(line, static_cast<size_t>(look.width));
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    const std::string colour = look.colour ? colour_of(r.state) : "";
+    out += colour + line + (colour.empty() ? "" : "\x1b[0m") + "\n";
+  }
+  return out;
+}
+
+std::string render_storage(const Json& status, const Look& look) {
+  std::vector<std::array<std::string, 6>> rows = {{"STORAGE", "ENGINE", "MOUNT", "SIZE", "USED", "HEALTH"}};
+  for (const Json& section : list_at(status, "storage")) {
+    const double size = number_at(section, "size_bytes", 0), used = number_at(section, "used_bytes", 0);
+    std::string health;
+    for (const Json& one : list_at(section, "problems"))
+      health += (health.empty() ? "" : "; ") + text_at(one, "node") + ": " + text_at(one, "problem");
+    // A resync is no problem, and worth a word.
+    for (const Json& one : list_at(section, "nodes"))
+      if (const std::string words = text_at(one, "health");
+          !words.empty() && health.find(words) == std::string::npos)
+        health += (health.empty() ? "" : "; ") + text_at(one, "node") + ": " + words;
+    const Json healthy = section.is_object() ? section.value("healthy", Json()) : Json();
+    if (health.empty()) health = healthy == true ? "well" : "not known";
+    rows.push_back({text_at(section, "name"), text_at(section, "engine"), text_at(section, "mount"),
+                    size > 0 ? human_bytes(size) : "",
+                    size > 0 ? fmt::format("{:.0f} %", 100 * used / size) : "", health});
+  }
+  if (rows.size() < 2) return "";
+  std::array<size_t, 6> widths = {};
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], cells(row[i]));
+  std::string out = "\n";
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) line += (i ? "  " : "") + padded(row[i], widths[i]);
+    line = cut(line, static_cast<size_t>(look.width));
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string ChangeLines::next(const Json& status) {
+  std::string out;
+  for (const Json& node : list_at(status, "nodes")) {
+    const std::string name = text_at(node, "name");
+    const std::string base =
+        fmt::format("{:<12} {:<12} {:<10}", name, text_at(node, "state"), text_at(node, "phase"));
+    const std::string reason = text_at(node, "reason");
+    const int q = quarter(node);
+    Shown& before = last_[name];
+    // Between two orders of one phase there is no number: that is no news.
+    if (before.base == base && before.reason == reason && (q < 0 || before.quarter == q)) continue;
+    before = {base, reason, q};
+    std::string now = base;
+    if (q >= 0) now += fmt::format(" {:>3} %", q);
+    if (!reason.empty()) now += "  " + reason;
+    while (!now.empty() && now.back() == ' ') now.pop_back();
+    const Json run = status.value("run", Json());
+    const auto elapsed = static_cast<DurationMs>(run.is_object() ? number_at(run, "elapsed_ms", 0) : 0);
+    out += fmt::format("{:>4}:{:02}  {}\n", elapsed / kMinute, elapsed / kSecond % 60, now);
+  }
+  return out;
+}
+
+std::string render_summary(const Json& run) {
+  std::string out;
+  std::vector<std::string> phases;
+  for (const Json& node : list_at(run, "nodes"))
+    for (const Json& phase : list_at(node, "phases")) {
+      const std::string name = text_at(phase, "phase");
+      if (std::find(phases.begin(), phases.end(), name) == phases.end()) phases.push_back(name);
+    }
+  size_t width = 4;
+  for (const Json& node : list_at(run, "nodes")) width = std::max(width, text_at(node, "name").size());
+  out += padded("NODE", width) + "  " + padded("RESULT", 11);
+  for (const auto& phase : phases) out += fmt::format("  {:>10}", phase);
+  out += fmt::format("  {:>10}\n", "total");
+  for (const Json& node : list_at(run, "nodes")) {
+    out += padded(text_at(node, "name"), width) + "  " + padded(text_at(node, "result"), 11);
+    for (const auto& wanted : phases) {
+      double ms = -1;
+      for (const Json& phase : list_at(node, "phases"))
+        if (text_at(phase, "phase") == wanted) ms = number_at(phase, "ms", -1);
+      out += fmt::format("  {:>10}", ms < 0 ? "-" : to_human(static_cast<DurationMs>(ms)));
+    }
+    out += fmt::format("  {:>10}\n", to_human(static_cast<DurationMs>(number_at(node, "ms", 0))));
+  }
+  for (const Json& node : list_at(run, "nodes"))
+    if (const auto reason = text_at(node, "reason"); !reason.empty())
+      out += fmt::format("{}: {}\n", text_at(node, "name"), reason);
+  return out;
+}
+
+std::string render_refusals(const Json& details) {
+  std::string out;
+  for (const Json& refusal : list_at(details, "refusals")) {
+    const std::string node = text_at(refusal, "node"), rule = text_at(refusal, "rule");
+    out += "  " + (node.empty() ? "" : node + ": ") + text_at(refusal, "message") +
+           (rule.empty() ? "" : " [" + rule + "]") + "\n";
+  }
+  return out;
+}
+
+LiveView::LiveView(bool quiet) : quiet_(quiet), terminal_(::isatty(STDOUT_FILENO) == 1) {}
+
+void LiveView::draw(const Json& status) {
+  if (quiet_) return;
+  if (!terminal_) {
+    const std::string lines = changes_.next(status);
+    fmt::print("{}", lines);
+    std::fflush(stdout);
+    return;
+  }
+  winsize size{};
+  Look look;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) look.width = size.ws_col - 1;
+  look.colour = ::getenv("NO_COLOR") == nullptr;
+  const std::string table = render_status(status, look);
+  // Up over the old table, then down clearing line by line: no flicker, and nothing above is touched.
+  std::string out = lines_drawn_ > 0 ? fmt::format("\x1b[{}A\r\x1b[J", lines_drawn_) : "";
+  lines_drawn_ = static_cast<int>(std::count(table.begin(), table.end(), '\n'));
+  out += table;
+  fmt::print("{}", out);
+  std::fflush(stdout);
+}
+
+void LiveView::finish() { lines_drawn_ = 0; }
+
+}  // namespace muster::cli

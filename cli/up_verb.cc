@@ -1,0 +1,75 @@
+// muster up: from a YAML file to an accepted cluster.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/digest.h"
+#include "cli/carry_out.h"
+#include "cli/spec_file.h"
+#include "cli/verbs.h"
+#include "controller/spec/spec.h"
+
+namespace muster::cli {
+namespace {
+
+struct Flags {
+  std::string spec, limit, report = "muster-report";
+  Approval approval;
+};
+
+// Uploads the spec; prints every error with its place.
+bool upload(Context& context, const std::string& path) {
+  const auto file = read_spec_file(path);
+  if (!file.ok()) return complain(context, file.error()), false;
+  if (!file->errors.empty()) {
+    for (const auto& e : file->errors) fmt::print(stderr, "{}\n", to_string(e, path));
+    return complain(context, fail(Code::invalid, fmt::format("{} errors in the playbooks that the spec names",
+                                                             file->errors.size()))),
+           false;
+  }
+  Api api(context);
+  const auto stored = api.put("/v1/spec?file=" + url_encode(path), file->text);
+  if (stored.ok()) {
+    if (!context.json && !stored->value("unchanged", false))
+      fmt::print("spec revision {}: cluster {}, {} nodes\n", stored->value("revision", 0),
+                 stored->value("cluster", ""), stored->value("nodes", 0));
+    return true;
+  }
+  if (!context.json && api.details().is_object())
+    for (const Json& e : api.details().value("errors", Json::array()))
+      fmt::print(stderr, "{}\n", e.value("text", ""));
+  complain(context, stored.error(), api.details());
+  return false;
+}
+
+void run_up(Context& context, const Flags& flags) {
+  Goal goal;
+  const auto nodes = node_list(flags.limit);
+  if (!nodes.ok()) return complain(context, nodes.error());
+  goal.nodes = *nodes;
+  goal.approval = flags.approval;
+  goal.report_dir = flags.report;
+  if (!flags.spec.empty() && !upload(context, flags.spec)) return;
+  if (const auto built = build_images(context); !built.ok()) return complain(context, built.error());
+  reach(context, goal);
+}
+
+}  // namespace
+
+void add_up(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb =
+      app.add_subcommand("up", "bring the cluster to what SPEC says, prove it, and write a report");
+  verb->add_option("SPEC", flags->spec, "cluster.yaml; without it the stored revision counts");
+  add_approval(verb, flags->approval, "approve every plan (also what it destroys)");
+  verb->add_option("--limit", flags->limit, "only these nodes, e.g. gpu[01-04],gpu07");
+  verb->add_option("--report", flags->report, "folder for report.html, report.json, junit.xml")
+      ->capture_default_str();
+  verb->footer(
+      "Examples:\n  muster up cluster.yaml\n  muster up cluster.yaml --yes --report /srv/www/acceptance\n"
+      "  muster up --limit gpu03\n"
+      "Exit: 0 accepted, 1 failed, 2 invalid input, 3 some nodes quarantined, 4 refused or not approved, 5 "
+      "degraded");
+  verb->callback([flags, &context] { run_up(context, *flags); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,298 @@
+// Running hosts become nodes without being re-imaged. The operator's command talks to them over SSH
+// (cli/adopt_verb.cc); here is the controller's side: one plan for all of them from what was found there, and,
+// once that plan is approved, their entries in the spec and a join token each.
+//   {"hosts": [{name, like?, host, port?, user?, host_key, address?, joined?, facts}], "digest"?}
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "base/digest.h"
+#include "base/json_dump.h"
+#include "base/machine_uuid.h"
+#include "base/reactor.h"
+#include "controller/api/diff.h"
+#include "controller/api/files.h"
+#include "controller/api/handlers.h"
+#include "controller/trust/authority.h"
+#include "controller/boot/boot_service.h"
+#include "controller/bringup/bringup.h"
+#include "controller/link/event_log.h"
+#include "controller/nodes/states.h"
+#include "controller/services.h"
+#include "controller/spec/add_node.h"
+
+namespace muster::api {
+namespace {
+
+struct Adoption {
+  NewNode node;
+  Json facts_json;
+  HardwareFacts facts;
+  bool joined = false;  // the host is this node already, and its agent runs
+};
+struct Asked {
+  std::vector<Adoption> hosts;
+  std::string digest;  // of the approved plan; empty: only plan
+};
+
+Result<Adoption> adoption_from(const Json& json) {
+  Adoption a;
+  AdoptSpec& adopt = a.node.adopt;
+  JsonReader r(json, "adopt");
+  r.get("name", a.node.name);
+  r.get_or("like", a.node.like, std::string());
+  r.get("host", adopt.host);
+  r.get_or("port", adopt.port, adopt.port);
+  r.get_or("user", adopt.user, adopt.user);
+  r.get("host_key", adopt.host_key);
+  r.get_or("address", a.node.address, std::string());
+  r.get_or("joined", a.joined, false);
+  a.facts_json = r.raw("facts");
+  TRY_(r.finish());
+  TRY(a.facts, hardware_facts_from_json(a.facts_json));
+  return a;
+}
+
+// One machine under two names would be configured twice, each time as somebody else.
+Status are_different(const std::vector<Adoption>& hosts) {
+  std::map<std::string, std::string> names, places;
+  Machines machines;
+  for (const auto& one : hosts) {
+    const std::string& name = one.node.name;
+    if (!names.emplace(name, name).second) return fail(Code::invalid, fmt::format("{} is named twice", name));
+    const std::string place = fmt::format("{}:{}", one.node.adopt.host, one.node.adopt.port);
+    if (const auto [other, is_new] = places.emplace(place, name); !is_new)
+      return fail(Code::invalid, fmt::format("{} and {} are one host: {}", other->second, name, place));
+    const std::string& uuid = one.facts.system.uuid;
+    if (const std::string other = machines.node_of(uuid); !other.empty())
+      return fail(Code::invalid, fmt::format("{} and {} are one host: UUID {}", other, name, uuid));
+    machines.bind(uuid, name);
+  }
+  return Ok{};
+}
+
+Result<Asked> asked_from(const std::string& body) {
+  TRY(const auto json, parse_json(body));
+  Asked asked;
+  JsonReader r(json, "adopt");
+  const Json hosts = r.raw("hosts");
+  r.get_or("digest", asked.digest, std::string());
+  TRY_(r.finish());
+  if (!hosts.is_array() || hosts.empty()) return fail(Code::invalid, "adopt: hosts: expected a list");
+  for (const Json& host : hosts) {
+    TRY(asked.hosts.emplace_back(), adoption_from(host));
+  }
+  TRY_(are_different(asked.hosts));
+  return asked;
+}
+
+// The spec that the nodes are, or will be, declared in.
+struct Declared {
+  Spec spec;
+  int64_t revision = 0;
+  std::string text;  // empty: they are all declared already
+  std::set<std::string> added = {};
+  std::string before;  // text of the revision it is added to
+  int64_t before_revision = 0;
+};
+
+Status same_host(const NodeSpec& node, const NewNode& asked) {
+  const AdoptSpec &is = node.adopt, &wanted = asked.adopt;
+  if (!is.declared())
+    return fail(
+        Code::invalid,
+        fmt::format("the spec declares {} as a node that muster installs (image '{}'), not as an adopted one",
+                    node.name, node.image));
+  if (is.host_key != wanted.host_key)
+    return fail(
+        Code::denied,
+        fmt::format("the spec pins the host key {} for {}, and {} shows {}: another machine answers, or it "
+                    "was installed anew; when that is so on purpose, change 'adopt.host_key' in the spec",
+                    is.host_key, node.name, wanted.host, wanted.host_key));
+  const bool address = asked.address.empty() || asked.address == node.address;
+  if (is.host == wanted.host && is.port == wanted.port && is.user == wanted.user && address) return Ok{};
+  return fail(
+      Code::invalid,
+      fmt::format("the spec declares {} as {}@{}:{} with the address {}: say the same, or change the spec",
+                  node.name, is.user, is.host, is.port, node.address));
+}
+
+Result<Declared> declaration(Services& services, const std::vector<Adoption>& hosts) {
+  TRY(const auto current, services.spec.get());
+  Declared d;
+  d.spec = current->spec;
+  d.revision = current->revision;
+  for (const auto& [node, facts_json, facts, joined] : hosts) {
+    if (const NodeSpec* known = current->spec.node(node.name)) {
+      TRY_(same_host(*known, node));
+      continue;
+    }
+    if (node.like.empty())
+      return fail(Code::invalid,
+                  fmt::format("{} is not in the spec: say with --like which declared node it is like, or "
+                              "declare it there with 'adopt: {{ host: {}, host_key: \"{}\" }}'",
+                              node.name, node.adopt.host, node.adopt.host_key));
+    if (d.text.empty()) {
+      TRY(const SpecRow row, services.store.spec(0));
+      d.text = d.before = row.text;
+      d.before_revision = row.revision;
+      d.revision = services.bringup.coming_revision();
+    }
+    TRY(AddedNode added, add_node(d.text, node));
+    d.spec = std::move(added.spec);
+    d.text = std::move(added.text);
+    d.added.insert(node.name);
+  }
+  return d;
+}
+
+// What is known of the node, with the host as it was found now.
+NodeObservation observed(Services& services, const Adoption& a) {
+  NodeObservation seen = services.bringup.observe(a.node.name);
+  seen.facts = seen.machine = a.facts;
+  seen.online = seen.online && a.joined;
+  return seen;
+}
+
+using Seen = std::map<std::string, NodeObservation>;
+
+Seen observed(Services& services, const std::vector<Adoption>& hosts) {
+  Seen seen;
+  for (const auto& one : hosts) seen[one.node.name] = observed(services, one);
+  return seen;
+}
+
+Bringup::Request request_for(const std::vector<Adoption>& hosts) {
+  Bringup::Request request;
+  request.kind = RequestKind::adopt;
+  for (const auto& one : hosts) request.nodes.push_back(one.node.name);
+  return request;
+}
+
+std::string agent_url(const Services& services, const Spec& spec) {
+  const std::string address =
+      services.options.listen.empty() ? controller_address(spec) : services.options.listen;
+  return fmt::format("https://{}:{}", address, services.options.tls_port);
+}
+
+Json plan_answer(const Declared& d, const Bringup::Made& made, const Seen& seen) {
+  Json reply = planned_json(made.plan, made.digest);
+  reply["online"] = Json::array();
+  for (const auto& [name, observation] : seen)
+    if (observation.online) reply["online"].push_back(name);
+  reply["declared"] = d.text.empty();
+  reply["revision"] = d.revision;
+  reply["diff"] = d.text.empty()
+                      ? ""
+                      : unified_diff(d.before, d.text, fmt::format("revision {}", d.before_revision),
+                                     fmt::format("revision {}", d.revision));
+  return reply;
+}
+
+// One after the other: a token is a row in the store.
+void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, const std::string& url,
+                        Json tokens = Json::object()) {
+  if (left.empty())
+    return call->ok({{"tokens", tokens}, {"url", url}, {"pin", call->services.authority.ca_fingerprint()}});
+  const std::string node = left.back();
+  left.pop_back();
+  call->services.boot.mint(node, "adopt", [call, url, node, left, tokens](Result<std::string> token) mutable {
+    if (!token.ok()) return call->error(token.error());
+    call->services.events.add(0, node, "node", {{"action", "adopting"}});
+    tokens[node] = *token;
+    answer_with_tokens(call, std::move(left), url, std::move(tokens));
+  });
+}
+
+// What the host showed becomes what is known of the node: the plan that was approved follows from it once
+// more.
+void remember(Services& services, const Adoption& a) {
+  services.bringup.executor().set_node(a.node.name,
+                                       [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
+                                        system = a.facts.system](NodeRow& row) {
+                                         row.state = NodeState::discovered;
+                                         row.reason.clear();
+                                         row.facts = facts;
+                                         row.facts_time = now;
+                                         if (row.product_uuid.empty()) row.product_uuid = system.uuid;
+                                         row.system_serial = system.serial;
+                                       });
+}
+
+// After approval: first the spec, then the tokens, so that an agent that joins is always a declared node's. A
+// node of which the plan says that nothing changed stays as it is, accepted.
+void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const Declared& d,
+               const std::set<std::string>& unchanged) {
+  Services& services = call->services;
+  const std::string url = agent_url(services, d.spec);
+  std::vector<std::string> names;
+  for (const auto& one : hosts) {
+    if (unchanged.count(one.node.name)) continue;
+    remember(services, one);
+    names.push_back(one.node.name);
+  }
+  if (d.text.empty()) return answer_with_tokens(call, names, url);
+  SpecRow row;
+  row.revision = services.bringup.coming_revision(true);
+  row.time = services.reactor.now();
+  row.text = d.text;
+  row.digest = sha256(row.text);
+  for (const auto& one : hosts)
+    if (d.added.count(one.node.name))
+      row.note +=
+          fmt::format("{}{} adopted, like {}", row.note.empty() ? "" : "; ", one.node.name, one.node.like);
+  services.store.write({row}, [call, names, url](Status written) {
+    if (!written.ok()) return call->error(written.error());
+    call->services.spec.changed();
+    answer_with_tokens(call, names, url);
+  });
+}
+
+}  // namespace
+
+void adoption_of(const CallPtr& call) {
+  const std::string name = call->arg("node");
+  const auto spec = call->services.spec.get();
+  if (!spec.ok()) return call->error(spec.error());
+  const NodeSpec* node = (*spec)->spec.node(name);
+  Json reply = {{"name", name},
+                {"pin", call->services.authority.ca_fingerprint()},
+                {"declared", node != nullptr},
+                {"adopt", nullptr}};
+  if (node && node->adopt.declared())
+    reply["adopt"] = {{"host", node->adopt.host},
+                      {"port", node->adopt.port},
+                      {"user", node->adopt.user},
+                      {"host_key", node->adopt.host_key},
+                      {"address", node->address}};
+  call->ok(reply);
+}
+
+// Nothing is stored unless the plan that was approved is still the plan.
+void adopt_hosts(const CallPtr& call) {
+  Services& services = call->services;
+  const auto asked = asked_from(call->request.body);
+  if (!asked.ok()) return call->error(asked.error());
+  const auto declared = declaration(services, asked->hosts);
+  if (!declared.ok()) return call->error(declared.error());
+  const Seen seen = observed(services, asked->hosts);
+  const auto made =
+      services.bringup.plan_under(declared->spec, declared->revision, request_for(asked->hosts), seen);
+  if (!made.ok()) return call->error(made.error());
+  if (!made->refusals.empty()) return call->json(403, refusals_json(made->refusals));
+  if (asked->digest.empty()) return call->ok(plan_answer(*declared, *made, seen));
+  if (services.bringup.executor().active())
+    return call->error(
+        fail(Code::conflict,
+             fmt::format("run {} is under way; a host can be adopted when it has ended (muster watch)",
+                         services.bringup.executor().run_id())));
+  if (asked->digest != made->digest)
+    return call->error(
+        fail(Code::conflict, "the world changed since this was planned: nothing was done, look again"));
+  carry_out(call, asked->hosts, *declared, {made->plan.unchanged.begin(), made->plan.unchanged.end()});
+}
+
+void get_agent(const CallPtr& call) { send_file(call, call->services.options.agent_binary); }
+
+}  // namespace muster::api

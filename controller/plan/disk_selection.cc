@@ -1,0 +1,322 @@
+#include "controller/plan/disk_selection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "controller/engines/engine.h"
+
+namespace muster {
+namespace {
+
+std::string identity(const DiskFacts& d) { return d.serial.empty() ? d.wwid : d.serial; }
+
+std::string people(const DiskFacts& d) {
+  return fmt::format("{} ({}, serial {}, {} bytes)", d.name.empty() ? "a disk" : d.name, d.model, d.serial,
+                     d.size_bytes);
+}
+
+// What is on it, and whose system that is where muster wrote one.
+std::string holds(const DiskFacts& d) {
+  const std::string content = d.content.empty() ? (d.blank ? "blank" : "unknown") : d.content;
+  if (d.muster_node.empty()) return content;
+  return fmt::format(
+      "{}; the system of node {} of {}{}", content, d.muster_node,
+      d.muster_cluster.empty() ? "a cluster that it does not name" : "cluster " + d.muster_cluster,
+      d.muster_authority.empty() ? "" : ", written from the controller whose CA is " + d.muster_authority);
+}
+
+Destruction destruction(const NodeSpec& node, const std::string& group, const DiskFacts& d, std::string why) {
+  return {node.name, group,    d.serial,       d.wwid,        d.model, static_cast<int64_t>(d.size_bytes),
+          d.name,    holds(d), d.content_hash, std::move(why)};
+}
+
+// The label a signature line speaks of: "xfs label=DATA", "mdraid member of gpu01:scratch".
+std::string label_of(const std::string& signature) {
+  for (const std::string mark : {"label=", "member of "})
+    if (const auto at = signature.find(mark); at != std::string::npos) {
+      std::string label = signature.substr(at + mark.size());
+      label.erase(std::remove(label.begin(), label.end(), '"'), label.end());
+      return label.substr(0, label.find_first_of(" ,"));
+    }
+  return "";
+}
+
+// What is on a node's disk may belong to any storage section over its group.
+const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::string& group) {
+  for (const auto& s : spec.storage)
+    if (s.disks == group && holds_data(s, node)) return &s;
+  return nullptr;
+}
+
+bool all_same(const std::string& text) { return text.find_first_not_of(text[0]) == std::string::npos; }
+
+// Serial numbers that are on more than one disk: none, zeros, counted up, and those that QEMU gives when it
+// is told none.
+bool is_everybodys(const std::string& serial) {
+  static const std::string kDigits = "01234567890123456789", kHex = "0123456789ABCDEF";
+  if (serial.empty() || all_same(serial)) return true;
+  if (serial.size() > 4 &&
+      (kDigits.find(serial) != std::string::npos || kHex.find(serial) != std::string::npos))
+    return true;
+  return glob_match("QM000*", serial) || glob_match("drive-*", serial);
+}
+
+// Of these an authority sees to it that they are unique; other WWIDs are made of the serial number.
+bool is_assigned(const std::string& wwid) {
+  for (const char* prefix : {"eui.", "naa.", "uuid."})
+    if (wwid.rfind(prefix, 0) == 0) return true;
+  return false;
+}
+
+class Chooser {
+ public:
+  Chooser(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, const DiskUse& use)
+      : spec_(spec), node_(node), facts_(facts), use_(use) {}
+
+  NodeDisks run() {
+    for (const auto& [name, group] : node_.disks) select(group);
+    if (!out_.refusals.empty()) return std::move(out_);
+    if (const auto os = out_.groups.find("os"); os != out_.groups.end())
+      out_.os_is_ours = !os->second.empty() && is_own_system(os->second.front());
+    for (const auto& [name, group] : node_.disks)
+      for (const auto& disk : out_.groups[name])
+        name == "os" ? judge_os(group, disk) : judge_data(group, disk);
+    for (const auto& [name, group] : node_.disks) check_members(group);
+    return std::move(out_);
+  }
+
+ private:
+  void refuse(const std::string& rule, const std::string& message) {
+    out_.refusals.push_back({node_.name, rule, message});
+  }
+
+  void select(const DiskGroup& group) {
+    auto& found = out_.groups[group.name];
+    for (const auto& disk : facts_.disks)
+      if (disk_matches(group.match, disk)) found.push_back(disk);
+    std::sort(found.begin(), found.end(),
+              [](const auto& a, const auto& b) { return identity(a) < identity(b); });
+    if (static_cast<int>(found.size()) != group.match.count) {
+      std::string list;
+      for (const auto& d : found) list += (list.empty() ? ": " : ", ") + people(d);
+      refuse("disk-count", fmt::format("group '{}' declares {} disk{} and its selector matches {}{}{}",
+                                       group.name, group.match.count, group.match.count == 1 ? "" : "s",
+                                       found.size(), list, array_hint(group, found.size())));
+    }
+    for (const auto& disk : found) {
+      if (identity(disk).empty())
+        refuse("disk-identity", people(disk) + " has neither serial nor wwid and cannot be told apart");
+      if (const auto [it, fresh] = taken_.emplace(identity(disk) + "/" + disk.wwid, group.name); !fresh)
+        refuse("disk-overlap",
+               people(disk) + " is matched by group '" + it->second + "' and by group '" + group.name + "'");
+    }
+  }
+
+  // An array goes on without a drive; nothing is to be made anew for that.
+  std::string array_hint(const DiskGroup& group, size_t found) const {
+    const StorageSpec* storage = owner(spec_, node_, group.name);
+    if (!storage || !is_redundant(storage->level) || found >= static_cast<size_t>(group.match.count))
+      return "";
+    return fmt::format(
+        ". If a drive died: the {} of storage '{}' goes on without it; docs/storage.md says how "
+        "to replace it",
+        storage->level, storage->name);
+  }
+
+  // A drive among members that carry the array is a replacement, which md is told of by hand: made anew, the
+  // array would lose what it holds.
+  void check_members(const DiskGroup& group) {
+    const StorageSpec* storage = owner(spec_, node_, group.name);
+    if (!storage || !is_redundant(storage->level)) return;
+    std::string ours, others;
+    for (const auto& disk : out_.groups[group.name]) {
+      std::string& list = is_our_data(disk, spec_.cluster, node_.name, *storage) ? ours : others;
+      list += (list.empty() ? "" : ", ") + people(disk);
+    }
+    if (ours.empty() || others.empty()) return;
+    refuse(
+        "array-degraded",
+        fmt::format("the {} of storage '{}' is on {}, and not on {}: an array that lacks a member is never "
+                    "made anew. docs/storage.md says how to replace a drive",
+                    storage->level, storage->name, ours, others));
+  }
+
+  bool is_own_system(const DiskFacts& disk) const {
+    if (!is_os_layout(disk)) return false;
+    // Names are chosen by people, and two sites may choose the same; the CA is this controller's alone.
+    const auto is_mine = [this](const std::string& noted, const std::string& mine) {
+      return noted.empty() ? use_.imaged_here : noted == mine;
+    };
+    return is_mine(disk.muster_node, node_.name) && is_mine(disk.muster_cluster, spec_.cluster) &&
+           is_mine(disk.muster_authority, use_.authority);
+  }
+
+  void judge_os(const DiskGroup& group, const DiskFacts& disk) {
+    if (use_.image.empty() || out_.os_is_ours) return;
+    if ((disk.mounted || disk.is_os_ancestor) && !use_.through_ram)
+      return refuse("disk-in-use", people(disk) + " is in use by the running system: " + disk.content);
+    if (group.policy == DiskPolicy::keep)
+      return refuse("disk-keep", fmt::format("the OS disk {} ({}) would have to be formatted for image {}, "
+                                             "but its policy is keep; declare policy: format-if-blank",
+                                             people(disk), holds(disk), use_.image));
+    if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
+      return refuse("disk-foreign",
+                    fmt::format("the OS disk {} is not blank ({}) and its policy is format-if-blank; if that "
+                                "may be lost, declare policy: format",
+                                people(disk), holds(disk)));
+    out_.destroys.push_back(destruction(node_, group.name, disk, "operating system image " + use_.image));
+  }
+
+  // A running host that is adopted was named by its address and looked at; what it carries is its own.
+  void check_owner(const StorageSpec& storage, const DiskGroup& group, const DiskFacts& disk) {
+    if (engine_of(storage).signs_disks || node_.adopt.declared() || use_.imaged_here || out_.os_is_ours)
+      return;
+    refuse("disk-foreign",
+           fmt::format("{} of group '{}' carries storage '{}' ({}), and nothing says that it was made for "
+                       "this node of this cluster: {} was never installed from here and its OS disk is not "
+                       "cluster {}'s. To keep what is on it: install without that storage, then declare it; "
+                       "to give it up: `blkdiscard -z` by hand",
+                       people(disk), group.name, storage.name, disk.content, node_.name, spec_.cluster));
+  }
+
+  void judge_data(const DiskGroup& group, const DiskFacts& disk) {
+    const StorageSpec* storage = owner(spec_, node_, group.name);
+    if (!storage) return;
+    if (is_our_data(disk, spec_.cluster, node_.name, *storage)) return check_owner(*storage, group, disk);
+    const std::string why = fmt::format(
+        "{} for {}", engine_of(*storage).by_disk ? storage->engine : storage->level, storage->mount);
+    if (disk.is_os_ancestor || disk.mounted || is_os_layout(disk))
+      return refuse("disk-in-use", fmt::format("{} of group '{}' is in use or holds an operating system: {}",
+                                               people(disk), group.name, disk.content));
+    if (group.policy == DiskPolicy::keep)
+      return refuse("disk-keep", fmt::format("{} of group '{}' ({}) would have to be formatted for {}, but "
+                                             "its policy is keep; declare policy: format-if-blank",
+                                             people(disk), group.name, disk.content, why));
+    if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
+      return refuse("disk-foreign",
+                    fmt::format("{} of group '{}' holds {}; its policy is format-if-blank", people(disk),
+                                group.name, disk.content.empty() ? "something unknown" : disk.content));
+    out_.destroys.push_back(destruction(node_, group.name, disk, why));
+  }
+
+  const Spec& spec_;
+  const NodeSpec& node_;
+  const HardwareFacts& facts_;
+  const DiskUse& use_;
+  std::map<std::string, std::string> taken_;
+  NodeDisks out_;
+};
+
+}  // namespace
+
+bool disk_matches(const DiskMatch& match, const DiskFacts& disk) {
+  if (!is_local_transport(disk.transport)) return false;
+  // The spec's reader refuses empty text and bare wildcards. Whatever came past it selects no disk.
+  const auto fits = [](const std::optional<std::string>& wanted, const std::string& found, bool glob) {
+    if (!wanted) return true;
+    if (wanted->find_first_not_of("*? \t") == std::string::npos) return false;
+    return glob ? glob_match(*wanted, found) : *wanted == found;
+  };
+  if (!match.serial && !match.wwid && !match.model && !match.transport && !match.size_bytes &&
+      match.serials.empty())
+    return false;
+  if (!fits(match.transport, disk.transport, false) || !fits(match.serial, disk.serial, true) ||
+      !fits(match.wwid, disk.wwid, false) || !fits(match.model, disk.model, true))
+    return false;
+  const auto listed = [&](const std::string& serial) { return fits(serial, disk.serial, false); };
+  if (!match.serials.empty() && std::none_of(match.serials.begin(), match.serials.end(), listed))
+    return false;
+  if (!match.size_bytes) return true;
+  const double wanted = static_cast<double>(*match.size_bytes), found = static_cast<double>(disk.size_bytes);
+  return wanted > 0 && found >= wanted * 0.98 && found <= wanted * 1.02;
+}
+
+bool is_os_layout(const DiskFacts& disk) {
+  std::set<std::string> labels;
+  for (const auto& p : disk.partitions) labels.insert(p.label);
+  for (const char* wanted : {"muster-esp", "muster-root-a", "muster-root-b", "muster-state"})
+    if (!labels.count(wanted)) return false;
+  return labels.size() == 4;
+}
+
+bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node,
+                 const StorageSpec& storage) {
+  const StorageEngine& engine = engine_of(storage);
+  if (engine.is_ours) return engine.is_ours(disk, cluster, storage);
+  std::set<std::string> ours;
+  if (engine.disk_label) ours.insert(engine.disk_label(disk));
+  for (const std::string& base : {storage.name, "muster-" + storage.name, "mfs-" + storage.name}) {
+    ours.insert(base);
+    ours.insert(base.substr(0, 12));  // XFS labels end there
+    ours.insert(node + ":" + base);
+    ours.insert("any:" + base);
+  }
+  bool found = false;
+  const auto look = [&](const std::string& label) {
+    if (label.empty()) return true;
+    // What agent/steps/disk/partition.cc made for the section, and what lies in it: "scratch-log".
+    const bool part = !disk.partitions.empty() && label.rfind(storage.name + "-", 0) == 0;
+    found = found || part || ours.count(label) > 0;
+    return part || ours.count(label) > 0;
+  };
+  for (const auto& signature : disk.signatures)
+    if (signature.rfind("remains of ", 0) == 0 || !look(label_of(signature)))
+      return false;  // agent/disk/disk_probe.h
+  for (const auto& p : disk.partitions)
+    if (p.label.empty() || !look(p.fs_label) || !look(p.label))
+      return false;  // muster names every partition it makes
+  return found;
+}
+
+bool holds_our_data(const Spec& spec, const NodeSpec& node, const StorageSpec& storage,
+                    const HardwareFacts& facts) {
+  const auto group = node.disks.find(storage.disks);
+  if (group == node.disks.end() || !holds_data(storage, node)) return false;
+  return std::any_of(facts.disks.begin(), facts.disks.end(), [&](const DiskFacts& disk) {
+    return disk_matches(group->second.match, disk) && is_our_data(disk, spec.cluster, node.name, storage);
+  });
+}
+
+NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts,
+                       const DiskUse& use) {
+  return Chooser(spec, node, facts, use).run();
+}
+
+std::string medium_of(const std::string& serial, const std::string& wwid, const std::string& model) {
+  const std::string number = wwid.substr(std::min(wwid.size(), wwid.find('.') + 1));
+  const bool told = !number.empty() && !all_same(number);
+  if (told && (is_assigned(wwid) || !is_everybodys(serial))) return "WWID " + wwid;
+  return is_everybodys(serial) ? "" : fmt::format("model {}, serial {}", model, serial);
+}
+
+std::vector<Refusal> refuse_shared(const std::vector<SelectedDisk>& selected) {
+  std::map<std::string, std::vector<const SelectedDisk*>> by_medium;
+  for (const auto& s : selected)
+    if (const std::string medium = medium_of(s.disk->serial, s.disk->wwid, s.disk->model); !medium.empty()) {
+      auto& nodes = by_medium[medium];
+      if (nodes.empty() || *nodes.back()->node != *s.node)
+        nodes.push_back(&s);  // twice on one node is that node's refusal
+    }
+  std::vector<Refusal> out;
+  for (const auto& [medium, nodes] : by_medium) {
+    const auto planned =
+        std::find_if(nodes.begin(), nodes.end(), [](const SelectedDisk* s) { return s->planned; });
+    if (nodes.size() < 2 || planned == nodes.end()) continue;
+    const SelectedDisk& here = **planned;
+    const SelectedDisk& other = planned == nodes.begin() ? *nodes[1] : *nodes[0];
+    out.push_back(
+        {*here.node, "disk-shared",
+         fmt::format("{} is selected here, and {} on {}{}: both have {}, so that they are one disk which "
+                     "several nodes see, and each would write to it. Let one node select it, for instance by "
+                     "'serials'. If the disk was moved, take the node it left out of the spec, `muster node "
+                     "rm` it, and declare it again",
+                     people(*here.disk), people(*other.disk), *other.node,
+                     nodes.size() > 2 ? fmt::format(" and {} more nodes", nodes.size() - 2) : "", medium)});
+  }
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,88 @@
+#include "controller/plan/network_services.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/resolver.h"
+
+namespace muster {
+namespace {
+
+// Whoever is reached without the proxy: the cluster itself, and what is declared. Not every program knows
+// networks here, so the nodes' names are in it, too.
+std::string without_proxy(const Spec& spec) {
+  std::string out = "localhost,127.0.0.1,::1," + spec.network.provisioning.cidr;
+  if (spec.network.storage.declared()) out += "," + spec.network.storage.cidr;
+  for (const auto& domain : spec.network.search) out += ",." + domain;
+  for (const auto& node : spec.nodes) out += "," + node.name;
+  for (const auto& other : spec.network.no_proxy) out += "," + other;
+  return out;
+}
+
+// Of section [Network] of the provisioning port's file; null when nothing is declared.
+Json port_settings(const Network& network) {
+  Json out;
+  if (!network.gateway.empty()) out["Gateway"] = network.gateway;
+  if (!network.dns.empty()) out["DNS"] = joined_by_blanks(network.dns);
+  if (!network.search.empty()) out["Domains"] = joined_by_blanks(network.search);
+  return out;
+}
+
+Json network_of(const Spec& spec, const NodeSpec& node) {
+  const Network& n = spec.network;
+  const bool ours = !node.adopt.declared();  // an adopted host's network is its own
+  return {{"provisioning", n.provisioning.cidr},
+          {"bmc", n.bmc.cidr},
+          {"storage", n.storage.cidr},
+          {"gateway", n.gateway},
+          {"dns", n.dns},
+          {"search", n.search},
+          {"ntp", n.ntp},
+          {"has_ntp", !n.ntp.empty()},
+          {"proxy", n.proxy},
+          {"no_proxy", n.proxy.empty() ? "" : without_proxy(spec)},
+          {"apt_mirror", ours ? n.apt.mirror : ""},
+          {"apt_security", ours ? n.apt.security : ""},
+          {"apt_updates", n.apt.updates},
+          {"resolver", ours && !n.dns.empty() ? resolver_text(n.dns, n.search) : ""},
+          {"port_settings", ours ? port_settings(n) : Json()},
+          {"foreign_dns", ours ? std::vector<std::string>() : n.dns}};
+}
+
+Json firewall_of(const Spec& spec, const NodeSpec& node) {
+  Json out = Json::array();
+  for (const auto& rule : spec.firewall) {
+    if (!rule.roles.empty() && !std::count(rule.roles.begin(), rule.roles.end(), node.role)) continue;
+    Json one = {{"comment", rule.comment.empty() ? "declared" : rule.comment}};
+    if (!rule.from.empty()) one["from"] = rule.from;
+    if (!rule.ports.empty()) one["ports"] = rule.ports;
+    if (!rule.proto.empty()) one["proto"] = rule.proto;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace
+
+Json services_of(const Spec& spec, const NodeSpec& node) {
+  std::set<std::string> packages(spec.additions.packages.begin(), spec.additions.packages.end());
+  std::map<std::string, std::string> sysctls = spec.additions.sysctls;
+  if (const auto own = spec.role_additions.find(node.role); own != spec.role_additions.end()) {
+    packages.insert(own->second.packages.begin(), own->second.packages.end());
+    for (const auto& [key, value] : own->second.sysctls) sysctls[key] = value;
+  }
+  return {{"network", network_of(spec, node)},
+          {"time_zone", spec.time_zone},
+          {"firewall", firewall_of(spec, node)},
+          {"packages", packages},
+          {"sysctls", sysctls.empty() ? Json() : Json(sysctls)}};
+}
+
+void prefer_declared(const Json& sysctls, Json& params) {
+  const auto values = params.find("values");
+  if (!sysctls.is_object() || values == params.end() || !values->is_object()) return;
+  for (auto& [key, value] : values->items())
+    if (const auto declared = sysctls.find(key); declared != sysctls.end()) value = *declared;
+}
+
+}  // namespace muster

@@ -1,0 +1,277 @@
+#include "controller/report/link_blame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "controller/locate/links.h"
+#include "controller/report/collective.h"
+#include "controller/report/measured.h"
+
+namespace muster {
+namespace {
+
+enum class Side { sending, receiving, both };
+const char* to_string(Side side) {
+  return side == Side::sending ? "sending" : side == Side::receiving ? "receiving" : "both directions";
+}
+
+struct End {
+  std::string group, like, node;  // like: the rail, where there are several
+  Side side = Side::both;
+  bool operator<(const End& o) const {
+    return std::tie(group, like, node, side) < std::tie(o.group, o.like, o.node, o.side);
+  }
+};
+
+// One check of one pair: what it says about its two ends.
+struct Pair {
+  End a, b;
+  std::string owner;
+  Check* check = nullptr;
+  std::string links = {};  // link_group()
+  bool good() const { return check->verdict == Verdict::pass || check->verdict == Verdict::not_applicable; }
+  const std::string& other(const End& end) const { return end.node == a.node ? b.node : a.node; }
+};
+
+bool starts(const std::string& text, const char* with) { return text.rfind(with, 0) == 0; }
+
+Pair pair_of(const MeasuredStep& step, Check& check) {
+  const std::string metric = check.name.substr(step.group.size() + 1);
+  const bool send = starts(metric, "send"), receive = starts(metric, "receive");
+  const Side here = send ? Side::sending : receive ? Side::receiving : Side::both;
+  const Side there = send ? Side::receiving : receive ? Side::sending : Side::both;
+  return {{step.group, step.like, step.node, here},
+          {step.group, step.like, step.subject, there},
+          step.node,
+          &check,
+          link_group(step)};
+}
+
+std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks,
+                           const std::vector<MeasuredStep>& steps) {
+  std::vector<Pair> out;
+  for (const auto& step : steps) {
+    if (!is_link(step) || step.subject.empty() || is_inconclusive(step)) continue;
+    for (auto& check : checks[step.node])
+      if (check.subject == subject_of(step) && starts(check.name, (step.group + "/").c_str()))
+        out.push_back(pair_of(step, check));
+  }
+  return out;
+}
+
+// What says nothing about a link is held against nobody. But a node of which no link of that kind was
+// measured at all is not proven.
+void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks,
+                         const std::vector<MeasuredStep>& steps) {
+  std::set<std::pair<std::string, std::string>> proven;  // group, node
+  for (const auto& step : steps)
+    if (is_link(step) && text_of(field(step.result, "outcome")) == "measured")
+      for (const auto& node : {step.node, step.subject}) proven.insert({step.group, node});
+  for (const auto& step : steps) {
+    if (!is_link(step) || !is_inconclusive(step)) continue;
+    const bool unproven = !proven.count({step.group, step.node});
+    for (auto& check : checks[step.node]) {
+      if (check.subject != subject_of(step) || !starts(check.name, (step.group + "/").c_str())) continue;
+      if (unproven && check.name == step.group + "/data")
+        check.verdict = Verdict::degraded;
+      else
+        check.mandatory = false;
+    }
+  }
+}
+
+// What to call a node's port: by its device where a link was measured by device, else by `nic_of`.
+class Ports {
+ public:
+  Ports(const std::vector<MeasuredStep>& steps,
+        const std::function<std::string(const std::string& node)>& nic_of)
+      : nic_of_(nic_of) {
+    for (const auto& step : steps) {
+      if (!is_link(step) || step.like.empty()) continue;
+      const Json& detail = field(step.result, "detail");
+      note(step, step.node, text_of(field(detail, "device")));
+      note(step, step.subject, text_of(field(detail, "peer_device")));
+    }
+  }
+  std::string of(const End& end) const {
+    if (end.like.empty()) return nic_of_ ? nic_of_(end.node) : "";
+    const auto found = devices_.find({end.group, end.like, end.node});
+    return found == devices_.end() ? end.like : fmt::format("{}, {}", found->second, end.like);
+  }
+
+ private:
+  void note(const MeasuredStep& step, const std::string& node, const std::string& device) {
+    if (!device.empty()) devices_[{step.group, step.like, node}] = device;
+  }
+  const std::function<std::string(const std::string& node)>& nic_of_;
+  std::map<std::tuple<std::string, std::string, std::string>, std::string> devices_;
+};
+
+std::string name_of(const End& end, const Ports& ports) {
+  const std::string nic = ports.of(end);
+  return fmt::format("link of {}{}, {}", end.node, nic.empty() ? "" : " (" + nic + ")", to_string(end.side));
+}
+
+// Ends that were seen not to be there: by a partner, or by the node itself, then on all its rails; and nodes
+// that came to no result of their own, as when they die meanwhile. That explains whatever else failed with
+// them, also what broke off before it was known.
+class Missing {
+ public:
+  explicit Missing(const std::vector<MeasuredStep>& steps) {
+    std::set<std::string> groups;
+    for (const auto& step : steps)
+      if (is_link(step)) groups.insert(step.group);
+    for (const auto& step : steps) {
+      const bool ended = step.status != "failed" && step.status != "incomplete";
+      if (!ended && !is_link(step) && groups.count(step.group)) ends_.insert({step.group, step.node});
+      if (is_link(step) && !end_at_fault(step).empty()) ends_.insert({link_group(step), end_at_fault(step)});
+      if (text_of(field(step.result, "check")) == "rdma" &&
+          text_of(field(step.result, "outcome")) == "unavailable")
+        ends_.insert({step.group, step.node});
+    }
+  }
+  bool has(const Pair& pair, const End& end) const {
+    return ends_.count({pair.links, end.node}) || ends_.count({end.group, end.node});
+  }
+
+ private:
+  std::set<std::pair<std::string, std::string>> ends_;
+};
+
+struct Evidence {
+  std::map<std::string, locate::LinkFindings> findings;
+  Missing missing;
+  std::set<End> cleared = {};
+};
+
+// The ends of a bad pair that may be at fault: one that is missing, whom the search convicts, else whoever
+// was never fast.
+std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
+  std::vector<End> out;
+  for (const End& end : {pair.a, pair.b})
+    if (evidence.missing.has(pair, end)) out.push_back(end);
+  if (!out.empty()) return out;
+  const auto& [findings, missing, cleared] = evidence;
+  if (const auto found = findings.find(pair.links); found != findings.end()) {
+    const bool reverse = pair.a.side == Side::receiving;
+    const auto names =
+        found->second.guilty_of(reverse ? pair.b.node : pair.a.node, reverse ? pair.a.node : pair.b.node);
+    for (const End& end : {pair.a, pair.b})
+      if (std::count(names.begin(), names.end(), end.node)) out.push_back(end);
+  }
+  if (!out.empty()) return out;
+  for (const End& end : {pair.a, pair.b})
+    if (!cleared.count(end)) out.push_back(end);
+  if (out.empty()) out = {pair.a, pair.b};
+  return out;
+}
+
+struct Guilt {
+  std::vector<const Pair*> pairs = {};
+  std::set<std::string> names = {};  // this end, and those that cannot be told from it
+  bool alone = true;
+};
+
+Check located(const End& end, const Guilt& guilt, size_t measured_with) {
+  const Check& first = *guilt.pairs.front()->check;
+  Check out;
+  out.name = end.group + "/located";
+  out.title = first.title;
+  out.subject = end.like.empty() ? to_string(end.side) : fmt::format("{}, {}", end.like, to_string(end.side));
+  out.like = end.like;
+  out.unit = first.unit;
+  out.mandatory = first.mandatory;
+  out.verdict = Verdict::degraded;
+  out.derivation = "slow with every partner, while these reach what is expected with others";
+  if (!guilt.alone) out.derivation = "which of the ends it is cannot be told from these measurements";
+  std::set<std::string> partners;
+  Json evidence = Json::array();
+  for (const Pair* pair : guilt.pairs) {
+    const Check& check = *pair->check;
+    if (check.verdict == Verdict::fail || check.verdict == Verdict::skipped) out.verdict = Verdict::fail;
+    if (partners.insert(pair->other(end)).second)
+      out.reason +=
+          fmt::format("{}{} with {}", out.reason.empty() ? "" : ", ",
+                      check.measured_text.empty() ? check.reason : check.measured_text, pair->other(end));
+    evidence.push_back({{"check", check.name},
+                        {"measured_by", pair->owner},
+                        {"with", pair->other(end)},
+                        {"measured", check.measured ? Json(*check.measured) : Json()},
+                        {"expected", check.expected ? Json(*check.expected) : Json()}});
+    if (check.measured && (!out.measured || *check.measured < *out.measured))
+      out.measured = check.measured, out.expected = check.expected;
+  }
+  const bool slow = std::any_of(guilt.pairs.begin(), guilt.pairs.end(),
+                                [](const Pair* pair) { return pair->check->measured.has_value(); });
+  out.reason = fmt::format("{} with {} of {} partners: {}", slow ? "slow" : "not measured", partners.size(),
+                           std::max(partners.size(), measured_with), out.reason);
+  if (out.measured) out.measured_text = amount(*out.measured, out.unit);
+  if (out.expected) out.expected_text = "at least " + amount(*out.expected, out.unit);
+  out.evidence = std::move(evidence);
+  out.blame.assign(guilt.names.begin(), guilt.names.end());
+  return out;
+}
+
+void explain(Check& check, const std::string& by) {
+  if (check.verdict == Verdict::fail) check.verdict = Verdict::degraded;
+  check.mandatory = false;
+  check.reason += (check.reason.empty() ? "" : "; ") + ("explained by: " + by);
+}
+
+std::string joined(const std::set<std::string>& names) {
+  std::string out;
+  for (const auto& name : names) out += (out.empty() ? "" : " or ") + name;
+  return out;
+}
+
+}  // namespace
+
+void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::vector<MeasuredStep>& given,
+                 const std::function<std::string(const std::string& node)>& nic_of,
+                 const std::map<std::string, const HardwareFacts*>& facts) {
+  const std::vector<MeasuredStep> steps = expand(given);
+  const Ports ports(steps, nic_of);
+  confirm_links(checks, steps);
+  excuse_inconclusive(checks, steps);
+  const std::vector<Pair> pairs = pairs_of(checks, steps);
+  Evidence evidence{find_links(steps, checks), Missing(steps)};
+  std::map<End, std::set<std::string>> partners;
+  for (const auto& pair : pairs)
+    for (const End& end : {pair.a, pair.b}) {
+      partners[end].insert(pair.other(end));
+      if (pair.good() && pair.check->measured) evidence.cleared.insert(end);
+    }
+  std::map<End, Guilt> guilty;
+  std::set<std::string> everybody;
+  for (const auto& pair : pairs) {
+    if (pair.good()) continue;
+    const std::vector<End> ends = suspects(pair, evidence);
+    const bool alone = ends.size() == 1;
+    std::set<std::string> names;
+    for (const auto& end : ends) names.insert(name_of(end, ports));
+    everybody.insert(names.begin(), names.end());
+    for (const auto& end : ends) {
+      Guilt& guilt = guilty[end];
+      guilt.pairs.push_back(&pair);
+      guilt.names.insert(names.begin(), names.end());
+      guilt.alone = guilt.alone && alone;
+    }
+  }
+  std::map<std::string, std::vector<Check>> found;
+  for (const auto& [end, guilt] : guilty)
+    found[end.node].push_back(located(end, guilt, partners[end].size()));
+  for (const auto& pair : pairs)
+    if (!pair.good()) {
+      std::set<std::string> names;
+      for (const End& end : suspects(pair, evidence)) names.insert(name_of(end, ports));
+      explain(*pair.check, joined(names));
+    }
+  for (auto& [node, list] : found)
+    for (auto& check : list) checks[node].push_back(std::move(check));
+  blame_collectives(checks, steps, joined(everybody), facts);
+}
+
+}  // namespace muster

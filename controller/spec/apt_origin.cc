@@ -1,0 +1,54 @@
+#include "controller/spec/apt_origin.h"
+
+#include "controller/spec/address.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kInPath = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._~+%-";
+
+// Behind "http://" or "https://"; 0 without.
+size_t behind_scheme(const std::string& url) {
+  return url.rfind("http://", 0) == 0 ? 7 : url.rfind("https://", 0) == 0 ? 8 : 0;
+}
+
+}  // namespace
+
+std::string without_slash(std::string url) {
+  while (!url.empty() && url.back() == '/') url.pop_back();
+  return url;
+}
+
+std::string security_beside(const std::string& mirror) {
+  const std::string usual = "/debian";
+  const bool fits =
+      mirror.size() > usual.size() && mirror.compare(mirror.size() - usual.size(), usual.size(), usual) == 0;
+  return fits ? mirror + "-security" : "";
+}
+
+std::string url_host(std::string url) {
+  const size_t scheme = behind_scheme(url);
+  if (scheme == 0) return "";
+  url.erase(0, scheme);
+  if (!url.empty() && url.back() == '/') url.pop_back();
+  const size_t colon = url.find(':');
+  if (colon != std::string::npos) {
+    const std::string port = url.substr(colon + 1);
+    if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos ||
+        std::stoi(port) > 65535 || std::stoi(port) == 0)
+      return "";
+    url.erase(colon);
+  }
+  return parse_ipv4(url) || is_dns_name(url) ? url : "";
+}
+
+std::string mirror_host(const std::string& url) {
+  const size_t scheme = behind_scheme(url);
+  if (scheme == 0) return "";
+  const size_t slash = url.find('/', scheme);
+  const std::string path = slash == std::string::npos ? "" : url.substr(slash);
+  if (path.find_first_not_of(kInPath) != std::string::npos || path.find("..") != std::string::npos) return "";
+  return url_host(url.substr(0, slash));
+}
+
+}  // namespace muster
