@@ -7,7 +7,7 @@
 
 #include "base/digest.h"
 #include "controller/engines/engine.h"
-#include "controller/plan/context.h"
+#include "controller/plan/context_input.h"
 
 namespace muster {
 namespace {

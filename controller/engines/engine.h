@@ -15,7 +15,7 @@
 
 namespace muster {
 
-struct ContextInput;  // controller/plan/context.h
+struct ContextInput;  // controller/plan/context_input.h
 
 // Where files are that a section's mount shows.
 enum class Reach {

@@ -2,7 +2,7 @@
 #include <cctype>
 
 #include "controller/engines/engine.h"
-#include "controller/plan/context.h"
+#include "controller/plan/context_input.h"
 
 namespace muster {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/reactor.h"
 #include "controller/image/image.h"
 #include "controller/options.h"
-#include "controller/plan/planner.h"
+#include "controller/plan/planner_input.h"
 #include "controller/spec/playbook.h"
 #include "controller/spec/spec.h"
 

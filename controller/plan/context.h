@@ -1,27 +1,14 @@
 // The names a playbook may use (docs/playbook-context.md), as one node sees them. Pure.
 #pragma once
 
-#include <map>
-#include <set>
 #include <string>
 
 #include "base/json.h"
 #include "controller/plan/cluster_context.h"
-#include "controller/plan/disk_selection.h"
+#include "controller/plan/context_input.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
-
-struct ContextInput {
-  const Spec& spec;
-  const NodeSpec& node;
-  const NodeDisks& disks;
-  std::string controller_address;
-  const std::map<std::string, std::string>& public_values;
-  ClusterContext& cluster;
-  bool with_content = true;  // false: what is on the disks at this moment is left out (configuration digests)
-  std::set<std::string> forced = {};  // PlanRequest::force
-};
 
 // The names of docs/playbook-context.md for one node, as the steps of one playbook at a time see them.
 class NodeContext {

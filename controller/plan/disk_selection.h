@@ -19,7 +19,7 @@
 
 #include "base/facts.h"
 #include "controller/plan/plan.h"
-#include "controller/plan/planner.h"
+#include "controller/plan/planner_input.h"
 #include "controller/spec/spec.h"
 
 namespace muster {

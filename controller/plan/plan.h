@@ -132,4 +132,9 @@ std::vector<std::string> installed_by_provider(const Plan& plan);
 std::string plan_digest(const Plan& plan);                // sha256 of the canonical text
 std::string render_plan(const Plan& plan, bool verbose);  // for a terminal
 
+// A safety refusal (exit 4) or an unmet precondition. Nothing starts while there is one.
+struct Refusal {
+  std::string node, rule, message;  // rule: disk-count, disk-foreign, node-swapped, image-missing, ...
+};
+
 }  // namespace muster

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/words.h"
 #include "controller/plan/actions.h"
 #include "controller/plan/drain.h"
 #include "controller/plan/lint.h"
@@ -14,19 +13,6 @@
 
 namespace muster {
 namespace {
-
-// `up` has the words of what it may come to, too: they were asked for by name once.
-constexpr Words<RequestKind, 11> kRequestWords = {{{RequestKind::up, "auto"},
-                                                   {RequestKind::up, "up"},
-                                                   {RequestKind::up, "install"},
-                                                   {RequestKind::up, "apply"},
-                                                   {RequestKind::up, "discover"},
-                                                   {RequestKind::reimage, "reimage"},
-                                                   {RequestKind::accept, "accept"},
-                                                   {RequestKind::admit, "admit"},
-                                                   {RequestKind::adopt, "adopt"},
-                                                   {RequestKind::drain, "drain"},
-                                                   {RequestKind::undrain, "undrain"}}};
 
 void find_machines(Planning& p) {
   for (const auto& [name, seen] : p.in.nodes)
@@ -52,13 +38,6 @@ void check_adopted_are_kept(Planning& p) {
 }
 
 }  // namespace
-
-Result<RequestKind> request_kind_from_string(std::string_view word) {
-  if (const auto kind = value_of(kRequestWords, word)) return *kind;
-  return fail(
-      Code::invalid,
-      fmt::format("unknown kind of plan '{}': auto, reimage, accept, admit, adopt, drain, undrain", word));
-}
 
 Result<PlanOutcome> make_plan(const PlannerInput& input) {
   Planning p(input);
@@ -100,14 +79,6 @@ Result<PlanOutcome> make_plan(const PlannerInput& input) {
   if (!p.problems.empty())
     return fail(Code::failed, "the planner made a plan that lint refuses: " + p.problems.front());
   return PlanOutcome{std::move(p.plan), std::move(p.refusals)};
-}
-
-std::string provisioning_address(const Spec& spec) {
-  if (!spec.network.controller.empty()) return spec.network.controller;
-  const std::string& cidr = spec.network.provisioning.cidr;
-  const std::string network = cidr.substr(0, cidr.find('/'));
-  const auto dot = network.rfind('.');
-  return dot == std::string::npos ? network : network.substr(0, dot) + ".1";
 }
 
 }  // namespace muster

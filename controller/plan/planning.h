@@ -10,7 +10,7 @@
 
 #include "controller/plan/plan_steps.h"
 #include "controller/plan/disk_selection.h"
-#include "controller/plan/planner.h"
+#include "controller/plan/planner_input.h"
 #include "controller/plan/simulated.h"
 
 namespace muster {

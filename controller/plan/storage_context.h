@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "controller/plan/context.h"
+#include "controller/plan/context_input.h"
 
 namespace muster {
 

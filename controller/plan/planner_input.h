@@ -1,0 +1,82 @@
+// What a plan is made from: the spec and its playbooks, what was seen of each node, the images that are built,
+// and what was requested. Values; controller/plan/planner.h makes the plan. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/facts.h"
+#include "base/wire.h"
+#include "controller/nodes/held_by.h"
+#include "controller/nodes/states.h"
+#include "controller/plan/own_machine.h"
+#include "controller/report/gpu_results.h"
+#include "controller/spec/playbook.h"
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+// A built image, as the image store knows it.
+struct PlannerImage {
+  std::string digest;
+  std::string manifest_path;  // on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
+};
+
+// What is known of one node now: its row in the store and its agent.
+struct NodeObservation {
+  std::optional<HardwareFacts> facts;  // none: never seen, or its disks were written since
+  // the last facts however old: processors, memory and GPUs do not change with a re-image
+  std::optional<HardwareFacts> machine;
+  std::optional<wire::Mode> mode;           // of its agent, last seen
+  bool online = false;                      // its agent was heard in the last minute
+  NodeState state = NodeState::unknown;     // NodeRow::state
+  std::string image_digest, config_digest;  // NodeRow
+  std::string product_uuid;  // machine the name is bound to (NodeRow); facts.system.uuid is what was found
+  bool doubtful =
+      false;  // the database is an older copy and its agent was not heard since: its row may say anything
+  // A node that a run quarantined is planned again, one that an operator took out is not (a power supply on
+  // order, somebody's hands inside).
+  HeldBy held_by = HeldBy::nobody;
+  std::string reason;  // of its quarantine
+};
+
+// `up` finds out itself what is to be done: discover, wake, install or apply.
+enum class RequestKind { up, reimage, accept, admit, adopt, drain, undrain };
+// By its word in the API; invalid for a word that is none of them.
+Result<RequestKind> request_kind_from_string(std::string_view word);
+
+struct PlanRequest {
+  RequestKind kind = RequestKind::up;
+  std::vector<std::string> nodes;  // --limit; empty: all (not for reimage and admit)
+  // Of them: up, also when nothing changed; admit and reimage, also when another machine answers; all of
+  // these, also when it has other hardware than declared.
+  std::set<std::string> force = {};
+  // Nodes never seen are left out with a note instead of discovered: set for the plan after the discover run
+  // of a bring-up.
+  bool skip_unseen = false;
+  std::string profile = {};  // accept: another acceptance profile than the spec's
+};
+
+struct PlannerInput {
+  Spec spec;
+  int64_t revision = 0;
+  std::map<std::string, Playbook> playbooks;   // by name; acceptance profiles as "acceptance/<profile>"
+  std::map<std::string, PlannerImage> images;  // by the spec's image name; only those that are built
+  std::map<std::string, NodeObservation> nodes;
+  PlanRequest request;
+  std::map<std::string, std::string> public_values;
+  std::string authority = {};      // fingerprint of the controller's CA: what its disks are known by
+  std::string follows = {};        // Plan::follows
+  std::string controller_address;  // on the provisioning network; empty: from the spec
+  OwnMachine own = {};             // where the controller itself runs
+  std::string kernel_options;      // of every installed system, before the spec's own
+  std::optional<GpuResults> gpu_results = {};  // where the spec says that GPUs are held to them
+};
+
+// The controller's address on the provisioning network: declared, or the first host of the network.
+std::string provisioning_address(const Spec& spec);
+
+}  // namespace muster
