@@ -3,11 +3,10 @@
 source "$(dirname "$0")/lib.sh"
 debs=$work/debs
 # As docs/first-cluster.md says, but of the build that is there, and into a folder of the test's own.
-line=$(page_commands "3. The controller" | grep '^cpack ') || die "docs/first-cluster.md does not say how the packages are made"
-[[ $line == *" build-release/"* ]] || die "docs/first-cluster.md packs another build: $line"
-line=${line/build-release/${MUSTER_BUILD:-build}}
+line=$(page_commands "3. The controller" | grep -x 'scripts/package.sh') || die "docs/first-cluster.md does not say how the packages are made"
+line="$line --of '${MUSTER_BUILD:-build}' '$debs'"
 echo "  \$ $line"
-eval "$line -B '$debs'" >"$work/cpack.log" || { cat "$work/cpack.log"; die "cpack"; }
+eval "$line" >"$work/package.log" 2>&1 || { cat "$work/package.log"; die "package.sh"; }
 deb() { echo "$debs"/"$1"_*.deb; }
 needs() { dpkg-deb -f "$(deb muster-controller)" "$1"; }
 check "the controller needs dnsmasq and a network boot loader" sh -c "echo '$(needs Depends)' | grep dnsmasq-base | grep -q ipxe"
