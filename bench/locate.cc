@@ -1,6 +1,6 @@
-// Counts what the searches for bad nodes, NICs, cables and switches name, miss and blame falsely, with faults
-// planted in a simulated network (tests/fakes/planted.h). Closes with one line of JSON. usage:
-// muster-bench-locate [TRIALS [FOLDER FOR SVG]]
+// Counts what the search for bad nodes names, misses and blames falsely, with faults planted in a simulated
+// network (tests/fakes/planted.h). Closes with one line of JSON. usage: muster-bench-locate [TRIALS [FOLDER
+// FOR SVG]]
 #include <cmath>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -19,8 +19,6 @@ namespace {
 using Search = std::function<Tally(uint64_t seed)>;
 
 constexpr double kShares[] = {0.01, 0.02, 0.05};
-constexpr int kRails = 8;
-constexpr int kExtraRounds = 6;
 
 int bad_of(double share, int parts) { return std::max(1, static_cast<int>(std::lround(share * parts))); }
 
@@ -43,16 +41,12 @@ class Bench {
     return tally;
   }
 
-  // One line of the table; what is required of nodes and NICs goes into the JSON's totals.
+  // One line of the table.
   void line(const std::string& what, int n, double share, int bad, int allowed, const Search& search) {
-    const bool counts = allowed > 0;
-    const Tally t = run(counts ? trials_ : std::max<size_t>(1, trials_ / 10), search);
+    const Tally t = run(trials_, search);
     fmt::print("{:<7} {:>4} {:>5.0f} % {:>5} {:>9} {:>9} {:>6} {:>6} {:>7.2f} {:>6} {:>8}", what, n,
                share * 100, bad, t.trials, t.faults, t.missed, t.false_blame, t.rounds_mean(), t.rounds_max(),
-               counts ? fmt::format("{}", allowed) : "-");
-    if (t.named)
-      fmt::print("   sets of {:.2f} parts",
-                 static_cast<double>(t.named_parts) / static_cast<double>(t.named));
+               allowed);
     for (const auto& [kind, missed] : t.missed_by_kind)
       fmt::print("   missed {} {}", missed, to_string(kind));
     fmt::print("\n");
@@ -67,35 +61,17 @@ class Bench {
                      {"false_blame", t.false_blame},
                      {"rounds_max", t.rounds_max()},
                      {"rounds_mean", t.rounds_mean()}});
-    Tally& total = counts ? ends_ : fabrics_;
-    total.add(t);
-    if (counts && t.rounds_max() > allowed) over_ = true;
+    ends_.add(t);
+    if (t.rounds_max() > allowed) over_ = true;
   }
 
   void ends() {
     for (const int n : {8, 64, 512})
       for (const double share : kShares) {
-        const Trial nodes{.n = n, .bad = bad_of(share, n)}, nics{.n = n, .bad = bad_of(share, n * kRails)};
+        const Trial nodes{.n = n, .bad = bad_of(share, n)};
         line("nodes", n, share, nodes.bad, log2_up(n) + 2,
              [&](uint64_t seed) { return search_nodes(nodes, seed); });
-        line("NICs", n, share, nics.bad, log2_up(n) + 2,
-             [&](uint64_t seed) { return search_rails(nics, kRails, seed); });
       }
-  }
-
-  void fabrics() {
-    for (const FatTree& shape : {FatTree{2, 4, 4}, FatTree{8, 8, 8}, FatTree{32, 16, 16}}) {
-      const Fabric fabric = fat_tree(shape);
-      const Cover cover = edge_cover(fabric, 3, 1);
-      const int cables = fabric.hosts + shape.leaves * shape.spines;
-      fmt::print("# {} hosts, {} leaves, {} spines, {} cables: the edge cover takes {} rounds\n",
-                 fabric.hosts, shape.leaves, shape.spines, cables, cover.rounds.size());
-      for (const double share : kShares) {
-        const Trial trial{.n = fabric.hosts, .bad = bad_of(share, cables)};
-        line("fabric", fabric.hosts, share, trial.bad, 0,
-             [&](uint64_t seed) { return search_fabric(fabric, cover, trial, kExtraRounds, seed); });
-      }
-    }
   }
 
   // What an intermittent fault needs to be found.
@@ -135,14 +111,11 @@ class Bench {
                        {}};
     fmt::print("# 64 nodes, all kinds of faults: schedules compared\n");
     const size_t trials = std::max<size_t>(1, trials_ / 20);
-    const auto halved = hypercube(n);
     const auto all = circle(n);
     const std::vector<std::pair<std::string, std::function<Tally(const Trial&, uint64_t)>>> kinds = {
         {"search (this code)", [](const Trial& t, uint64_t seed) { return search_nodes(t, seed); }},
         {"3 random matchings",
          [](const Trial& t, uint64_t seed) { return search_fixed(t, matchings(n, 3, seed), seed); }},
-        {"hypercube, 6 rounds", [&](const Trial& t, uint64_t seed) { return search_fixed(t, halved, seed); }},
-        {"ring, 2 rounds", [](const Trial& t, uint64_t seed) { return search_fixed(t, ring(n), seed); }},
         {"circle, 63 rounds", [&](const Trial& t, uint64_t seed) { return search_fixed(t, all, seed); }}};
     for (const auto& [name, search] : kinds) {
       bench::Series series{name, {}};
@@ -170,15 +143,9 @@ class Bench {
             {"faults", ends_.faults},
             {"missed", ends_.missed},
             {"false_blame", ends_.false_blame},
-            {"fabric_rounds_max", fabrics_.rounds_max()},
-            {"fabric_faults", fabrics_.faults},
-            {"fabric_missed", fabrics_.missed},
-            {"fabric_false_blame", fabrics_.false_blame},
             {"rows", rows_}};
   }
-  bool good() const {
-    return ends_.missed == 0 && ends_.false_blame == 0 && fabrics_.false_blame == 0 && !over_;
-  }
+  bool good() const { return ends_.missed == 0 && ends_.false_blame == 0 && !over_; }
 
  private:
   void write(const std::string& name, const bench::Chart& chart) const {
@@ -187,7 +154,7 @@ class Bench {
 
   size_t trials_;
   std::string folder_;
-  Tally ends_, fabrics_;
+  Tally ends_;
   Json rows_ = Json::array();
   bool over_ = false;
 };
@@ -210,7 +177,6 @@ int main(int argc, char** argv) {
   fmt::print("{:<7} {:>4} {:>7} {:>5} {:>9} {:>9} {:>6} {:>6} {:>7} {:>6} {:>8}\n", "what", "N", "bad", "bad",
              "trials", "faults", "missed", "false", "rounds", "max", "allowed");
   bench.ends();
-  bench.fabrics();
   fmt::print("{}\n", muster::dump_json(bench.summary()));
   return bench.good() ? 0 : 1;
 }

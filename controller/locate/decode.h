@@ -1,8 +1,7 @@
 // Who is guilty: the parts that explain the failed probes, and only those that other parts testify against.
 //
-// A probe is one test and the parts it went through: two NICs, or a NIC, cables, switch ports and another
-// NIC. A passed probe speaks for all of its parts, a failed one says that at least one is bad. A part is
-// convicted when
+// A probe is one test and the parts it went through: the two ends of a link, or more. A passed probe speaks
+// for all of its parts, a failed one says that at least one is bad. A part is convicted when
 // - two failed probes have nothing in common but this part, and
 // - every other part on them is a credible witness: it passed without this part, and what else it failed is
 //   explained by parts already convicted.
@@ -13,13 +12,8 @@
 // against a part that failed in three of four probes, a witness may have unexplained failures too, but not
 // more than passes.
 //
-// A part may lie within others: an uplink in its switch. What lies within the accused need not testify, since
-// the accused explains its failures; what the accused lies within may be on both probes, but must testify. A
-// part that holds others is convicted only when seven of eight of its probes failed: two bad uplinks are no
-// bad switch.
-//
-// Parts on exactly the same probes cannot be told apart: put them into one class first (distinguishable()).
-// Thread: pure functions of their arguments.
+// Parts on exactly the same probes cannot be told apart: none of them is convicted. Thread: a pure function of
+// its arguments.
 #pragma once
 
 #include <cstddef>
@@ -43,12 +37,6 @@ struct Decoded {
   std::vector<Conviction> guilty = {};   // in the order found: strongest evidence first
   std::vector<size_t> unexplained = {};  // failed probes without a convicted part
 };
-// `within[part]`: the parts that hold it, all of them; empty: none lies within another.
-Decoded decode(size_t parts, const std::vector<Probe>& probes,
-               const std::vector<std::vector<Part>>& within = {});
-
-// For each part the number of its class; parts of one class are on exactly the same paths. Classes are
-// numbered by their first part; a part on no path is alone in its class, since nothing is known of it.
-std::vector<int> distinguishable(size_t parts, const std::vector<std::vector<Part>>& paths);
+Decoded decode(size_t parts, const std::vector<Probe>& probes);
 
 }  // namespace muster::locate

@@ -33,35 +33,6 @@ std::vector<Round> circle(int n) {
   return out;
 }
 
-std::vector<Round> hypercube(int n) {
-  std::vector<Round> out;
-  for (int bit = 1; bit < n; bit *= 2) {
-    Round round;
-    for (int i = 0; i < n; ++i)
-      if ((i & bit) == 0 && (i | bit) < n) round.emplace_back(i, i | bit);
-    out.push_back(std::move(round));
-  }
-  return out;
-}
-
-std::vector<Round> ring(int n) {
-  if (n < 2) return {};
-  if (n == 2) return {{{0, 1}}};
-  std::vector<Round> out(2);
-  for (int i = 0; i + 1 < n; ++i) out[static_cast<size_t>(i % 2)].emplace_back(i, i + 1);
-  if (n % 2 == 0)
-    out[1].emplace_back(n - 1, 0);
-  else
-    out.push_back({{n - 1, 0}});
-  return out;
-}
-
-Round halves(int n) {
-  Round out;
-  for (int i = 0; i < n / 2; ++i) out.emplace_back(i, i + n / 2);
-  return out;
-}
-
 std::vector<Round> matchings(int n, int rounds, uint64_t seed) {
   if (n < 2) return {};
   Numbers numbers(seed);

@@ -15,13 +15,6 @@ using Round = std::vector<Pair>;
 
 // Circle method: every pair exactly once, in n - 1 rounds (n when odd). For few ends: all paths are seen.
 std::vector<Round> circle(int n);
-// i with i XOR 2^k: ceil(log2 n) rounds, and each crosses another halving of the ends. An end without a
-// partner rests.
-std::vector<Round> hypercube(int n);
-// i with i + 1: two rounds (three when n is odd). Cables between neighbours, and what a ring collective uses.
-std::vector<Round> ring(int n);
-// i with i + n / 2: the bisection, all at once.
-Round halves(int n);
 // Random matchings in which nobody meets the same partner twice: the circle's rounds under shuffled numbers.
 std::vector<Round> matchings(int n, int rounds, uint64_t seed);
 

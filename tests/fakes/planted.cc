@@ -85,10 +85,6 @@ double Planted::lowest(int readings, double rate) {
 }
 
 double Planted::measure(std::initializer_list<const Fault*> faults) {
-  return measure(std::vector<const Fault*>(faults));
-}
-
-double Planted::measure(const std::vector<const Fault*>& faults) {
   int slow = 0;  // readings that a fault slows down; those of two faults are put one beside the other
   for (const Fault* fault : faults) {
     if (!fault) continue;
@@ -115,8 +111,6 @@ void Tally::add(const Tally& other) {
   faults += other.faults;
   missed += other.missed;
   false_blame += other.false_blame;
-  named += other.named;
-  named_parts += other.named_parts;
   for (const auto& [count, with] : other.rounds) rounds[count] += with;
   for (const auto& [kind, count] : other.missed_by_kind) missed_by_kind[kind] += count;
   for (const auto& [kind, count] : other.faults_by_kind) faults_by_kind[kind] += count;
@@ -144,40 +138,6 @@ Tally search_nodes(const Trial& trial, uint64_t seed) {
   return tally;
 }
 
-Tally search_rails(const Trial& trial, int rails, uint64_t seed) {
-  Planted network(seed);
-  using Where = std::pair<int, int>;  // node, rail; -1: the whole node
-  std::map<Where, Fault> planted;
-  for (const int nic : choose(trial.n * rails, trial.bad, network.numbers())) {
-    const int node = nic / rails;
-    const bool whole = network.numbers().below(4) == 0;
-    const bool touched =
-        std::any_of(planted.begin(), planted.end(), [&](const auto& p) { return p.first.first == node; });
-    if (whole && touched) continue;  // one cause per node, or one NIC each
-    if (planted.count({node, -1})) continue;
-    planted[{node, whole ? -1 : nic % rails}] = random_fault(trial, network.numbers());
-  }
-  SearchOptions options{
-      .ends = trial.n, .seed = network.numbers().next(), .least_rounds = trial.least_rounds};
-  std::vector<std::vector<Tested>> tested(z(rails));
-  const auto fault = [&](int node, int rail) -> const Fault* {
-    const auto whole = planted.find({node, -1}), nic = planted.find({node, rail});
-    return whole != planted.end() ? &whole->second : nic != planted.end() ? &nic->second : nullptr;
-  };
-  RailProgress progress = proceed_rails(options, tested);
-  int round = 0;
-  for (; !progress.finished; progress = proceed_rails(options, tested), ++round)
-    for (int r = 0; r < rails; ++r)
-      for (const auto& [a, b] : progress.next[z(r)])
-        tested[z(r)].push_back({a, b, round, network.measure({fault(a, r), fault(b, r)})});
-  Tally tally;
-  std::set<Where> named;
-  for (const auto& suspect : progress.guilty) named.insert({suspect.node, suspect.rail.value_or(-1)});
-  count_missed(tally, planted, named);
-  tally.rounds[round] = 1;
-  return tally;
-}
-
 Tally search_fixed(const Trial& trial, const std::vector<Round>& schedule, uint64_t seed) {
   Planted network(seed);
   std::map<int, Fault> planted;
@@ -193,44 +153,6 @@ Tally search_fixed(const Trial& trial, const std::vector<Round>& schedule, uint6
   for (const auto& conviction : proceed(options, tested).guilty) named.insert(conviction.part);
   count_missed(tally, planted, named);
   tally.rounds[static_cast<int>(schedule.size())] = 1;
-  return tally;
-}
-
-Tally search_fabric(const Fabric& fabric, const Cover& cover, const Trial& trial, int extra, uint64_t seed) {
-  Planted network(seed);
-  Numbers& numbers = network.numbers();
-  std::vector<Part> links, switches;
-  for (size_t p = 0; p < fabric.parts.size(); ++p)
-    if (cover.class_of[p] == static_cast<int>(p) && !cover.through[p].empty())
-      (cover.shared[p] ? switches : links).push_back(static_cast<Part>(p));
-  std::map<Part, Fault> planted;
-  if (numbers.below(8) == 0) {  // a bad switch hides what is plugged into it: alone
-    planted[switches[numbers.below(switches.size())]] = random_fault(trial, numbers);
-  } else {
-    for (const int i : choose(static_cast<int>(links.size()), trial.bad, numbers))
-      planted[links[z(i)]] = random_fault(trial, numbers);
-  }
-  std::vector<FabricTested> tested;
-  FabricProgress progress = proceed(fabric, cover, tested, extra, seed);
-  int round = 0;
-  for (; !progress.next.empty(); progress = proceed(fabric, cover, tested, extra, seed), ++round)
-    for (const size_t flow : progress.next) {
-      std::vector<const Fault*> faults;
-      for (const Part p : cover.path[flow]) faults.push_back(at(planted, p));
-      // A fabric's healthy rate is the line rate; the floor for the lowest of the readings is known
-      // beforehand.
-      tested.push_back({flow, round, network.measure(faults) < 0.8});
-    }
-  Tally tally;
-  std::set<Part> named;
-  for (const auto& set : progress.guilty) {
-    named.insert(set.front());
-    if (!planted.count(set.front())) continue;
-    ++tally.named;
-    tally.named_parts += set.size();
-  }
-  count_missed(tally, planted, named);
-  tally.rounds[round] = 1;
   return tally;
 }
 

@@ -9,8 +9,7 @@
 #include <map>
 #include <vector>
 
-#include "controller/locate/fabric.h"
-#include "controller/locate/rails.h"
+#include "controller/locate/search.h"
 
 namespace muster::locate {
 
@@ -33,7 +32,6 @@ class Planted {
   explicit Planted(uint64_t seed) : numbers_(seed) {}
   // The value of one test through these faults (nullptr: a healthy part).
   double measure(std::initializer_list<const Fault*> faults);
-  double measure(const std::vector<const Fault*>& faults);
   Numbers& numbers() { return numbers_; }
 
  private:
@@ -47,7 +45,6 @@ struct Tally {
   size_t trials = 0, faults = 0, missed = 0, false_blame = 0;
   std::map<int, size_t> rounds = {};  // trials by the rounds they took
   std::map<Kind, size_t> missed_by_kind = {}, faults_by_kind = {};
-  size_t named_parts = 0, named = 0;  // of fabrics: sizes of the sets that were named right
   int rounds_max() const { return rounds.empty() ? 0 : rounds.rbegin()->first; }
   double rounds_mean() const;
   void add(const Tally& other);
@@ -61,11 +58,7 @@ struct Trial {
   int least_rounds = 0;
 };
 Tally search_nodes(const Trial& trial, uint64_t seed);
-// Each fault is in one NIC, or (one of four) in a whole node.
-Tally search_rails(const Trial& trial, int rails, uint64_t seed);
 // The same with a schedule fixed beforehand and decode() at its end, for comparison.
 Tally search_fixed(const Trial& trial, const std::vector<Round>& schedule, uint64_t seed);
-// Each fault is in a host's link, an uplink, or (one of eight) in a whole switch.
-Tally search_fabric(const Fabric& fabric, const Cover& cover, const Trial& trial, int extra, uint64_t seed);
 
 }  // namespace muster::locate

@@ -1,4 +1,4 @@
-// The decoder: two witnesses, no conviction by the bad, classes of parts that nobody can tell apart.
+// The decoder: two witnesses, no conviction by the bad, none among parts that are never apart.
 #include "controller/locate/decode.h"
 
 #include <algorithm>
@@ -71,7 +71,9 @@ TEST_CASE("decode: on longer paths the part that two failures share is found", "
   CHECK(guilty(decode(8, probes)) == std::vector<Part>{5});
 }
 
-TEST_CASE("decode: parts on the same paths are one class", "[locate]") {
-  // A NIC and its cable are never apart; uplink 2 is used by both.
-  CHECK(distinguishable(5, {{0, 1, 2}, {2, 3}}) == std::vector<int>{0, 0, 2, 3, 4});
+TEST_CASE("decode: parts that are never apart do not testify against each other", "[locate]") {
+  // A NIC 0 and its cable 1 are on the same probes; either may be the bad one.
+  const Decoded decoded = decode(6, {{{0, 1, 2}, true}, {{0, 1, 3}, true}, {{2, 4}, false}, {{3, 5}, false}});
+  CHECK(guilty(decoded).empty());
+  CHECK(decoded.unexplained == std::vector<size_t>{0, 1});
 }

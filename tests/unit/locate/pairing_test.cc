@@ -42,28 +42,6 @@ TEST_CASE("pairing: the circle meets every pair exactly once", "[locate]") {
   }
 }
 
-TEST_CASE("pairing: the hypercube crosses another halving in each round", "[locate]") {
-  for (const int n : {2, 3, 8, 12, 64}) {
-    const auto rounds = hypercube(n);
-    CHECK(static_cast<int>(rounds.size()) == log2_up(n));
-    for (size_t k = 0; k < rounds.size(); ++k) {
-      CHECK(disjoint(rounds[k]));
-      CHECK_FALSE(rounds[k].empty());
-      for (const auto& [a, b] : rounds[k]) CHECK((a ^ b) == 1 << k);
-    }
-  }
-}
-
-TEST_CASE("pairing: rings and halves", "[locate]") {
-  for (const int n : {2, 3, 8, 9}) {
-    CHECK(pairs(ring(n)).size() == static_cast<size_t>(n == 2 ? 1 : n));
-    const auto rounds = ring(n);
-    CHECK(std::all_of(rounds.begin(), rounds.end(), disjoint));
-  }
-  CHECK(halves(6) == Round{{0, 3}, {1, 4}, {2, 5}});
-  CHECK(ring(1).empty());
-}
-
 TEST_CASE("pairing: random matchings never repeat a partner, and depend on the seed only", "[locate]") {
   for (const int n : {8, 9, 64}) {
     const auto rounds = matchings(n, 5, 7);

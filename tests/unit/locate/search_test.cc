@@ -34,27 +34,6 @@ TEST_CASE("search: every planted node is named in log2 N + 2 rounds, and nobody 
     }
 }
 
-TEST_CASE("search: bad NICs are named by rail, a bad node once", "[locate]") {
-  for (const int n : {8, 64}) {
-    const Trial trial{.n = n, .bad = n * 8 * 2 / 100};
-    const Tally t = run(40, [&](uint64_t seed) { return search_rails(trial, 8, seed); });
-    CHECK(t.missed == 0);
-    CHECK(t.false_blame == 0);
-    CHECK(t.rounds_max() <= log2_up(n) + 2);
-  }
-  // By hand: all rails of node 1 dead, one NIC of node 3.
-  SearchOptions options{.ends = 8};
-  std::vector<std::vector<Tested>> tested(2);
-  RailProgress progress = proceed_rails(options, tested);
-  for (int round = 0; !progress.finished; ++round, progress = proceed_rails(options, tested))
-    for (int r = 0; r < 2; ++r)
-      for (const auto& [a, b] : progress.next[static_cast<size_t>(r)]) {
-        const bool bad = a == 1 || b == 1 || (r == 1 && (a == 3 || b == 3));
-        tested[static_cast<size_t>(r)].push_back({a, b, round, bad ? 0.0 : 1.0});
-      }
-  CHECK(progress.guilty == std::vector<RailSuspect>{{1, {}}, {3, 1}});
-}
-
 TEST_CASE("search: the fault that fires rarely is missed, and the count says so", "[locate]") {
   const Trial rare{.n = 8, .bad = 1, .kind = Kind::flaky_slow, .firing = 0.005};
   const Tally t = run(100, [&](uint64_t seed) { return search_nodes(rare, seed); });
