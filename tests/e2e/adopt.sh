@@ -45,11 +45,11 @@ cat "$work/preview"
 check "the preview names the hosts file and its difference" sh -c "grep -A1 'base/hosts file (file)' '$work/preview' | grep -q '/etc/hosts: '"
 check "and the host's name" grep -q 'base/host name (hostname)' "$work/preview"
 check "and the kernel parameters" grep -q 'base/kernel parameters' "$work/preview"
-check "and does not name what is so already" sh -c "! grep -q 'storage-local/' '$work/preview'"
+check "and does not name what is so already" nowhere_in storage-local/ "$work/preview"
 check "no disk would be written over" grep -q '^Nothing will be destroyed' "$work/preview"
 files_of >"$work/files-after"
 check "nothing was written on the host" diff "$work/files" "$work/files-after"
-check "nor in the spec" sh -c "! $muster spec show | grep -q spare02"
+check "nor in the spec" says_without spare02 $muster spec show
 
 digest=$(adopt --like node01 --key "$key" --host-key "$pin" --json </dev/null | jq -r .digest) || true
 expect_exit 4 adopt --like node01 --key "$key" --host-key "$pin" --approve 0000000000000000 </dev/null

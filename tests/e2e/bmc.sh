@@ -2,7 +2,7 @@
 # the emulated BMC satisfies clients nobody here wrote: python3-sushy and redfishtool, every profile, a FAKE machine behind it
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-muster=${MUSTER:-build/muster}
+muster=${MUSTER_BUILD:-build}/muster
 work=$(mktemp -d /var/tmp/muster-e2e.XXXXXX)
 server=""
 stop_server() {

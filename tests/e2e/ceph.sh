@@ -34,7 +34,7 @@ check "it is the kernel's mount of this cluster" \
 # The keys, wherever muster writes.
 for key in muster-admin.secret muster.secret; do
   check "$key is in no log, plan or report" \
-    sh -c "! grep -rqF -- '$(on node01 sudo cat /etc/ceph/$key)' '$MUSTER_LAB_DIR'/musterd.log '$work/report' '$work/up.log'"
+    nowhere_in "$(on node01 sudo cat /etc/ceph/$key | tr -d '\r')" "$MUSTER_LAB_DIR"/musterd.log "$work/report" "$work/up.log"
 done
 
 on node02 sudo sh -c "'dd if=/dev/urandom of=/shared/blob bs=1M count=16 conv=fsync 2>/dev/null; sha256sum /shared/blob'" >"$work/blob"

@@ -74,9 +74,9 @@ check "CephFS's client was in no image: the playbook installed it" test "$(journ
   and json_extract(data, '\$.step') like '%client of CephFS%' and json_extract(data, '\$.status') = 'applied'")" -gt 0
 check "it is the kernel's mount of that cluster, without set-user-id and devices" \
   sh -c "$muster lab ssh comp01 -- cat /proc/self/mountinfo | grep -qE ' /home/site rw,nosuid,nodev.* - ceph muster@$fsid.vault=/'"
-for path in "$MUSTER_LAB_DIR/musterd.log" "$work/report/report.json" "$work/up.log"; do check "$path has text" test -s "$path"; done
+check "there is a report" test -s "$work/report/report.json"
 check "no key is in a log or report" \
-  sh -c "! grep -rqF -- '$(on site01 sudo cat /etc/ceph/muster.secret | tr -d '\r')' '$MUSTER_LAB_DIR'/musterd.log '$work/report' '$work/up.log'"
+  nowhere_in "$(on site01 sudo cat /etc/ceph/muster.secret | tr -d '\r')" "$MUSTER_LAB_DIR"/musterd.log "$work/report" "$work/up.log"
 check "nor in a unit or the mount table" fails_on comp01 "sudo grep -rqFf /etc/site.secret /etc/systemd/system /proc/mounts"
 check "it has none of the site's daemons, and no ceph.conf of muster's" fails_on comp01 "test -e /etc/ceph/ceph.conf -o -e /usr/bin/ceph-osd"
 check "no floor is applied to the site's storage" \

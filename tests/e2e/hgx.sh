@@ -133,13 +133,13 @@ check "rail 1 is named, with hgx02's end of it alone" \
   jq -e '[.nodes[] | select(.name == "hgx02") | .checks[] | select(.name == "rdma/located" and (.verdict == "fail" or .verdict == "degraded") and (.subject | startswith("rail 1, ")))]
          | length > 0 and all((.blame | length == 1 and all(startswith("link of hgx02 (") and contains("rail 1"))) and (.reason | contains("with hgx01") and contains("with store01")))' "$report"
 check "nobody else is accused of it" jq -e '[.nodes[] | select(.name != "hgx02") | .checks[] | select(.name == "rdma/located")] | length == 0' "$report"
-check "rail 0 is not" sh -c "! grep '| rdma/' '$work/slow.findings' | grep -q 'rail 0'"
+check "rail 0 is not" nowhere_in -E '\| rdma/.*rail 0' "$work/slow.findings"
 check "the drive is named by its serial" sh -c "grep -E '^hgx01 \| drives/read_mbps \| (fail|degraded) \| ' '$work/slow.findings' | grep -q '$serial'"
 # What was not measured of RDMA is said, and is no finding. Nor is it of a node behind its mandatory failure.
 behind=""
 for n in hgx01 hgx02; do if grep -q "^$n | [^|]* | fail | " "$work/slow.findings"; then behind+="|^$n \| [^|]* \| skipped \| "; fi; done
 # What the innocent ends measured with it is explained by it.
-check "nothing else is" sh -c "! grep -vE '^hgx02 \| rdma/.*rail 1|^(hgx01|store01) \| rdma/.*rail 1.*explained by: link of hgx02|^hgx01 \| drives/read_mbps .*$serial|^hgx0[12] \| rdma[^|]* \| skipped \| $behind' '$work/slow.findings'"
+check "nothing else is" nowhere_in -vE "^hgx02 \| rdma/.*rail 1|^(hgx01|store01) \| rdma/.*rail 1.*explained by: link of hgx02|^hgx01 \| drives/read_mbps .*$serial|^hgx0[12] \| rdma[^|]* \| skipped \| $behind" "$work/slow.findings"
 for n in hgx01 hgx02; do check "$n is not accepted" test "$(jq -r --arg n $n '.nodes[] | select(.name == $n) | .verdict' "$report")" != accepted; done
 for n in head01 login01 store01; do check "$n is accepted" test "$(jq -r --arg n $n '.nodes[] | select(.name == $n) | .verdict' "$report")" = accepted; done
 $muster lab break hgx02 shape 1mbit --network rail1 --heal
@@ -161,7 +161,7 @@ sed 's/^/  /' "$work/xid.findings"
 check "hgx02 is quarantined" test "$(node_state hgx02)" = quarantined
 check "the GPU is named" grep -q '^hgx02 | counters/gpu_xids | fail .*SIMULATED GPU 0000:e1:00' "$work/xid.findings"
 check "why names it, too" sh -c "$muster why hgx02 | grep -q 'SIMULATED GPU 0000:e1:00'"
-check "nothing else is" sh -c "! grep -v '^hgx02 | counters/gpu_xids' '$work/xid.findings'"
+check "nothing else is" nowhere_in -vE '^hgx02 \| counters/gpu_xids' "$work/xid.findings"
 for n in head01 hgx01 login01 store01; do check "$n is accepted" test "$(jq -r --arg n $n '.nodes[] | select(.name == $n) | .verdict' "$report")" = accepted; done
 
 sick() {

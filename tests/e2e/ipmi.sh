@@ -35,7 +35,7 @@ check "their boot device was set to the network by IPMI" \
   test "$(grep -c ' node0[12] IPMI set boot pxe ok' "$MUSTER_LAB_DIR/bmc.log")" -ge 2
 check "their GUIDs are pinned" test "$(grep -c '"guid:[0-9a-f]\{32\}"' "$MUSTER_LAB_DIR/state/bmc-pins.json")" = 2
 secret=$(cat "$MUSTER_LAB_DIR"/bmc-secret)
-check "the BMC password is in no log" sh -c "! grep -rqF -- '${secret##*:}' '$MUSTER_LAB_DIR'/*.log '$MUSTER_LAB_DIR'/nodes/*/ipmi.log '$work/report' '$work/up.log'"
+check "the BMC password is in no log" nowhere_in "${secret##*:}" "$MUSTER_LAB_DIR"/*.log "$MUSTER_LAB_DIR"/nodes/*/ipmi.log "$work/report" "$work/up.log"
 
 echo "  power by hand"
 power() { $muster lab status --json | jq -r --arg n "$1" '.nodes[] | select(.name == $n) | .power'; }

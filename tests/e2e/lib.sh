@@ -64,6 +64,27 @@ node_ssh() { local n=$1; shift; $muster lab ssh "$n" -- "$@"; }
 fails_on() {  # fails_on NODE COMMAND-LINE
   node_ssh "$1" "if $2; then exit 1; else exit 0; fi"
 }
+# No line of these files, or of the files in these folders, has this text. Each has to be there: over a path that is not, grep finds nothing
+# either. -E: the text is a pattern; -v: lines without it are looked for.
+nowhere_in() {  # nowhere_in [OPTION...] TEXT PATH...
+  local options=() text path got=0
+  while [[ ${1:-} =~ ^-[Ev]+$ ]]; do options+=("$1"); shift; done
+  [[ "${options[*]}" == *E* ]] || options+=(-F)
+  [[ $# -ge 2 && -n $1 ]] || { echo "nowhere_in: no text, or no path" >&2; return 1; }
+  text=$1
+  shift
+  for path in "$@"; do
+    [[ -n $(find "$path" -type f -print -quit 2>/dev/null) ]] || { echo "nowhere_in: no file there: $path" >&2; return 1; }
+  done
+  grep -rq "${options[@]}" -- "$text" "$@" || got=$?
+  [[ $got -eq 1 ]]   # 2: grep could not read
+}
+# A command succeeds, prints something, and no line of it has this text.
+says_without() {  # says_without TEXT COMMAND...
+  local text=$1 words
+  shift
+  words=$("$@") && [[ -n $words && -n $text && $words != *"$text"* ]]
+}
 # Nobody listens at this URL in the lab's network: curl itself says so, not a lab or a curl that is missing.
 nobody_listens() {  # nobody_listens URL
   local got=0

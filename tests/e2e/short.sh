@@ -41,9 +41,9 @@ check "a file written on node01 is read on node03" sh -c "$muster lab ssh node03
 
 # No secret in logs, arguments, plans or the report.
 secret=$(cat "$MUSTER_LAB_DIR"/bmc-secret)
-check "the BMC password is in no log and no report" sh -c "! grep -rqF -- '${secret##*:}' '$MUSTER_LAB_DIR'/*.log '$work/report' '$work/up.log'"
-check "no join token is in the controller's log" sh -c "! grep -qE 'muster.token=[0-9a-f]{16}' '$MUSTER_LAB_DIR'/musterd.log"
-check "no private key is in a log or report" sh -c "! grep -rqE 'BEGIN (OPENSSH |EC )?PRIVATE KEY' '$MUSTER_LAB_DIR'/*.log '$work/report'"
+check "the BMC password is in no log and no report" nowhere_in "${secret##*:}" "$MUSTER_LAB_DIR"/*.log "$work/report" "$work/up.log"
+check "no join token is in the controller's log" nowhere_in -E 'muster.token=[0-9a-f]{16}' "$MUSTER_LAB_DIR"/musterd.log
+check "no private key is in a log or report" nowhere_in -E 'BEGIN (OPENSSH |EC )?PRIVATE KEY' "$MUSTER_LAB_DIR"/*.log "$work/report"
 
 $muster lab down
 left() { ip netns list | grep -q '^muster-quickstart' || pgrep -f "$MUSTER_LAB_DIR/" >/dev/null; }
