@@ -45,6 +45,13 @@ result "unit tests" $status
 [[ "${ran:-0}" -eq "$listed" && "$listed" -ge "$minimum" ]]
 result "all $listed listed tests ran (ran: ${ran:-?}, at least $minimum expected)" $?
 
+# What ran of the end-to-end tests: the ledger against git, what each test stands on, what pages say of them.
+python3 tests/e2e/ledger_test.py
+result "the ledger's own tests" $?
+tests/e2e/ledger.py check
+status=$?
+if [[ $status -eq 77 ]]; then echo "left out: the ledger of end-to-end passes against git (reason above)"; else result "the ledger of end-to-end passes, and the pages" $status; fi
+
 build/muster_sim --fixed
 result "simulation, 20 fixed seeds, each twice with equal hash" $?
 

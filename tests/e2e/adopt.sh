@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
 # a running host is adopted: the preview writes nothing, and its system, its boot and its data stay as they are; then two at once
+# stands on: agent/* agent/{checks,disk} agent/steps/* agent/steps/{disk,files,network,packages,services,system} base cli
+# stands on: controller/* controller/{api,bringup,link,nodes,plan,run,spec,ssh,store,trust} controller/engines/local*
+# stands on: controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 3 >"$work/cluster.yaml"
 small_spec 1 >"$work/one.yaml"

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # the emulated BMC satisfies clients nobody here wrote: python3-sushy and redfishtool, every profile, a FAKE machine behind it
+# stands on: base cli/lab_verb* lab/*
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 muster=${MUSTER_BUILD:-build}/muster
+[[ -z ${MUSTER_E2E_ACCELERATOR:-} ]] || echo none >"$MUSTER_E2E_ACCELERATOR"   # no machine is started
 work=$(mktemp -d /var/tmp/muster-e2e.XXXXXX)
 server=""
 stop_server() {

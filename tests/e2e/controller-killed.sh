@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
 # the controller is killed with -9 in mid-imaging and in mid-playbook; the run finishes and nothing is done twice
+# stands on: agent/* agent/{disk,image} agent/steps/* agent/steps/disk schema controller/*
+# stands on: controller/{api,boot,bringup,link,nodes,run,store,trust} controller/engines/local* controller/power/redfish*
+# stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 # Storage before ssh and firewall: there is playbook left after the file system was made.
 small_spec 2 's/playbooks: .*/playbooks: [ base, storage-local, ssh, firewall ] }/' >"$work/cluster.yaml"

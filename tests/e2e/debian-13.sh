@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
 # two machines from blank to accepted on Debian 13: its image, its RAM system (packed kernel modules), its MooseFS and mdadm
+# stands on: agent/image agent/{kernel_modules,ram_init}* agent/steps/{disk,packages} agent/storage/{moosefs,parts,shared}*
+# stands on: controller/image images/debian-13.yaml controller/engines/{engine,local,moosefs}* controller/power/redfish*
+# stands on: playbooks/{base,firewall,mpi,ssh,storage-local,storage-shared}.yaml
 source "$(dirname "$0")/lib.sh"
 spec_from_quickstart 's/recipe: debian-12/recipe: debian-13/; s/node\[01-03\]/node[01-02]/; s/, "52:54:00:20:00:03" \]/ ]/'
 $muster lab up "$work/cluster.yaml"

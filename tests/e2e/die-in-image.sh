@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
 # a node loses power in the middle of imaging, and the network of another is cut for 60 s: both resume and are accepted
+# stands on: agent/* agent/image controller/api/{files,images_api}* controller/image/frames* controller/link controller/run
+# stands on: lab/{fault,outages}* controller/engines/local* controller/power/redfish*
+# stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 2 >"$work/cluster.yaml"
 lab_up

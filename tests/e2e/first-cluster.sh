@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
 # docs/first-cluster.md walked: the commands of its rehearsal and of sections 4 to 7, read from the page, show what the page says
+# stands on: agent/steps/system cli controller/{api,bringup,plan,report,run,spec} docs/first-cluster.md docs/specs/one-server.yaml
+# stands on: images/debian-12.yaml lab/{attach,down,up}* controller/engines/local* controller/power/redfish*
+# stands on: playbooks/{base,firewall,ssh,storage-local}.yaml playbooks/acceptance/lab.yaml
 source "$(dirname "$0")/lib.sh"
 page=docs/first-cluster.md
 # The commands of a section, with the names that "Rehearse it" gives.

@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
 # a spec with a playbook of its own and an overlay: carried, baked, applied; a changed text applies what it is about; a broken one is refused by its line
+# stands on: agent/steps/files cli/carr* controller/image/{bake,layers}*
+# stands on: controller/spec/{carry,own_playbooks,playbook,reader_playbooks}* controller/engines/local* controller/power/redfish*
+# stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 mkdir "$work/site"
 motd() {  # motd WORDS

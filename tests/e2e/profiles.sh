@@ -1,5 +1,10 @@
 #!/usr/bin/env bash
 # quick, standard and burn as they are shipped, with the lab's limits, on machines that mount MooseFS, NFS and Ceph
+# stands on: agent/checks agent/storage/{ceph,moosefs,nfs,parts,shared}* controller/engines/{ceph,engine,local,moosefs,nfs}*
+# stands on: controller/report controller/plan/{acceptance_steps,simulated}* controller/power/redfish*
+# stands on: controller/spec/{drive_models,reader_acceptance,reader_lab}* hardware images/debian-13.yaml kernels
+# stands on: playbooks/{base,firewall,mpi,ssh,storage-ceph,storage-local,storage-nfs,storage-shared}.yaml
+# stands on: playbooks/acceptance/{burn,quick,standard}.yaml
 source "$(dirname "$0")/lib.sh"
 playbooks="base, ssh, firewall, storage-local, storage-shared, storage-nfs, storage-ceph, mpi"
 spec_from_quickstart \

@@ -1,8 +1,24 @@
 #!/usr/bin/env bash
-# Runs end-to-end tests by name: tests/e2e/run.sh NAME...|all|list. Each is tests/e2e/NAME.sh; its first comment line says what
-# it proves. Needs root (network namespaces). Closes with "N passed, N failed"; exit 0 only when none failed.
-# An image is built by the first test that needs it and shared with the others of this run; with MUSTER_IMAGE_CACHE=DIR also with
-# later runs.
+# Runs end-to-end tests by name: tests/e2e/run.sh NAME...|all|stale [--list] [NAME...]; or says what there is, and what ran: list|status [--json].
+# Each is tests/e2e/NAME.sh; its first comment line says what it proves. Needs root (network namespaces). Closes with "N passed, N failed";
+# exit 0 only when none failed, 2 when a name is unknown (nothing runs then). An image is built by the first test that needs it and shared
+# with the others of this run; with MUSTER_IMAGE_CACHE=DIR also with later runs. MUSTER_BUILD=FOLDER: another build than build/.
+#
+# What ran. Each pass is appended to the ledger, tests/e2e/passed.jsonl, by this script and by nothing else; docs/benchmarks.md shows it.
+# A line has: name; date; commit; tree (`clean`: nothing but the ledger differed from the commit, before and after the run; else `dirty`,
+# which does not count as a pass); SHA-256 of the script and of the programs; seconds; cores; accelerator of the lab's machines; one-minute
+# load before and after; a seal over the line and the one before it. Recorded is only what programs of HEAD did: `muster version` has to
+# name HEAD's commit, else the pass is said not to be recorded, with the reason. So build, then run. MUSTER_LEDGER=FILE: into another ledger,
+# for example that of another work tree; `ledger.py merge FILE|BRANCH` takes in the lines of another one. Commit the ledger with the page.
+#
+# Older than the code. The head of each script names what it stands on: `# stands on: PATH...`, the paths whose change can break what the
+# test proves. A path is a file, a folder with all that is in it, or has `{a,b}` or a `*`, which does not cross a slash. The way that all
+# nodes go (spec, plan, run, api, bring-up, agent, image, lab ...) is named by the general tests (short, reimage, stack, hgx, packages ...)
+# and by those about that very part; a special test names what it is about, and the files of each power driver, engine and playbook of its
+# spec. A pass is old when, since its commit, one of these files or the script itself changed in more than comments, blank lines and
+# `#include` lines; moves change nothing. Two things age no test: base/, which everything stands on, and lib.sh, since with a broken
+# helper the next test that runs fails. `stale` runs what never passed, in the order of `list`, then what is old, oldest pass first; what
+# passed is not in it the next time, so it goes on where a session ended. `tests/e2e/ledger.py check`, in test.sh, holds all of this to it.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 here=tests/e2e
@@ -11,25 +27,52 @@ for f in "$here"/*.sh; do
   n=$(basename "$f" .sh)
   [[ $n == run || $n == lib ]] || all+=("$n")
 done
-[[ $# -gt 0 ]] || { echo "usage: tests/e2e/run.sh NAME...|all|list   (${all[*]})" >&2; exit 2; }
-if [[ $1 == list ]]; then
-  for n in "${all[@]}"; do printf '%-18s %s\n' "$n" "$(sed -n '2s/^# //p' "$here/$n.sh")"; done
-  exit 0
-fi
-[[ $1 != all ]] || set -- "${all[@]}"
+ledger() { python3 "$here/ledger.py" "$@"; }
+known() {
+  local n bad=0
+  for n in "$@"; do [[ " ${all[*]} " == *" $n "* ]] || { echo "no such test: $n (tests/e2e/run.sh list)" >&2; bad=1; }; done
+  return $bad
+}
+usage="usage: tests/e2e/run.sh NAME...|all|stale [--list] [NAME...]|list|status [--json]   (${all[*]})"
+case "${1:-}" in
+  "" | -*) echo "$usage" >&2; exit 2 ;;
+  list)
+    for n in "${all[@]}"; do printf '%-18s %s\n' "$n" "$(sed -n '2s/^# //p' "$here/$n.sh")"; done
+    exit 0 ;;
+  status) shift; ledger status "$@"; exit ;;
+  all) set -- "${all[@]}" ;;
+  stale)
+    shift
+    only_list=0
+    [[ ${1:-} != --list ]] || { only_list=1; shift; }
+    known "$@" || exit 2
+    listed=$(ledger stale "$@") || exit 2
+    if [[ $only_list -eq 1 ]]; then [[ -z $listed ]] || echo "$listed"; exit 0; fi
+    mapfile -t names < <(grep . <<<"$listed")
+    [[ ${#names[@]} -gt 0 ]] || { echo "nothing is older than the code"; exit 0; }
+    set -- "${names[@]}" ;;
+esac
+known "$@" || exit 2
+
+scratch=$(mktemp -d /var/tmp/muster-e2e-run.XXXXXX) || exit 2
+trap 'rm -rf "$scratch"' EXIT
 if [[ -z ${MUSTER_IMAGE_CACHE:-} && $# -gt 1 ]]; then
-  MUSTER_IMAGE_CACHE=$(mktemp -d /var/tmp/muster-e2e-images.XXXXXX)
-  trap 'rm -rf "$MUSTER_IMAGE_CACHE"' EXIT
+  MUSTER_IMAGE_CACHE=$scratch/images
+  mkdir "$MUSTER_IMAGE_CACHE"
 fi
 export MUSTER_IMAGE_CACHE=${MUSTER_IMAGE_CACHE:-}
+export MUSTER_E2E_ACCELERATOR=$scratch/accelerator   # lib.sh asks the lab, and writes it there
 passed=0
 failed=0
 for n in "$@"; do
-  [[ -f $here/$n.sh ]] || { echo "no such test: $n" >&2; failed=$((failed + 1)); continue; }
-  start=$SECONDS
   echo "==> $n: $(sed -n '2s/^# //p' "$here/$n.sh")"
+  rm -f "$MUSTER_E2E_ACCELERATOR"
+  begun=$(ledger begin "$n") || begun='{}'
+  start=$SECONDS
   if bash "$here/$n.sh"; then
     passed=$((passed + 1)); echo "ok    $n ($((SECONDS - start)) s)"
+    accelerator=$(cat "$MUSTER_E2E_ACCELERATOR" 2>/dev/null)
+    ledger append "$n" --begun "$begun" --seconds $((SECONDS - start)) --accelerator "${accelerator:-unknown}" || echo "not recorded"
   else
     failed=$((failed + 1)); echo "FAIL  $n ($((SECONDS - start)) s)"
   fi

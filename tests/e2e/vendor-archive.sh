@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Playbook gpu-vendor with a private archive of stub packages (no vendor archive is reachable here): key, exact versions, holds, the
-# refusal of a mixed set, and a module that DKMS builds for the image's kernel are apt's and DKMS' own doing. The stubs do nothing else.
+# playbook gpu-vendor with a private archive of stub packages: its key, exact versions, holds, a mixed set refused, a module that DKMS builds
+# No vendor archive is reachable here. Versions, holds and refusals are apt's own doing, the module is DKMS'; the stubs do nothing else.
+# stands on: agent/steps/packages controller/image/{bake,layers}* images/debian-13.yaml controller/engines/local*
+# stands on: controller/power/redfish* playbooks/{base,firewall,gpu-vendor,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 command -v gpg >/dev/null || die "apt-get install gnupg"
 driver=595.10.01 newer=595.20.02 port=8099

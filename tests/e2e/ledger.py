@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""The ledger of end-to-end passes, tests/e2e/passed.jsonl. Only tests/e2e/run.sh appends to it.
+
+  ledger.py begin NAME                 what a pass of NAME would be recorded with, as JSON for `append`; on stderr, why it would not be
+  ledger.py append NAME --begun JSON --seconds N [--accelerator tcg|kvm|none]     records a pass, or says why not; always exit 0
+  ledger.py status [--json]            of each test: passed, older than the code, or never
+  ledger.py stale [NAME...]            names of those that are old or never passed, in the order in which to run them
+  ledger.py check                      the ledger against git, the heads of the scripts, the pages. Exit 0; 1: something is wrong;
+                                       77: nothing is, but a part was left out, with the reason
+  ledger.py table [--write]            the table of docs/benchmarks.md; --write puts it there
+  ledger.py merge FILE|REVISION...     takes in the lines of other ledgers: of files, or of branches ("git merge" keeps ours: .gitattributes)
+  ledger.py uses [NAME...]             drivers, engines and playbooks of a test's spec, as `check` sees them
+
+MUSTER_LEDGER=FILE: another ledger than this tree's. MUSTER_BUILD=FOLDER: another build than build/. What the fields of a line are and
+when a pass is older than the code: tests/e2e/run.sh.
+"""
+import argparse
+import json
+import os
+import sys
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+sys.dont_write_bytecode = True   # the work tree stays clean
+from passes import aging, lines, pages, stands_on, tree as trees  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def ledger_path():
+    return Path(os.environ.get("MUSTER_LEDGER") or ROOT / trees.LEDGER)
+
+
+def build_path():
+    return ROOT / (os.environ.get("MUSTER_BUILD") or "build")
+
+
+def own_ledger():
+    return ledger_path().resolve() == (ROOT / trees.LEDGER).resolve()
+
+
+# ---- recording
+
+def state_of(name, tree):
+    """(what a line says of tree, script and programs, None) or (None, why it cannot be recorded)."""
+    script = ROOT / "tests/e2e" / f"{name}.sh"
+    weak = [v for v in stands_on.weakened_by(script.read_text(encoding="utf-8")) if os.environ.get(v)]
+    if weak:
+        return None, f"{', '.join(weak)} is set, with which the test proves less"
+    if tree.why_not:
+        return None, tree.why_not
+    digest = trees.programs_digest(build_path())
+    if digest is None:
+        return None, f"{build_path()} lacks one of {', '.join(trees.PROGRAMS)}"
+    commit, dirty = trees.programs_commit(tree, build_path())
+    if commit is None:
+        return None, dirty
+    head = tree.head()
+    if commit != head and not (commit in tree.history() and tree.only_the_ledger_since(commit)):
+        return None, f"the programs in {build_path()} are of {commit[:9]}, and HEAD is {head[:9]}: build again"
+    changed = tree.differs()
+    return {"commit": head, "tree": "dirty" if dirty or changed else "clean", "script": trees.sha256(script.read_bytes()),
+            "programs": digest, "why": "the programs were built from changed files" if dirty else ", ".join(changed[:3])}, None
+
+
+def begin(arguments):
+    state, why = state_of(arguments.name, trees.Tree(ROOT))
+    if state is None:
+        print(f"note  a pass of {arguments.name} will not be recorded: {why}", file=sys.stderr)
+        state = {"refused": why}
+    elif state["tree"] == "dirty":
+        print(f"note  a pass of {arguments.name} will not count, the tree is changed: {state['why']}", file=sys.stderr)
+    print(json.dumps({**state, "load": round(os.getloadavg()[0], 2)}))
+    return 0
+
+
+def append(arguments):
+    try:
+        begun = json.loads(arguments.begun)
+        load = begun["load"]
+    except (ValueError, KeyError, TypeError):
+        print("not recorded: it is not known what the test began with")
+        return 0
+    state, why = (None, begun["refused"]) if "refused" in begun else state_of(arguments.name, trees.Tree(ROOT))
+    if state and any(state[key] != begun.get(key) for key in ("script", "programs")):
+        state, why = None, "the script or the programs changed while it ran"
+    if state is None:
+        print(f"not recorded: {why}")
+        return 0
+    same = state["commit"] == begun.get("commit") and begun.get("tree") == state["tree"] == "clean"
+    line = {"name": arguments.name, "date": datetime.now(timezone.utc).strftime(lines.TIME), "commit": begun["commit"],
+            "tree": "clean" if same else "dirty", "script": state["script"], "programs": state["programs"],
+            "seconds": arguments.seconds, "cores": len(os.sched_getaffinity(0)), "accelerator": arguments.accelerator,
+            "load": [load, round(os.getloadavg()[0], 2)]}
+    try:
+        lines.append(ledger_path(), line)
+    except (lines.Broken, OSError) as error:
+        print(f"not recorded: {error}")
+        return 0
+    count = "" if same else ", which does not count: the tree was changed, before or meanwhile"
+    print(f"recorded: {line['name']} on {line['commit'][:9]}, tree {line['tree']}{count}")
+    if own_ledger():
+        write_table()
+    return 0
+
+
+# ---- what is old
+
+def standing(names=None):
+    """One entry for each test: name, state, and of its newest pass that is not old, or else its newest: date, commit, seconds, changed."""
+    tree, scripts = trees.Tree(ROOT), stands_on.Scripts(ROOT)
+    known, _ = lines.read(ledger_path())
+    history = {} if tree.why_not else tree.history()
+    ages = None if tree.why_not else aging.Ages(tree, tree.head())
+    found = []
+    for name in names or scripts.text:
+        entry = {"name": name, "state": "never"}
+        for line in reversed([line for line in known if line["name"] == name and line["tree"] == "clean"]):
+            there = line["commit"] in history
+            changed = ages.changed(line["commit"], scripts.concerns(name)) if there else ["a commit that HEAD does not stand on"]
+            if tree.why_not:
+                changed = [f"not known: {tree.why_not}"]
+            if entry["state"] == "never" or not changed:
+                entry = {"name": name, "state": "old" if changed else "passed", "date": line["date"], "commit": line["commit"],
+                         "seconds": line["seconds"], "changed": changed}
+            if not changed:
+                break
+        found.append(entry)
+    return found
+
+
+def in_order(entries):
+    """Those to run: the ones that never passed as they are listed, then the oldest pass first."""
+    return sorted((e for e in entries if e["state"] != "passed"), key=lambda e: e.get("date", ""))
+
+
+def status(arguments):
+    entries = standing()
+    if arguments.json:
+        print(json.dumps({"tests": entries, "untested": stands_on.UNTESTED}, indent=1))
+        return 0
+    words = {"passed": "passed", "old": "older than the code", "never": "never"}
+    for entry in entries:
+        row = f"{entry['name']:<18} {words[entry['state']]:<20}"
+        if entry["state"] != "never":
+            row += f" {entry['date'][:10]}  {entry['commit'][:9]}  {entry['seconds']:>5} s"
+        if entry["state"] == "old":
+            more = len(entry["changed"]) - 3
+            row += "  changed: " + ", ".join(entry["changed"][:3]) + (f" and {more} more" if more > 0 else "")
+        print(row.rstrip())
+    count = {state: sum(e["state"] == state for e in entries) for state in words}
+    print(f"{count['passed']} passed, {count['old']} older than the code, {count['never']} never")
+    for path, why in stands_on.UNTESTED.items():
+        print(f"no end-to-end test runs {path}: {why}")
+    return 0
+
+
+def stale(arguments):
+    for entry in in_order(standing(arguments.names)):
+        print(entry["name"])
+    return 0
+
+
+# ---- check
+
+def against_git(tree, known):
+    """Complaints about lines that git knows better."""
+    bad, history, now = [], tree.history(), time.time()
+    for number, line in enumerate(known, 1):
+        what = f"line {number} ({line['name']}, {line['date']}): "
+        if line["commit"] not in history:
+            bad.append(what + f"HEAD does not stand on its commit {line['commit'][:9]}")
+            continue
+        if lines.time_of(line["date"]) < history[line["commit"]]:
+            bad.append(what + "it is older than its commit")
+        if lines.time_of(line["date"]) > now + 300:
+            bad.append(what + "it is in the future")
+        script = tree.file_at(line["commit"], f"tests/e2e/{line['name']}.sh")
+        if script is None:
+            bad.append(what + f"there was no tests/e2e/{line['name']}.sh at its commit")
+        elif line["tree"] == "clean" and trees.sha256(script) != line["script"]:
+            bad.append(what + "its script is not the one of its commit")
+    return bad
+
+
+def taken_out(tree, known):
+    """Lines of HEAD's ledger, or of its parents', that are not there: the chain does not miss its own end."""
+    here = {lines.canonical(lines.bare(line)) for line in known}
+    bad = []
+    for revision in ("HEAD", *tree.git("log", "-1", "--format=%P", "HEAD").decode().split()):
+        text = tree.file_at(revision, trees.LEDGER)
+        before, _ = lines.parse((text or b"").decode(errors="replace"))
+        bad += [f"the line {line['name']}, {line['date']} was taken out: {revision[:9]} has it"
+                for line in before if lines.canonical(lines.bare(line)) not in here]
+    return sorted(set(bad))
+
+
+def check(_):
+    tree, scripts = trees.Tree(ROOT), stands_on.Scripts(ROOT)
+    files = tree.files()
+    known, broken = lines.read(ledger_path())
+    parts = {"the ledger's lines and seals": broken,
+             "what the tests stand on": stands_on.complaints(scripts, files),
+             "what pages say of the tests": pages.complaints(ROOT, files, scripts, known)}
+    if not tree.why_not:
+        parts["the ledger's lines and git"] = against_git(tree, known) + (taken_out(tree, known) if own_ledger() else [])
+    for part, bad in parts.items():
+        print(f"{'FAIL' if bad else 'ok  '}  {part}")
+        for complaint in bad:
+            print(f"      {complaint}")
+    if tree.why_not:
+        print(f"left out: the ledger's lines and git: {tree.why_not}")
+    return 1 if any(parts.values()) else 77 if tree.why_not else 0
+
+
+# ---- table, merge, uses
+
+def write_table():
+    page = ROOT / trees.PAGE
+    known, _ = lines.read(ledger_path())
+    made = page.is_file() and pages.page_with(page.read_text(encoding="utf-8"), pages.table(stands_on.Scripts(ROOT), known))
+    if not made:
+        print(f"{trees.PAGE} has no place for the table: {trees.BEGIN} and {trees.END}", file=sys.stderr)
+        return 1
+    page.write_text(made, encoding="utf-8")
+    return 0
+
+
+def table(arguments):
+    if arguments.write:
+        return write_table()
+    print(pages.table(stands_on.Scripts(ROOT), lines.read(ledger_path())[0]).strip())
+    return 0
+
+
+def merge(arguments):
+    tree, others = trees.Tree(ROOT), []
+    for name in arguments.ledgers:
+        data = Path(name).read_bytes() if Path(name).is_file() else None if tree.why_not else tree.file_at(name, trees.LEDGER)
+        if data is None:
+            print(f"{name} is neither a file nor a revision with {trees.LEDGER}", file=sys.stderr)
+            return 1
+        others.append((name, data.decode(errors="replace")))
+    try:
+        print(f"{lines.merge(ledger_path(), others)} lines taken in")
+    except lines.Broken as error:
+        print(f"nothing was taken in: {error}", file=sys.stderr)
+        return 1
+    return write_table() if own_ledger() else 0
+
+
+def uses(arguments):
+    scripts = stands_on.Scripts(ROOT)
+    shipped = {path.stem for path in (ROOT / "playbooks").glob("*.yaml")}
+    for name in arguments.names or scripts.text:
+        found = stands_on.uses(ROOT, scripts.text[name], shipped)
+        print(f"{name:<18} {' '.join(sorted(found.drivers))} | {' '.join(sorted(found.engines))} | {' '.join(sorted(found.playbooks))}")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__, add_help=True)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb, arguments in (
+            (begin, [("name", {})]),
+            (append, [("name", {}), ("--begun", {"required": True}), ("--seconds", {"required": True, "type": int}),
+                      ("--accelerator", {"choices": lines.ACCELERATORS, "default": "unknown"})]),
+            (status, [("--json", {"action": "store_true"})]),
+            (stale, [("names", {"nargs": "*"})]),
+            (check, []),
+            (table, [("--write", {"action": "store_true"})]),
+            (merge, [("ledgers", {"nargs": "+"})]),
+            (uses, [("names", {"nargs": "*"})])):
+        one = verbs.add_parser(verb.__name__)
+        one.set_defaults(run=verb)
+        for flag, options in arguments:
+            one.add_argument(flag, **options)
+    arguments = parser.parse_args()
+    for name in [*getattr(arguments, "names", []), *([arguments.name] if hasattr(arguments, "name") else [])]:
+        if not (ROOT / "tests/e2e" / f"{name}.sh").is_file():
+            print(f"no such test: {name}", file=sys.stderr)
+            return 2
+    return arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
