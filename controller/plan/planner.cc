@@ -63,7 +63,7 @@ Result<PlanOutcome> make_plan(const PlannerInput& input) {
     add_servers(p);
     check_storage_leaders(p);
     const bool fine = p.problems.empty() && p.refusals.empty();
-    if (fine && p.drafts.empty() && !p.in_request_skips() && !p.hopeless.empty())
+    if (fine && p.drafts.empty() && p.discovers() && !p.hopeless.empty())
       write_discovery(p, std::move(p.hopeless));
     else if (fine)
       write_actions(p);

@@ -54,9 +54,6 @@ struct PlanRequest {
   // Of them: up, also when nothing changed; admit and reimage, also when another machine answers; all of
   // these, also when it has other hardware than declared.
   std::set<std::string> force = {};
-  // Nodes never seen are left out with a note instead of discovered: set for the plan after the discover run
-  // of a bring-up.
-  bool skip_unseen = false;
   std::string profile = {};  // accept: another acceptance profile than the spec's
 };
 

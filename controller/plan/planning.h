@@ -51,8 +51,8 @@ struct Planning {
   const std::string& profile() const;
   bool drains() const { return kind() == RequestKind::drain || kind() == RequestKind::undrain; }
   bool asks_for_image() const { return kind() == RequestKind::reimage || kind() == RequestKind::admit; }
-  // Nodes never seen are left out instead of discovered.
-  bool in_request_skips() const { return in.request.skip_unseen || kind() == RequestKind::accept; }
+  // Nodes never seen are discovered; else they are left out.
+  bool discovers() const { return kind() != RequestKind::accept; }
   bool forced(const Draft& d) const { return in.request.force.count(d.spec->name) > 0; }
   // Null: it is not built.
   const PlannerImage* image_of(const Draft& d) const;

@@ -38,7 +38,7 @@ bool wake(Planning& p) {
     }
   }
   p.drafts = std::move(rest);
-  if (silent.empty() || p.in.request.skip_unseen) return false;
+  if (silent.empty()) return false;
   p.plan.kind = PlanKind::wake;
   for (auto& d : silent) {
     p.plan.nodes.push_back(d.spec->name);
@@ -82,7 +82,7 @@ bool discover(Planning& p) {
   }
   const bool all_failed = std::all_of(unseen.begin(), unseen.end(),
                                       [](const Draft& d) { return d.seen->state == NodeState::quarantined; });
-  if (!unseen.empty() && !p.in_request_skips() && (seen.empty() || !all_failed)) {
+  if (!unseen.empty() && p.discovers() && (seen.empty() || !all_failed)) {
     write_discovery(p, std::move(unseen));
     return true;
   }

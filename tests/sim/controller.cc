@@ -9,6 +9,7 @@ namespace muster::sim {
 namespace {
 
 constexpr DurationMs kLongPoll = 25 * kSecond;
+constexpr int kMostCalmRuns = 6;  // a node that cannot be accepted is installed no more often
 constexpr DurationMs kSilent = ExecutorTiming().silent_after;
 
 PlaybookStep make_step(const std::string& name, const std::string& phase, int stage = 1,
@@ -252,13 +253,14 @@ void SimController::begin_life() {
     checkers_.after_restart(*life_->executor);
     return;
   }
-  operator_goes_on();
+  next_command();
 }
 
 void SimController::kill() {
   if (!life_) return;
   world_.trace("", "controller killed");
   life_.reset();
+  operator_.lose_command();
   store_.crash(world_.random.chance(0.5) ? MemStore::Unsynced::lost : MemStore::Unsynced::kept);
   checkers_.controller_died();
   world_.reactor.after(world_.random.range(1, 30) * kSecond, [this] {
@@ -302,68 +304,57 @@ PlannerInput SimController::input() const {
     seen.product_uuid = row.product_uuid;
     in.nodes[node.name] = std::move(seen);
   }
-  in.request.skip_unseen = skip_unseen_;
-  in.request.nodes = limit_;
-  if (reimages_) in.request.kind = RequestKind::reimage;
+  in.request = operator_.request();
   return in;
 }
 
-void SimController::operator_goes_on() {
+void SimController::next_command() {
   // Long enough for agents to be heard after a restart.
   world_.reactor.after(kMinute, [this, life = life_->alive] {
-    if (*life && life_ && !life_->executor->active()) say_up(skip_unseen_);
+    if (!*life || life_->executor->active()) return;
+    operator_.give_command(world_.now());
+    make_next_plan();
   });
 }
 
-void SimController::say_up(bool skip_unseen) {
-  skip_unseen_ = skip_unseen;
+void SimController::make_next_plan() {
   auto made = make_plan(input());
   if (!made.ok()) return world_.violated("planner", made.error().message);
   if (!made->refusals.empty())
     return world_.violated("planner", made->refusals[0].node + ": " + made->refusals[0].message);
-  // As the plan's note says: what is left out now is looked for by the next `muster up --limit`, once.
-  // Those that are named and do not answer are woken first; then the same command goes on with all that are
-  // named.
-  const bool wakes = made->plan.kind == PlanKind::wake && !limit_.empty();
-  const bool goes_on = wakes && !std::any_of(made->plan.nodes.begin(), made->plan.nodes.end(),
-                                             [this](const auto& n) { return silent_.count(n) > 0; });
-  if (wakes) silent_.insert(made->plan.nodes.begin(), made->plan.nodes.end());
-  if (!goes_on) limit_ = limit_.empty() && !skip_unseen ? made->plan.left_out : std::vector<std::string>();
-  // What the note says about those that stay silent, too.
-  const auto tried = [this](const std::string& n) { return silent_.count(n) > 0; };
-  reimages_ = !goes_on && std::any_of(limit_.begin(), limit_.end(), tried);
-  if (reimages_)
-    limit_.erase(
-        std::remove_if(limit_.begin(), limit_.end(), [&](const std::string& n) { return !tried(n); }),
-        limit_.end());
-  if (reimages_) silent_.clear();
-  if (made->plan.empty()) {
-    if (!limit_.empty()) return operator_goes_on();
-    skip_unseen_ = false;
-    // Once, what the image is made of changes: every node, accepted and at work, is installed anew.
-    if (image_ == kImage) return image_ = "sha256:image-cpu-2", operator_goes_on();
-    // Long enough after the last fault that "online" is the truth.
-    finished_ = !world_.faults && world_.now() > faults_ended_ + 2 * kMinute;
-    if (!finished_) operator_goes_on();
-    return;
-  }
+  if (!operator_.takes(made->plan)) return command_ended();
   checkers_.approve(made->plan);
-  world_.trace("", fmt::format("muster up: {}", to_string(made->plan.kind)));
+  const char* verb = operator_.request().kind == RequestKind::reimage ? "reimage" : "up";
+  world_.trace("", fmt::format("muster {}: {}", verb, to_string(made->plan.kind)));
   life_->executor->start(made->plan, "sim", [](Result<int64_t>) {});
+}
+
+void SimController::command_ended() {
+  if (operator_.nothing_left() && image_ == kImage) {
+    // Once, what the image is made of changes: every node, accepted and at work, is installed anew.
+    image_ = "sha256:image-cpu-2";
+    operator_.installs_another_image();
+  }
+  // Long enough after the last fault that "online" is the truth.
+  finished_ =
+      operator_.nothing_left() && !world_.faults && operator_.given_at() > faults_ended_ + 2 * kMinute;
+  if (!finished_) next_command();
 }
 
 void SimController::ended(const RunRow& run) {
   ++runs_;
   world_.trace("", fmt::format("run {} ended as {}", run.id, to_string(run.state)));
   checkers_.at_run_end(*life_->executor, run);
-  skip_unseen_ = life_->executor->plan().kind == PlanKind::discover;
-  const bool woke =
-      life_->executor->plan().kind == PlanKind::wake;  // as with a discovery, the work comes after it
-  if (!world_.faults && !skip_unseen_ && !woke && ++calm_runs_ >= 6) {
+  const Plan& plan = life_->executor->plan();
+  const bool works = plan.kind != PlanKind::discover && plan.kind != PlanKind::wake;
+  if (!world_.faults && works && ++calm_runs_ >= kMostCalmRuns) {
     finished_ = true;
     return;
   }
-  operator_goes_on();
+  if (!operator_.goes_on(plan, run.state)) return command_ended();
+  world_.reactor.after(kSecond, [this, life = life_->alive] {
+    if (*life && !life_->executor->active()) make_next_plan();
+  });
 }
 
 void SimController::calm() {

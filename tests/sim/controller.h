@@ -1,6 +1,6 @@
 // SimController: the controller's machine: store, agent link, boot service, power calls, the production
-// planner and executor, and an operator who says `muster up` until nothing is left to do. kill() is `kill
-// -9`. Thread: one.
+// planner and executor, and an operator who says `muster up` until nothing is left to do (operator.h). kill()
+// is `kill -9`. Thread: one.
 #pragma once
 
 #include <map>
@@ -14,6 +14,7 @@
 #include "tests/fakes/mem_store.h"
 #include "tests/sim/checkers.h"
 #include "tests/sim/node.h"
+#include "tests/sim/operator.h"
 #include "tests/sim/world.h"
 
 namespace muster::sim {
@@ -47,10 +48,10 @@ class SimController : public Uplink {
  private:
   struct Life;  // what a kill takes away
   void begin_life();
-  void operator_goes_on();
-  void say_up(bool skip_unseen);
+  void next_command();
+  void make_next_plan();
+  void command_ended();
   void ended(const RunRow& run);
-  Result<PlanOutcome> make();
   PlannerInput input() const;
   bool maybe_die_at_effect();
 
@@ -63,11 +64,8 @@ class SimController : public Uplink {
   TimeMs faults_ended_ = 0;
   static constexpr const char* kImage = "sha256:image-cpu";
   std::string image_ = kImage;
-  bool skip_unseen_ = false, finished_ = false;
-  std::vector<std::string> limit_;  // `--limit` of the next `muster up`
-  // did not answer when they were powered on and waited for: installed anew by name, next
-  std::set<std::string> silent_;
-  bool reimages_ = false;
+  Operator operator_;
+  bool finished_ = false;
   int runs_ = 0, calm_runs_ = 0;
 };
 
