@@ -111,11 +111,6 @@ void QemuMachine::set_dead_power_button(bool dead) {
   dead_button_ = dead;
 }
 
-bool QemuMachine::dead_power_button() {
-  std::lock_guard lock(mutex_);
-  return dead_button_;
-}
-
 void QemuMachine::set_firmware_tests(DurationMs length) {
   boot_faults_.set_tests(length);
   post([] {});  // when there is something to do may have changed

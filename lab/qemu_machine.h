@@ -40,7 +40,6 @@ class QemuMachine : public Machine {
   void on_boot(std::function<void()> booted) override;
 
   void set_dead_power_button(bool dead);
-  bool dead_power_button();
   // Bytes per second for reads and writes; 0: no limit. Also holds for later starts.
   Status throttle(const std::string& drive, int64_t bytes_per_second);
   // Pulls or plugs the cable of its port on that network. Also holds for later starts.

@@ -151,10 +151,6 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   return out + hosts;
 }
 
-std::string chain_script(const std::string& base_url) {
-  return fmt::format("#!ipxe\nchain --autofree {}/boot/${{mac:hexhyp}}.ipxe || exit 1\n", base_url);
-}
-
 std::string ram_arguments(const BootDecision& d) {
   for (const auto* value : {&d.console, &d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac})
     if (!plain(*value)) return "";

@@ -45,9 +45,6 @@ inline constexpr const char* kRaPrefix = "fd6d:7573:7465:7200::";
 // not one.
 Result<std::string> dnsmasq_config(const BootNetwork& network);
 
-// GET /boot.ipxe, the same for every machine.
-std::string chain_script(const std::string& base_url);
-
 struct BootDecision {
   bool ram = false;      // false: boot from disk, everything below is unused
   std::string base_url;  // "http://10.20.0.1:7480"

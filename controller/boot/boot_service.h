@@ -65,7 +65,6 @@ class BootService : public BootPort {
   bool armed(const std::string& node) const;
   // Machines nobody declared get a discovery-only RAM system while this is on.
   void discover_unknown(bool on);
-  bool discovers_unknown() const { return discover_unknown_; }
   const std::map<std::string, TimeMs>& unknown_macs() const { return unknown_macs_; }
 
   // Answers with the iPXE script for that MAC ("01:23:..." or with hyphens). `remote`: who asks, for the log.

@@ -107,7 +107,6 @@ bool NodeBook::unproven(const NodeRow& row) const {
 SteadyMs NodeBook::steady_of(TimeMs wall) const {
   return reactor_.steady() - std::max<DurationMs>(reactor_.now() - wall, 0);
 }
-TimeMs NodeBook::wall_of(SteadyMs at) const { return reactor_.now() - (reactor_.steady() - at); }
 
 void NodeBook::load() const {
   if (loaded_) return;

@@ -79,9 +79,8 @@ class NodeBook {
   // Nothing is recorded of it and nobody heard of it.
   bool never_seen(const std::string& node) const;
 
-  // A time of an earlier process, or of a record, and back.
+  // A time of an earlier process, or of a record.
   SteadyMs steady_of(TimeMs wall) const;
-  TimeMs wall_of(SteadyMs at) const;
   SteadyMs began() const { return began_; }  // this process
 
  private:

@@ -320,6 +320,9 @@ TEST_CASE("files are served from their folder only", "[api]") {
     CHECK(get(path) == 404);
   }
   CHECK(controller.call(Door::boot, "GET", "/ram/cpu/agent").status == 404);
+  const auto chain = controller.call(Door::boot, "GET", "/boot.ipxe");
+  CHECK(chain.status == 200);
+  CHECK(chain.body.find("\nchain boot/${mac:hexhyp}.ipxe ") != std::string::npos);
   const auto script = controller.call(Door::boot, "GET", "/boot/52-54-00-00-00-01.ipxe");
   CHECK(script.status == 200);
   CHECK(script.body == "#!ipxe\nexit\n");  // nobody armed that machine
