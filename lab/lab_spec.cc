@@ -12,18 +12,12 @@
 #include "base/digest.h"
 #include "controller/spec/units.h"
 #include "lab/bmc_profile.h"
+#include "lab/spec_values.h"
 
 namespace muster::lab {
 namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
-
-using Problems = std::vector<std::string>;
-
-// "line 12, column 5"
-std::string at(const YAML::Node& node) {
-  return fmt::format("line {}, column {}", node.Mark().line + 1, node.Mark().column + 1);
-}
 
 // "node[01-03]" -> node01, node02, node03 with their numbers; a plain name gets the number -1.
 std::vector<RangedName> expand_names(const YAML::Node& pattern, Problems& problems) {
@@ -53,13 +47,6 @@ Result<int64_t> size_from(const std::string& text) {
   if (!std::regex_match(text, m, form)) return fail(Code::invalid, "'" + text + "' is no size such as 8 GiB");
   const auto bytes = static_cast<int64_t>(std::stod(m[1]) * units.at(m[2]));
   return bytes / 512 * 512;
-}
-
-std::string scalar(const YAML::Node& node) { return node && node.IsScalar() ? node.Scalar() : std::string(); }
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 void refuse_unknown_keys(const YAML::Node& map, const std::string& where, const std::set<std::string>& known,
@@ -211,20 +198,6 @@ void set_identity(LabNode& node, const std::string& cluster) {
                  [](unsigned char c) { return std::toupper(c); });
 }
 
-// The MAC of one name of a group, as the controller reads it; empty when the spec leaves it to the lab.
-std::string declared_mac(const YAML::Node& macs, size_t index, size_t count, int number, Problems& problems) {
-  std::string text;
-  if (macs && macs.IsSequence() && index < macs.size())
-    text = scalar(macs[index]);
-  else if (macs && macs.IsScalar() && (count == 1 || macs.Scalar().find('{') != std::string::npos))
-    text = scalar(macs);
-  auto mac = expand_number(text, number, NumberForm::hex2);
-  if (!mac) problems.push_back(fmt::format("{}: mac: {}", at(macs), mac.error().message));
-  auto out = lower(mac.value_or(""));
-  std::replace(out.begin(), out.end(), '-', ':');
-  return out;
-}
-
 // Adopted, or to be installed through the system it was adopted with: it exists already.
 bool exists_already(const YAML::Node& group) {
   const auto power = group["power"];
@@ -247,8 +220,7 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     return;
   }
   const auto power = group["power"];
-  const std::string power_address = power && power.IsMap() ? scalar(power["address"]) : "";
-  const std::string own_address = scalar(group["address"]);
+  const auto power_address = power && power.IsMap() ? power["address"] : YAML::Node();
   const std::string secret = power && power.IsMap() ? scalar(power["secret"]) : "";
   if (!secret.empty() && std::find(spec.secrets.begin(), spec.secrets.end(), secret) == spec.secrets.end())
     spec.secrets.push_back(secret);
@@ -257,17 +229,13 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     node.name = names[i].name;
     node.number = static_cast<int>(spec.nodes.size()) + 1;
     const int n = names[i].number < 0 ? node.number : names[i].number;
-    const auto with_n = [&](const std::string& text) {
-      auto expanded = expand_number(text, n, NumberForm::decimal);
-      if (!expanded) problems.push_back(fmt::format("node {}: {}", node.name, expanded.error().message));
-      return expanded.value_or("");
-    };
-    node.mac = declared_mac(group["mac"], i, names.size(), n, problems);
+    const GroupMember member{i, names.size(), n};
+    node.mac = declared_mac(group["mac"], member, problems);
     if (node.mac.empty()) node.mac = derived_mac(node.number, port_number(kProvisioning));
     if (!std::regex_match(node.mac, std::regex("([0-9a-f]{2}:){5}[0-9a-f]{2}")))
       problems.push_back(fmt::format("node {}: '{}' is no MAC address", node.name, node.mac));
-    node.address = with_n(own_address);
-    node.bmc_address = with_n(power_address);
+    node.address = declared_address(group["address"], "address", member, problems);
+    node.bmc_address = declared_address(power_address, "power.address", member, problems);
     node.ipmi = spec.ipmi = power && power.IsMap() && scalar(power["driver"]) == "ipmi";
     // A person switches it (`muster lab power`): it has no BMC, wherever the spec says that it stands.
     const bool by_hand = power && power.IsMap() && scalar(power["driver"]) == "manual";

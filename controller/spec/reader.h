@@ -20,6 +20,12 @@ namespace muster {
 struct NodePlace {  // where a node's entry stands
   const YamlNode* entry = nullptr;
   std::string path;  // "nodes[0]"
+  size_t index = 0;  // which name of its range it is
+};
+
+struct ValuePlace {  // where a value stands
+  const YamlNode* at = nullptr;
+  std::string path;
 };
 
 class SpecReader {
@@ -121,18 +127,25 @@ class SpecReader {
   DiskGroup read_disk_group(const YamlEntry& group, const std::string& path, bool imaged);
   void check_disk_overlap(const YamlNode* disks, const std::string& path,
                           const std::map<std::string, DiskGroup>& groups);
-  void number_node(const YamlNode& entry, const std::string& path, const RangedName& name, size_t index,
-                   size_t count, NodeSpec& node);
-  void read_mac(const YamlNode& mac, const std::string& path, int number, size_t index, size_t count,
-                std::string& out);
+  struct InRange {  // one name of an entry's range
+    int number;
+    size_t index, count;
+  };
+  void number_node(const YamlNode& entry, const std::string& path, const InRange& name, NodeSpec& node);
+  std::optional<std::string> value_of(const ValuePlace& value, const InRange& name, const char* what,
+                                      NumberForm form);
+  static ValuePlace own_value(const ValuePlace& value, size_t index);
+  void read_mac(const ValuePlace& mac, const InRange& name, std::string& out);
   // reader_rules.cc
   void check_nodes();
-  static const YamlNode& place_of_address(const NodePlace& place);
+  static ValuePlace place_of(const NodePlace& place, const char* key);
+  static ValuePlace place_of_address(const NodePlace& place);
+  static ValuePlace place_of_power_address(const NodePlace& place);
   void check_address(const NodeSpec& node, const NodePlace& place);
-  void check_server_name(const std::string& name, const YamlNode& at, const std::string& path);
+  void check_server_name(const std::string& name, const ValuePlace& place);
   void check_power_address(const NodeSpec& node, const NodePlace& place);
   void check_unique(const std::string& what, const std::string& value, const NodeSpec& node,
-                    const NodePlace& place, const char* key);
+                    const ValuePlace& place);
   void assign_addresses();
   void check_leads();
   bool has_nodes(const std::string& role) const;

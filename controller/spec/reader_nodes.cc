@@ -59,10 +59,10 @@ void SpecReader::expand_node(const YamlNode& entry, const std::string& path, con
   for (size_t i = 0; i < range->size(); ++i) {
     NodeSpec node = common;
     node.name = (*range)[i].name;
-    number_node(entry, path, (*range)[i], i, range->size(), node);
+    number_node(entry, path, {(*range)[i].number, i, range->size()}, node);
     if (node.adopt.declared()) check_adopted(entry, path, range->size(), node);
     spec_.nodes.push_back(std::move(node));
-    places_.push_back({&entry, path});
+    places_.push_back({&entry, path, i});
   }
 }
 
@@ -116,10 +116,12 @@ void SpecReader::read_manual(const YamlNode& power, const std::string& path, Pow
   }
   const YamlNode* where = child(&power, "address");
   const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
-  if (where &&
-      (where->text.size() > kLongest || std::any_of(where->text.begin(), where->text.end(), control)))
-    error(*where, path + ".address",
-          fmt::format("where it stands, in a line of at most {} characters", kLongest));
+  for (size_t i = 0; where && i < std::max<size_t>(1, where->items.size()); ++i) {
+    const ValuePlace own = own_value({where, path + ".address"}, i);
+    const std::string& words = own.at->text;
+    if (words.size() > kLongest || std::any_of(words.begin(), words.end(), control))
+      error(*own.at, own.path, fmt::format("where it stands, in a line of at most {} characters", kLongest));
+  }
 }
 
 // Which keys each driver needs, and which are not its own.
@@ -340,40 +342,57 @@ void SpecReader::check_disk_overlap(const YamlNode* disks, const std::string& pa
 }
 
 // What differs from name to name: MAC, address, power address.
-void SpecReader::number_node(const YamlNode& entry, const std::string& path, const RangedName& name,
-                             size_t index, size_t count, NodeSpec& node) {
-  const auto fill = [&](const YamlNode* value, const std::string& where, std::string& out) {
-    if (!value || !value->is_text()) return;
-    const Result<std::string> expanded = expand_number(value->text, name.number, NumberForm::decimal);
-    if (!expanded.ok()) return error_once(*value, where, expanded.error().message);
-    out = *expanded;
+void SpecReader::number_node(const YamlNode& entry, const std::string& path, const InRange& name,
+                             NodeSpec& node) {
+  const auto fill = [&](const YamlNode* value, const char* key, const char* what, std::string& out) {
+    if (value) out = value_of({value, path + key}, name, what, NumberForm::decimal).value_or("");
   };
-  fill(child(&entry, "address"), path + ".address", node.address);
-  fill(child(child(&entry, "power"), "address"), path + ".power.address", node.power.address);
-  if (const YamlNode* mac = child(&entry, "mac"))
-    read_mac(*mac, path + ".mac", name.number, index, count, node.mac);
+  fill(child(&entry, "address"), ".address", "address", node.address);
+  fill(child(child(&entry, "power"), "address"), ".power.address", "power address", node.power.address);
+  if (const YamlNode* mac = child(&entry, "mac")) read_mac({mac, path + ".mac"}, name, node.mac);
 }
 
-void SpecReader::read_mac(const YamlNode& mac, const std::string& path, int number, size_t index,
-                          size_t count, std::string& out) {
-  const YamlNode* value = &mac;
-  std::string where = path;
-  if (mac.is_list()) {
-    if (mac.items.size() != count) {
-      if (index == 0) error(mac, path, fmt::format("{} MAC addresses for {} nodes", mac.items.size(), count));
-      return;
-    }
-    value = &mac.items[index];
-    where = fmt::format("{}[{}]", path, index);
+// Of a list the item that is the node's own, where there is one; else the value itself.
+ValuePlace SpecReader::own_value(const ValuePlace& value, size_t index) {
+  if (!value.at->is_list() || index >= value.at->items.size()) return value;
+  return {&value.at->items[index], fmt::format("{}[{}]", value.path, index)};
+}
+
+// The value of one name of a range: from a text for all of them, in which {n} is its number, or from a list
+// with one text per name, in the order of the range. Nothing where an error was reported; `what` ends in
+// "address".
+std::optional<std::string> SpecReader::value_of(const ValuePlace& value, const InRange& name,
+                                                const char* what, NumberForm form) {
+  const size_t given = value.at->items.size();
+  if (value.at->is_list() && given != name.count) {
+    if (given > 0)  // an empty one is the schema's to report
+      error_once(*value.at, value.path,
+                 fmt::format("{} {}{} for {} node{}", given, what, given == 1 ? "" : "es", name.count,
+                             name.count == 1 ? "" : "s"));
+    return {};
   }
-  if (!value->is_text()) return;
-  const Result<std::string> expanded = expand_number(value->text, number, NumberForm::hex2);
-  if (!expanded.ok()) return error_once(*value, where, expanded.error().message);
-  out = normal_mac(*expanded);
+  const ValuePlace own = own_value(value, name.index);
+  if (!own.at->is_text() || own.at->text.empty()) return {};
+  if (own.at->text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    error_once(*own.at, own.path, "is blank");
+    return {};
+  }
+  Result<std::string> out =
+      value.at->is_list() ? listed_value(own.at->text) : expand_number(own.at->text, name.number, form);
+  if (out.ok()) return std::move(out).value();
+  error_once(*own.at, own.path, out.error().message);
+  return {};
+}
+
+void SpecReader::read_mac(const ValuePlace& mac, const InRange& name, std::string& out) {
+  const auto text = value_of(mac, name, "MAC address", NumberForm::hex2);
+  if (!text) return;
+  const ValuePlace own = own_value(mac, name.index);
+  out = normal_mac(*text);
   if (out.empty())
-    error_once(*value, where, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:01", *expanded));
+    error_once(*own.at, own.path, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:01", *text));
   else if (std::stoi(out.substr(0, 2), nullptr, 16) & 1)
-    error_once(*value, where, fmt::format("{} is a multicast address", out));
+    error_once(*own.at, own.path, fmt::format("{} is a multicast address", out));
 }
 
 }  // namespace muster

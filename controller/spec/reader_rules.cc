@@ -10,53 +10,62 @@
 namespace muster {
 
 void SpecReader::check_unique(const std::string& what, const std::string& value, const NodeSpec& node,
-                              const NodePlace& place, const char* key) {
+                              const ValuePlace& place) {
   if (value.empty()) return;
   const auto [other, first] = seen_.emplace(what + " " + value, node.name);
   if (first) return;
-  const YamlNode* at = child(place.entry, key);
-  if (at && at->is_map()) at = child(at, "address");
-  const std::string message =
-      what == "name" ? fmt::format("node '{}' is declared twice", value)
-                     : fmt::format("{} {} is given to both {} and {}", what, value, other->second, node.name);
-  error_once(at ? *at : *place.entry,
-             place.path + "." + key + (std::string_view(key) == "power" ? ".address" : ""), message);
+  error_once(*place.at, place.path,
+             what == "name"
+                 ? fmt::format("node '{}' is declared twice", value)
+                 : fmt::format("{} {} is given to both {} and {}", what, value, other->second, node.name));
+}
+
+// A node's own value under a key of its entry; without the key the entry.
+ValuePlace SpecReader::place_of(const NodePlace& place, const char* key) {
+  const YamlNode* value = child(place.entry, key);
+  const std::string path = place.path + "." + key;
+  return value ? own_value({value, path}, place.index) : ValuePlace{place.entry, path};
 }
 
 // That of an adopted node may be known from the host that is adopted.
-const YamlNode& SpecReader::place_of_address(const NodePlace& place) {
-  if (const YamlNode* own = child(place.entry, "address")) return *own;
+ValuePlace SpecReader::place_of_address(const NodePlace& place) {
   const YamlNode* host = child(child(place.entry, "adopt"), "host");
-  return host ? *host : *place.entry;
+  if (!host || child(place.entry, "address")) return place_of(place, "address");
+  return {host, place.path + ".adopt.host"};
+}
+
+ValuePlace SpecReader::place_of_power_address(const NodePlace& place) {
+  const YamlNode* value = child(child(place.entry, "power"), "address");
+  const std::string path = place.path + ".power.address";
+  return value ? own_value({value, path}, place.index) : ValuePlace{place.entry, path};
 }
 
 void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
   if (node.address.empty()) return;
-  const YamlNode& at = place_of_address(place);
-  const std::string path = place.path + (child(place.entry, "address") ? ".address" : ".adopt.host");
+  const auto [at, path] = place_of_address(place);
   const auto address = parse_ipv4(node.address);
   if (!address)
-    return error_once(at, path, fmt::format("'{}' is not an address such as 10.20.0.11", node.address));
+    return error_once(*at, path, fmt::format("'{}' is not an address such as 10.20.0.11", node.address));
   if (provisioning_ && !provisioning_->hosts(*address))
-    error_once(at, path,
+    error_once(*at, path,
                fmt::format("{} ({}) is not a host address of the provisioning network {}", node.address,
                            node.name, spec_.network.provisioning.cidr));
   // Adopted it may be the machine that the controller runs on, which keeps its system.
   if (node.address == spec_.network.controller && !node.adopt.declared())
-    error_once(at, path, fmt::format("{} is the controller's address", node.address));
+    error_once(*at, path, fmt::format("{} is the controller's address", node.address));
   if (node.address == spec_.network.gateway)
-    error_once(at, path, fmt::format("{} is the gateway's address", node.address));
+    error_once(*at, path, fmt::format("{} is the gateway's address", node.address));
 }
 
 // A server's id, or the nickname that it has in its account.
-void SpecReader::check_server_name(const std::string& name, const YamlNode& at, const std::string& path) {
+void SpecReader::check_server_name(const std::string& name, const ValuePlace& place) {
   const bool digits = name.find_first_not_of("0123456789") == std::string::npos;
   const bool plain =
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
       std::string::npos;
   if (digits ? name.size() == 12 : plain && name.size() <= 64) return;
   error_once(
-      at, path,
+      *place.at, place.path,
       fmt::format("'{}' is neither a server's id (12 digits) nor a nickname (letters, digits, '.', '_' "
                   "and '-', 64 at most)",
                   name));
@@ -65,8 +74,9 @@ void SpecReader::check_server_name(const std::string& name, const YamlNode& at, 
 void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& place) {
   // For a program of the operator's it is whatever that program understands, for a person where to go.
   if (node.power.address.empty() || node.power.driver == "command" || node.power.driver == "manual") return;
-  const YamlNode& at = *child(child(place.entry, "power"), "address");
-  const std::string path = place.path + ".power.address";
+  const ValuePlace own = place_of_power_address(place);
+  const YamlNode& at = *own.at;
+  const std::string& path = own.path;
   if (node.power.driver == "sakura-phy") {
     // One server under its id and under its nickname would be two nodes, and one could be installed over the
     // other.
@@ -78,7 +88,7 @@ void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& plac
                         fmt::format("'{}': where `install` is given for any node, all servers of the "
                                     "provider are named by their ids (12 digits)",
                                     node.power.address));
-    return check_server_name(node.power.address, at, path);
+    return check_server_name(node.power.address, own);
   }
   const size_t colon = node.power.address.find(':');
   const std::string host = node.power.address.substr(0, colon);
@@ -112,13 +122,13 @@ void SpecReader::check_nodes() {
   for (size_t i = 0; i < spec_.nodes.size(); ++i) {
     const NodeSpec& node = spec_.nodes[i];
     const NodePlace& place = places_[i];
-    check_unique("name", node.name, node, place, "name");
-    check_unique("MAC", node.mac, node, place, "mac");
-    check_unique("address", node.address, node, place, "address");
+    check_unique("name", node.name, node, place_of(place, "name"));
+    check_unique("MAC", node.mac, node, place_of(place, "mac"));
+    check_unique("address", node.address, node, place_of(place, "address"));
     const std::string& program = node.power.program;  // each has addresses of its own
     if (node.power.driver != "manual")                // a rack holds many
-      check_unique("power address", (program.empty() ? "" : program + " ") + node.power.address, node, place,
-                   "power");
+      check_unique("power address", (program.empty() ? "" : program + " ") + node.power.address, node,
+                   place_of_power_address(place));
     check_address(node, place);
     check_power_address(node, place);
   }

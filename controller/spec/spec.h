@@ -266,7 +266,7 @@ struct SpecNames {
 ParsedSpec parse_spec(const std::string& text, const SpecNames& names = {});
 // "gpu[01-03]" -> gpu01, gpu02, gpu03; "gpu[01-03,07]" adds gpu07; invalid on malformed or reversed ranges,
 // or more than 4096 names. In addresses and MACs of the same node entry, {n}, {n+10}, {n-1} stand for the
-// number (in a MAC as two hexadecimal digits).
+// number (in a MAC as two hexadecimal digits); a list there has one value per name, in this order.
 Result<std::vector<std::string>> expand_range(const std::string& pattern);
 // "3.8 TB", "512 GiB", "2 TiB" -> bytes (decimal and binary units).
 Result<int64_t> parse_size(const std::string& text);

@@ -108,6 +108,12 @@ Result<std::string> expand_number(const std::string& text, int number, NumberFor
   return out;
 }
 
+Result<std::string> listed_value(const std::string& text) {
+  if (text.find_first_of("{}") == std::string::npos) return text;
+  return fail(Code::invalid,
+              fmt::format("'{}': no braces in a list, where each node has a value of its own", text));
+}
+
 Result<int64_t> parse_size(const std::string& text) {
   struct Unit {
     const char* name;

@@ -15,6 +15,10 @@ enum class NumberForm { decimal, hex2 };
 // Replaces {n}, {n+10}, {n-1}. Code::invalid for other braces, and for {n} where there is no number.
 Result<std::string> expand_number(const std::string& text, int number, NumberForm form);
 
+// One name's value where an entry lists one per name of its range. Code::invalid where it has braces: only a
+// text for all of them is a template.
+Result<std::string> listed_value(const std::string& text);
+
 // "500 ms", "2 s", "3 min" or "3m", "1 h"; a bare number is seconds.
 Result<DurationMs> parse_duration(const std::string& text);
 

@@ -58,6 +58,33 @@ TEST_CASE("machines behind a provider's API have its address and no BMC", "[lab]
   CHECK(lab_spec_from_yaml(spec_with("")).error().code == Code::invalid);
 }
 
+TEST_CASE("a lab reads the lists of a spec as the controller does", "[lab][phy]") {
+  const auto with = [](const std::string& what, const std::string& to) {
+    std::string text = spec_with(", api: \"10.20.1.250:443\"");
+    const auto at = text.find(what);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, what.size(), to);
+  };
+  const std::string ids = "\"11310000000{n}\"", secret = "secret: sakura, api: \"10.20.1.250:443\" }";
+  const auto listed = lab_spec_from_yaml(with(ids, "[ \"113100000907\", 113100000031 ]"));
+  if (!listed.ok()) FAIL(listed.error().message);
+  CHECK(listed->nodes[0].server == "113100000907");
+  CHECK(listed->nodes[1].server == "113100000031");
+  CHECK(listed->nodes[1].bmc_address == "10.20.1.250");
+  const auto own = lab_spec_from_yaml(with(secret, secret + "\n    address: [ 10.20.0.40, 10.20.0.9 ]"));
+  if (!own.ok()) FAIL(own.error().message);
+  CHECK(own->nodes[0].address == "10.20.0.40");
+  CHECK(own->nodes[1].address == "10.20.0.9");
+  for (const char* bad : {"[ \"113100000907\" ]", "[ \"113100000907\", \"11310000000{n}\" ]",
+                          "[ \"113100000907\", ~ ]", "[ \"113100000907\", \"\" ]", "{ a: b }"}) {
+    CAPTURE(bad);
+    const auto refused = lab_spec_from_yaml(with(ids, bad));
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().code == Code::invalid);
+    CHECK(refused.error().message.find("line 7, column ") != std::string::npos);
+  }
+}
+
 TEST_CASE("the provider's API is as strict as the original", "[lab][phy]") {
   PhyBench bench(12);
   const auto status = [&](const HttpRequest& request) { return bench.api.handle(request).status; };

@@ -2,7 +2,9 @@
 // of a node's role is carried out there.
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 #include <set>
+#include <sstream>
 
 #include "controller/plan/lint.h"
 #include "controller/spec/address.h"
@@ -37,13 +39,129 @@ std::vector<fs::path> shown_specs() {
   return out;
 }
 
+// Comments of the shown specs hold YAML in one form only, which is checked: `# or: KEY: VALUE`, indented as
+// the KEY above it that it may stand in the place of.
+constexpr char kOr[] = "# or: ";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
+// With the alternative of that line in place; "" there is no such key above it.
+std::string with_alternative(const std::vector<std::string>& lines, size_t at) {
+  const size_t indent = lines[at].find('#');
+  const std::string said = lines[at].substr(indent + std::string(kOr).size());
+  const std::string key = std::string(indent, ' ') + said.substr(0, said.find(':') + 1);
+  size_t begin = at;
+  while (begin > 0 && lines[begin - 1].rfind(key, 0) != 0) --begin;
+  if (begin == 0) return "";
+  size_t end = begin;  // behind what belongs to the key
+  while (end < at && lines[end].find_first_not_of(' ') > indent) ++end;
+  std::string out;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i == begin - 1) out += std::string(indent, ' ') + said + "\n";
+    if (i < begin - 1 || i >= end) out += lines[i] + "\n";
+  }
+  return out;
+}
+
+bool is_alternative(const std::string& line) {
+  const size_t first = line.find_first_not_of(' ');
+  return first != std::string::npos && line.compare(first, sizeof kOr - 1, kOr) == 0;
+}
+
+// What is wrong with the YAML in a spec's comments.
+std::vector<std::string> wrong_in_comments(const std::string& text) {
+  static const std::regex yaml(R"((^|\s)#.*[a-z_]+: *[\[{"'])");
+  const auto lines = lines_of(text);
+  std::vector<std::string> out;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string where = "line " + std::to_string(i + 1) + ": ";
+    if (!is_alternative(lines[i])) {
+      if (std::regex_search(lines[i], yaml))
+        out.push_back(where + "YAML in a comment that no test reads; write it as '" + kOr + "KEY: VALUE'");
+      continue;
+    }
+    const std::string other = with_alternative(lines, i);
+    if (other.empty()) out.push_back(where + "stands in the place of no key");
+    for (const auto& error : parse_spec(other).errors) out.push_back(where + to_string(error, "alternative"));
+  }
+  return out;
+}
+
 }  // namespace
+
+TEST_CASE("what the comments of the specs offer instead is accepted, too", "[plan][docs]") {
+  for (const auto& path : shown_specs()) {
+    CAPTURE(path.filename().string());
+    for (const auto& wrong : wrong_in_comments(text_of(path))) FAIL_CHECK(wrong);
+  }
+  const std::string text = text_of(source_dir() + "/docs/specs/hgx-h100.yaml");
+  const std::string power = "    power: { driver: redfish, address: \"10.20.1.{n+10}\", secret: bmc }\n";
+  const auto at = text.find(power);
+  REQUIRE(at != std::string::npos);
+  const auto wrong_with = [&](const std::string& comment) {
+    return wrong_in_comments(std::string(text).insert(at + power.size(), "    " + comment + "\n")).size();
+  };
+  CHECK(wrong_with("# or: power: { driver: ipmi, address: \"10.20.1.{n+10}\", secret: bmc }") == 0);
+  // `install` goes by ids only.
+  const std::string refused =
+      "power: { driver: sakura-phy, address: \"gpu{n}\", secret: s, install: { image: a, os: debian-12 } }";
+  CHECK(wrong_with("# or: " + refused) == 1);
+  CHECK(wrong_with("# " + refused) == 1);
+  CHECK(wrong_with("# or: powr: { driver: ssh }") > 0);
+  CHECK(wrong_with("# a rented one: see there") == 0);
+}
+
+TEST_CASE("the rented reference cluster: eight servers by their ids, and a plan that says what is lost",
+          "[plan][docs][phy]") {
+  PlannerInput in = shipped_input(text_of(source_dir() + "/docs/specs/hgx-h100-phy.yaml"));
+  REQUIRE(in.spec.nodes.size() == 8);
+  std::set<std::string> servers;
+  for (const auto& node : in.spec.nodes) {
+    CAPTURE(node.name);
+    CHECK(node.power.driver == "sakura-phy");
+    CHECK(node.power.address.size() == 12);
+    CHECK_FALSE(node.power.install_os.empty());
+    CHECK(node.power.api.empty());  // the real one
+    servers.insert(node.power.address);
+    CHECK(node.hardware.gpus == 8);
+    CHECK(node.rails.size() == 8);
+    // What its provider installs is on that disk.
+    CHECK(node.disks.at("os").policy == DiskPolicy::format);
+  }
+  CHECK(servers.size() == 8);
+  // Nothing there is asked for by a boot from the network, and no name that is looked up.
+  CHECK(parse_ipv4(in.spec.network.controller));
+  CHECK(parse_ipv4(in.spec.network.gateway));
+  CHECK(in.spec.network.bmc.cidr.empty());
+
+  in.nodes.clear();  // as it begins: none was ever seen
+  const Plan plan = planned_of(in);
+  CHECK(plan.kind == PlanKind::discover);
+  CHECK(lint_plan(plan).empty());
+  std::set<std::string> lost;
+  for (const auto& one : plan.destroys) {
+    CHECK(one.every_disk);
+    lost.insert(one.node);
+  }
+  CHECK(lost.size() == 8);
+  for (const auto& node : in.spec.nodes) {
+    const Action* netboot = plan.find(node.name + "/netboot");
+    REQUIRE(netboot);
+    CHECK(netboot->params["reinstall"]["os"] == node.power.install_os);
+  }
+}
 
 TEST_CASE("the specs that are shown have a plan without an objection", "[plan][docs]") {
   const auto specs = shown_specs();
   std::set<std::string> names;
   for (const auto& path : specs) names.insert(path.filename().string());
-  for (const char* cluster : {"hgx-h100", "head-login-gpu-storage", "cpu-cluster", "roce", "one-server"}) {
+  for (const char* cluster :
+       {"hgx-h100", "hgx-h100-phy", "head-login-gpu-storage", "cpu-cluster", "roce", "one-server"}) {
     CAPTURE(cluster);
     CHECK(names.count(std::string(cluster) + ".yaml") == 1);
   }
@@ -53,6 +171,7 @@ TEST_CASE("the specs that are shown have a plan without an objection", "[plan][d
     CHECK(index.find("](" + path.filename().string() + ")") != std::string::npos);
     const PlannerInput in = shipped_input(text_of(path));
     const Plan plan = planned_of(in);
+    CHECK(lint_plan(plan).empty());
     CHECK(plan.kind == PlanKind::install);
     CHECK(plan.nodes.size() == in.spec.nodes.size());
     CHECK(plan.profile == in.spec.acceptance_profile);
@@ -94,7 +213,8 @@ TEST_CASE("nodes of the specs that are shown have declared addresses, numbered a
       CAPTURE(node.name, node.address, node.power.address);
       // With an address of muster's choice one that leaves would move the others.
       CHECK((spec.nodes.size() == 1 || !node.address_chosen));
-      CHECK(number_of(node.power.address) == number_of(node.address));
+      if (node.power.driver != "sakura-phy")  // ids of a provider say nothing
+        CHECK(number_of(node.power.address) == number_of(node.address));
       for (const auto& rail : node.rails) CHECK(number_of(rail.address) == number_of(node.address));
     }
   }

@@ -174,3 +174,29 @@ TEST_CASE("what cannot be added is refused with what to do", "[spec]") {
   CHECK(says(refusal(own, node04()), "--address"));
   CHECK(says(refusal("cluster: [", node04()), "not valid YAML"));
 }
+
+TEST_CASE("a node like one of a list has the address that was given, and the list stays as it is",
+          "[spec][phy]") {
+  const std::string ids = "[ \"113100000907\", \"113100000031\", \"113100000512\" ]";
+  std::string text = replaced(testing::kSpec, "{ driver: redfish, address: \"10.20.1.1{n}\", secret: bmc }",
+                              "{ driver: sakura-phy, address: " + ids +
+                                  ", secret: sakura, install: { image: debian12-x86_64, os: debian-12 } }\n"
+                                  "    address: [ 10.20.0.40, 10.20.0.9, 10.20.0.41 ]");
+  NewNode rented = node04();
+  rented.power_address = "113100000600";
+  rented.address = "10.20.0.42";
+  const auto added = add_node(text, rented);
+  if (!added.ok()) FAIL(added.error().message);
+  CHECK(says(added->text, "address: " + ids));
+  const NodeSpec& made = *added->spec.node("node04");
+  CHECK(made.power.address == "113100000600");
+  CHECK(made.power.install_os == "debian-12");
+  CHECK(made.address == "10.20.0.42");
+  CHECK(added->spec.node("node02")->power.address == "113100000031");
+  CHECK(added->spec.node("node02")->address == "10.20.0.9");
+  rented.power_address = "113100000031";
+  CHECK(says(refusal(text, rented), "given to both"));
+  rented.power_address = "113100000600";
+  rented.address.clear();
+  CHECK(says(refusal(text, rented), "--address"));
+}

@@ -59,3 +59,64 @@ TEST_CASE("what cannot be a server of a provider is refused where the spec is re
     CHECK(errors(power) > 0);
   }
 }
+
+TEST_CASE("a list gives each node of a range its own power address and address, whatever the driver",
+          "[spec][power]") {
+  struct Driver {
+    const char *keys, *addresses;
+    std::vector<std::string> expected;
+  };
+  const Driver drivers[] = {
+      {"driver: redfish, secret: s",
+       "[ 10.20.1.77, \"10.20.1.31:8443\", 10.20.1.78 ]",
+       {"10.20.1.77", "10.20.1.31:8443", "10.20.1.78"}},
+      {"driver: ipmi, secret: s",
+       "[ 10.20.1.77, 10.20.1.31, 10.20.1.78 ]",
+       {"10.20.1.77", "10.20.1.31", "10.20.1.78"}},
+      {"driver: command, program: outlet",
+       "[ \"pdu1:7\", \"pdu2:1\", \"pdu1:8\" ]",
+       {"pdu1:7", "pdu2:1", "pdu1:8"}},
+      // Without quotes an id of digits is the same text.
+      {"driver: sakura-phy, secret: s, install: { image: a, os: debian-12 }",
+       "[ \"113100000907\", 113100000031, \"007100000012\" ]",
+       {"113100000907", "113100000031", "007100000012"}},
+      {"driver: sakura-phy, secret: s",
+       "[ gpu-a, \"113100000031\", gpu.c ]",
+       {"gpu-a", "113100000031", "gpu.c"}},
+      {"driver: manual",
+       "[ \"rack 3, unit 7\", \"rack 4\", \"rack 4\" ]",
+       {"rack 3, unit 7", "rack 4", "rack 4"}},
+  };
+  for (const Driver& driver : drivers) {
+    CAPTURE(driver.keys);
+    std::string text = testing::kSpec;
+    const auto replace = [&text](const std::string& what, const std::string& with) {
+      const auto at = text.find(what);
+      REQUIRE(at != std::string::npos);
+      text.replace(at, what.size(), with);
+    };
+    replace("node[01-03]", "node[01,07,03]");  // the order of the range, not of the names
+    replace("{ driver: redfish, address: \"10.20.1.1{n}\", secret: bmc }",
+            "{ " + std::string(driver.keys) + ", address: " + driver.addresses +
+                " }\n    address: [ 10.20.0.40, 10.20.0.9, 10.20.0.41 ]");
+    const auto parsed = parse_spec(text);
+    for (const auto& error : parsed.errors) FAIL_CHECK(to_string(error, "spec"));
+    const char *names[] = {"node01", "node07", "node03"}, *own[] = {"10.20.0.40", "10.20.0.9", "10.20.0.41"};
+    for (size_t i = 0; i < 3; ++i) {
+      const NodeSpec* node = parsed.spec.node(names[i]);
+      REQUIRE(node);
+      CHECK(node->power.address == driver.expected[i]);
+      CHECK(node->address == own[i]);
+      CHECK_FALSE(node->address_chosen);
+      CHECK(node->mac == std::string("52:54:00:20:00:0") + std::to_string(i + 1));
+    }
+  }
+}
+
+TEST_CASE("a list of one names the server of one node", "[spec][phy]") {
+  const auto parsed = with_power("{ driver: sakura-phy, address: [ \"113100000001\" ], secret: sakura }");
+  CHECK(parsed.errors.empty());
+  CHECK(parsed.spec.node("rented01")->power.address == "113100000001");
+  // Nothing but an address may be one.
+  CHECK(errors("{ driver: sakura-phy, address: [ \"113100000001\" ], secret: [ sakura ] }") == 1);
+}
