@@ -17,6 +17,7 @@
 #include "base/json_dump.h"
 #include "kernels/gpu_counters.h"
 #include "kernels/kernels.h"
+#include "kernels/nvml.h"
 #include "kernels/rdma.h"
 
 namespace muster::kernels {
@@ -194,7 +195,11 @@ void save_gpus(const CountersOptions& options, Counts& now) {
 std::string add_gpus(const CountersOptions& options, const Counts& before, Measurement& out) {
   if (!options.ask_nvml) return "NVIDIA's driver was not asked";
   const auto reading = options.ask_nvml();
-  if (!reading.ok()) return reading.error().message;
+  if (!reading.ok()) {
+    if (options.gpus)  // the controller knows a remedy for each
+      out.detail["missing"] = reading.error().code == Code::not_found ? kNvmlProgram : "driver";
+    return reading.error().message;
+  }
   if (!before.count("gpu_present")) return "NVIDIA's driver told nothing before the load";
   add_gpu_counters(*reading, before, out);
   return "";

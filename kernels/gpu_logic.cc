@@ -10,6 +10,8 @@
 namespace muster::kernels::gpu {
 namespace {
 
+constexpr int kOldestCublaslt = 11, kNewestCublaslt = 14;  // major versions that are looked for
+
 std::string trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
@@ -105,6 +107,10 @@ Maker own_kernel(Format format, int major, int minor) {
 
 // A line is added here when bench/results/ holds a passed run of that kernel on that GPU.
 bool proven(Maker maker, Format, int, int) { return maker == Maker::library; }
+
+bool has_format(Format format, int major, int minor) {
+  return format != Format::fp8 || major > 8 || (major == 8 && minor >= 9);
+}
 
 int exact_most(Format format, Maker maker, size_t k) {
   constexpr size_t kSingle = size_t{1} << 24, kShort = size_t{1} << 13, kPromoted = 128;
@@ -290,6 +296,22 @@ double bus_factor(Collective collective, int ranks) {
   const double n = ranks;
   if (collective == Collective::all_reduce) return 2 * (n - 1) / n;
   return collective == Collective::send_receive ? 1 : (n - 1) / n;
+}
+
+Json missing_software(const std::string& check, bool driver, const std::string& cublaslt,
+                      const std::function<bool(const std::string& library)>& there) {
+  if (!driver) return {{"missing", "driver"}};
+  const bool trains = check == "gpu-training";
+  if ((trains || check == "gpu-gemm" || check == "gpu-sdc") && !there(cublaslt)) {
+    Json out = {{"missing", cublaslt}};
+    const std::string stem = cublaslt.substr(0, cublaslt.rfind('.') + 1);
+    for (int major = kOldestCublaslt; major <= kNewestCublaslt; ++major)
+      if (const std::string other = stem + std::to_string(major); other != cublaslt && there(other))
+        out["found"] = other;
+    return out;
+  }
+  if ((trains || check == "gpu-nccl") && !there(kNcclLibrary)) return {{"missing", kNcclLibrary}};
+  return nullptr;
 }
 
 std::vector<int> parse_cpu_list(const std::string& text) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,6 +38,9 @@ Maker own_kernel(Format format, int major, int minor);
 // Own kernels that were run on their GPU and passed. One that was not is never chosen by itself: it must be
 // asked for by name, and its results carry "unproven".
 bool proven(Maker maker, Format format, int major, int minor);
+
+// Whether tensor cores of this compute capability take such operands; one that does not cannot be measured so.
+bool has_format(Format format, int major, int minor);
 
 // Inputs are integers in -most ... most; with an edge of `k` every partial sum must be exact in the
 // accumulator. fp32 and tf32 accumulators hold integers below 2^24; those of fp8 on Hopper keep about 14
@@ -105,6 +109,14 @@ const char* to_string(Collective collective);
 // Bus bandwidth over algorithm bandwidth, as nccl-tests defines it; 0 with one rank where nothing crosses a
 // link.
 double bus_factor(Collective collective, int ranks);
+
+// --- what is not on the node
+inline constexpr const char* kNcclLibrary = "libnccl.so.2";
+// Why `check` could not be run there, for the controller, which knows a remedy for each: {"missing": "driver"}
+// (or it shows no GPU), or the library's name, with "found": the one of another major version that is there. Null: nothing that it
+// needs is missing. `cublaslt`: by name, of the version this program was built with. `there` asks the loader.
+Json missing_software(const std::string& check, bool driver, const std::string& cublaslt,
+                      const std::function<bool(const std::string& library)>& there);
 
 // "0-3,8,10-11"
 std::vector<int> parse_cpu_list(const std::string& text);

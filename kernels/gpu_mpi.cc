@@ -138,8 +138,11 @@ Json finish(Child& child, const std::string& program) {
   ::close(child.out);
   ::waitpid(child.pid, &status, 0);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code == 127 && child.text.empty())
-    return missing("unavailable", program + " is not on this node: the controller was built without CUDA");
+  if (code == 127 && child.text.empty()) {
+    Json out = missing("unavailable", program + " is not on this node");
+    out["detail"]["missing"] = "muster-accept-gpu";
+    return out;
+  }
   const auto json = parse_json(child.text);
   if (json.ok() && json->is_object() && json->contains("outcome") && (*json)["outcome"].is_string())
     return *json;

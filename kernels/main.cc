@@ -201,16 +201,14 @@ Measurement serve(const std::string& check, bool detach, const Options& options,
   return out;
 }
 
-// The driver's library cannot be loaded into a static program; this one lies beside it
-// (kernels/program_nvml.cc).
-constexpr const char* kNvmlProgram = "muster-accept-nvml";
+// The driver's library cannot be loaded into a static program: kNvmlProgram does it.
 constexpr DurationMs kNvmlDeadline = 60 * kSecond;
 Result<NvmlReading> ask_nvml() {
   std::error_code error;
   const std::string program =
       std::filesystem::read_symlink("/proc/self/exe", error).replace_filename(kNvmlProgram);
   if (error || ::access(program.c_str(), X_OK) != 0)
-    return fail(Code::unavailable, fmt::format("{} is not beside muster-accept", kNvmlProgram));
+    return fail(Code::not_found, fmt::format("{} is not beside muster-accept", kNvmlProgram));
   const auto process = make_process();
   TRY(const std::string text, run_ok(*process, {.argv = {program}, .deadline = kNvmlDeadline}));
   TRY(const Json json, parse_json(text));

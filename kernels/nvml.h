@@ -18,6 +18,9 @@
 
 namespace muster::kernels {
 
+// Lies beside muster-accept (kernels/program_nvml.cc).
+inline constexpr const char* kNvmlProgram = "muster-accept-nvml";
+
 constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 
 // Counters by name and part. Parts are "GPU <uuid>" and "GPU <uuid> link 3".

@@ -70,10 +70,7 @@ Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> argum
               {"blame", Json::array()},
               {"metrics", Json::object()},
               {"detail", {{"missing", "muster-accept-gpu"}}},
-              {"error",
-               "muster-accept-gpu is not on this node, so its GPUs cannot be measured: install the package "
-               "muster-accept-gpu where the controller runs (scripts/build-gpu-package.sh makes it), then "
-               "`muster reimage` this node: it comes with the system that is written"}};
+              {"error", "muster-accept-gpu is not on this node, so its GPUs cannot be measured"}};
 }
 
 template <size_t N>

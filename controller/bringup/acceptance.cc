@@ -8,11 +8,11 @@
 
 #include "base/facts.h"
 #include "base/log.h"
-#include "base/standin.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/report/link_blame.h"
 #include "controller/report/collective.h"
 #include "controller/report/floors.h"
+#include "controller/report/gpu_checks.h"
 #include "controller/report/signature.h"
 #include "controller/report/stand_ins.h"
 #include "controller/report/verdict.h"
@@ -117,31 +117,12 @@ std::optional<HardwareFacts> facts_of(const NodeRow& row) {
   return std::move(facts).value();
 }
 
-// What a lab plays of GPUs is not measured, and never passes. Outside a lab it is no GPU, whatever it says.
-void judge_stand_ins(const Action& action, bool lab, const HardwareFacts* facts,
-                     std::vector<MeasuredStep>& steps) {
-  if (!facts || !has_simulated_gpus(*facts)) return;
-  std::set<std::string> on_gpus;
-  for (const Json& json : list_of(action.params, "steps"))
-    if (const auto step = wire::step_from_json(json); step.ok() && loads_gpus(step->params))
-      on_gpus.insert(step->id);
-  for (auto& step : steps) {
-    // What their made-up driver counts is read and judged.
-    if (!on_gpus.count(step.id)) continue;
-    step.title = fmt::format("{} ({})", step.title, kSimulatedGpu);
-    step.status = lab ? "not_applicable" : "failed";
-    step.message = lab ? "not applicable: SIMULATED GPU" : "SIMULATED GPU, and this is no lab";
-    step.mandatory = step.mandatory && !lab;
-    step.result = step.rounds = nullptr;
-    step.members.clear();
-  }
-}
-
 // Of the action of the run that goes on.
 std::vector<MeasuredStep> told_steps(const Executor& executor, const Action& action, const Json& result) {
   auto steps = measured_steps(action, list_of(result, "steps"));
   const auto facts = facts_of(executor.node_row(action.node));
-  judge_stand_ins(action, executor.plan().simulated, facts ? &*facts : nullptr, steps);
+  mark_gpu_steps(list_of(action.params, "steps"), executor.plan().simulated, facts ? &*facts : nullptr,
+                 steps);
   return steps;
 }
 
@@ -270,7 +251,7 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
     if (action.kind == ActionKind::check) {
       auto told = measured_steps(action, s.answers.of(action.id));
       const auto facts = facts_of(executor.node_row(action.node));
-      judge_stand_ins(action, s.plan.simulated, facts ? &*facts : nullptr, told);
+      mark_gpu_steps(list_of(action.params, "steps"), s.plan.simulated, facts ? &*facts : nullptr, told);
       for (auto& step : told) {
         step.own_affair = !step.members.empty() && s.log.of(action.id).state != ActionState::succeeded;
         steps.push_back(std::move(step));

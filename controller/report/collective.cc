@@ -6,6 +6,7 @@
 #include <set>
 
 #include "controller/locate/search.h"
+#include "controller/report/gpu_checks.h"
 #include "controller/report/measured.h"
 
 namespace muster {
@@ -191,6 +192,7 @@ void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
                        const std::vector<MeasuredStep>& steps, const std::string& guilty_links,
                        const FactsByNode& facts) {
   for (const auto& step : steps) {
+    if (hold_unrun(checks, step, facts)) continue;
     // What was never started is its node's own affair; a program that is nowhere is nobody's fault, and is
     // reported as not run.
     if (!is_collective(step) || step.result.is_null() || could_not_run(step)) continue;

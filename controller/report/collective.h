@@ -35,7 +35,8 @@ std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& 
 // Takes what a failed collective says off the node that started it. Named are: the node that the pairs
 // convict ("GROUP/located", as bad as the whole test); else the link that was found guilty before, when the
 // data was right; else the test is "not located", and held against the pairs that stay open, or when there
-// are none against all members: degraded, since no proof is there against any. `checks` by node, as
+// are none against all members: degraded, since no proof is there against any. A test over GPUs that had to
+// run and did not is hold_unrun()'s (controller/report/gpu_checks.h). `checks` by node, as
 // judge_measurements() and blame_links() left them; `guilty_links`: names, when there are any.
 void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
                        const std::vector<MeasuredStep>& steps, const std::string& guilty_links,

@@ -9,6 +9,7 @@
 
 #include "controller/report/drive_floors.h"
 #include "controller/report/expected.h"
+#include "controller/report/gpu_checks.h"
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
 #include "controller/report/raw_drives.h"
@@ -115,8 +116,9 @@ Check judge_data(const MeasuredStep& step) {
   check.expected_text = "right";
   const bool bad = outcome == "corrupt" || outcome == "failed" || outcome == "refused";
   const bool ran = bad || outcome == "measured" || step.status == "failed";
-  check.mandatory = stops(step, ran ? "data" : "run");
-  if (outcome == "measured") {
+  const bool unrun = must_run(step) && !has_run(step);
+  check.mandatory = unrun || stops(step, ran ? "data" : "run");
+  if (outcome == "measured" && !unrun) {
     check.verdict = Verdict::pass;
     check.measured_text = "right";
     if (!verified.empty()) check.derivation += ": " + verified;
@@ -131,8 +133,10 @@ Check judge_data(const MeasuredStep& step) {
     set_failed(check, step.message.empty() ? "the step failed without a message" : step.message);
   } else {
     check.verdict = Verdict::skipped;
-    check.reason = !error.empty() ? error : !step.message.empty() ? step.message : "it did not run";
+    const char* why = outcome == "measured" ? "it measured nothing that is expected of it" : "it did not run";
+    check.reason = !error.empty() ? error : !step.message.empty() ? step.message : why;
   }
+  if (unrun && !bad) check.reason += "; to mend it: " + remedy(step, step.node);
   return check;
 }
 
@@ -415,11 +419,13 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
   for (const auto& step : steps) {
     auto& checks = out[step.node];
     if (with.own_only && (is_link(step) || is_collective(step))) continue;  // others may be to blame
-    if (step.status == "not_applicable") {
+    const std::string cannot = unsupported(step);
+    if ((step.status == "not_applicable" && !must_run(step)) || !cannot.empty()) {
       Check check = begin_check(step, "data");
       check.verdict = Verdict::not_applicable;
       check.mandatory = false;
-      check.derivation = step.message.empty() ? "not declared in the spec" : step.message;
+      const std::string& why = cannot.empty() ? step.message : cannot;
+      check.derivation = why.empty() ? "not declared in the spec" : why;
       checks.push_back(std::move(check));
       continue;
     }

@@ -35,6 +35,7 @@ struct MeasuredStep {
   std::string message = {};
   bool mandatory = true;
   std::vector<std::string> blocks = {};  // PlaybookStep::blocks
+  bool on_gpus = false;                  // about GPUs that are no stand-ins: controller/report/gpu_checks.h
   // Of a test of several nodes together, which is written down for the one that started it: all of them, and,
   // when it did not pass, the rounds of tests in pairs that followed (controller/report/collective.h).
   std::vector<std::string> members = {};
@@ -61,7 +62,8 @@ struct Comparison {
 // Per node, in the order given: one check that the data was right ("dgemm/data"), then one per expected
 // metric. The verdict is the worst of:
 //   wrong data                                                          -> fail
-//   muster-accept-gpu is not there, in a step that must run             -> fail
+//   what a step that must run needs is not there (detail.missing)       -> fail
+//   a check of GPUs that did not run (controller/report/gpu_checks.h)   -> skipped, and mandatory
 //   below `min`, above `max`, below `fail_ratio` x the derived value    -> fail: it does not do its work
 //   below `of_raw_reads` x what the drives under the file system read in the same run, side by side; below
 //      `otherwise_min` where these were not measured                    -> fail

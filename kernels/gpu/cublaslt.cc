@@ -195,9 +195,10 @@ Cublaslt::Cublaslt(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Cublaslt::Cublaslt(Cublaslt&&) noexcept = default;
 Cublaslt::~Cublaslt() = default;
 
+std::string Cublaslt::library_name() { return fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR); }
+
 Result<std::unique_ptr<Cublaslt::State>> Cublaslt::load() {
-  // Only the major version this was compiled for: its structures are that one's.
-  TRY(const Library library, Library::open(fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR)));
+  TRY(const Library library, Library::open(library_name()));
   auto state = std::make_unique<State>();
   TRY_(find_all(library, state->f));
   return state;

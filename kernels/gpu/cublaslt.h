@@ -40,6 +40,8 @@ class Cublaslt {
   Status tune(const void* a, const void* b, void* c, cudaStream_t stream);
   Status multiply(const void* a, const void* b, void* c, cudaStream_t stream) const;
   size_t version() const;
+  // "libcublasLt.so.12": only the major version this was compiled for, since its structures are that one's.
+  static std::string library_name();
 
  private:
   struct State;

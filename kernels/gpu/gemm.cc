@@ -110,6 +110,7 @@ Status compare_makers(Measurement& out, const Gpu& gpu, const FormatInfo& format
 }
 
 Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GemmOptions& options) {
+  if (!has_format(format.format, gpu.major, gpu.minor)) return unsupported(gpu, format);
   TRY(const Maker maker, choose_maker(options.maker, format.format, gpu));
   Measurement out;
   {

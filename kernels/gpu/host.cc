@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 #include <thread>
 
+#include "kernels/gpu/cublaslt.h"
+#include "kernels/gpu_logic.h"
+#include "kernels/library.h"
+
 namespace muster::kernels::gpu {
 namespace {
 
@@ -143,6 +147,21 @@ Measurement not_measured(const std::string& check, const Error& error) {
                 : error.code == Code::invalid   ? Outcome::refused
                                                 : Outcome::failed;
   out.error = error.message;
+  if (out.outcome != Outcome::unavailable) return out;
+  int count = 0;  // none also where the library is there and the kernel module is not loaded
+  const bool driver = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+  const auto there = [](const std::string& library) { return Library::open(library).ok(); };
+  const Json missing = missing_software(check, driver, Cublaslt::library_name(), there);
+  if (missing.is_object()) out.detail.update(missing);
+  return out;
+}
+
+Measurement unsupported(const Gpu& gpu, const FormatInfo& format) {
+  Measurement out;
+  out.outcome = Outcome::unavailable;
+  out.error =
+      fmt::format("compute capability {}.{} has no products of format {}", gpu.major, gpu.minor, format.name);
+  out.detail["unsupported"] = out.error;
   return out;
 }
 

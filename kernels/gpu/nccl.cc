@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "kernels/gpu_logic.h"
+
 namespace muster::kernels::gpu {
 
 Result<Nccl> Nccl::open() {
-  TRY(const Library library, Library::open("libnccl.so.2"));
+  TRY(const Library library, Library::open(kNcclLibrary));
   Nccl out;
   TRY_(library.find("ncclGetVersion", out.version));
   TRY_(library.find("ncclGetUniqueId", out.make_id));

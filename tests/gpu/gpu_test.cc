@@ -166,6 +166,7 @@ TEST_CASE("nccl over nodes: one that cannot take part ends the others, and is th
   CHECK(outcome(absent) == "unavailable");
   CHECK(absent.json["error"].get<std::string>().find("/nonexistent/muster-accept-gpu is not on this node") !=
         std::string::npos);
+  CHECK(absent.json["detail"]["nodes"][1]["detail"]["missing"] == "muster-accept-gpu");
 
   const TempDir dir;
   const std::string dies = dir.path("dies");
@@ -305,6 +306,13 @@ TEST_CASE("gemm: both makers in one run, and what is not there is said") {
   CHECK(none.exit == 3);
   CHECK(outcome(none) == "unavailable");
   CHECK(outcome(run("gemm --n 100 --seconds 0")) == "refused");
+  // A100 has no fp8: that is no fault of the node, and no program is missing.
+  const Ran old = run("gemm --n 256 --seconds 0 --format fp8", {{"MUSTER_FAKE_CAPABILITY", "80"}});
+  const Json& why = old.json["parts"][0]["result"];
+  CHECK(why["outcome"] == "unavailable");
+  CHECK(why["detail"].contains("unsupported"));
+  CHECK_FALSE(why["detail"].contains("missing"));
+  CHECK(outcome(run("gemm --n 256 --seconds 0", {{"MUSTER_FAKE_CAPABILITY", "80"}})) == "measured");
 }
 
 TEST_CASE("memory and copies: clean ones pass, a flipped bit is seen, all memory is given back") {
@@ -323,6 +331,7 @@ TEST_CASE("without a GPU, with too few, or without the library, no kernel passes
     const Ran none = run(kernel, {{"MUSTER_FAKE_GPUS", "0"}});
     CHECK(none.exit == 3);
     CHECK(outcome(none) == "unavailable");
+    CHECK(none.json["detail"]["missing"] == "driver");
     const Ran fewer = run(std::string(kernel) + " --expect-gpus 3");
     CHECK(fewer.exit == 1);
     CHECK(outcome(fewer) == "failed");

@@ -1,5 +1,5 @@
 // A made-up CUDA runtime: device memory is the host's, every call ends before it returns, and the GPUs are of
-// compute capability 9.0. So the host's side of kernels/gpu can run, and be tested, where there is no GPU.
+// compute capability 9.0 (MUSTER_FAKE_CAPABILITY=80: of 8.0). So the host's side of kernels/gpu can run, and be tested, where there is no GPU.
 // What runs on a GPU is not tested by it: the .cu files are replaced by launchers.cc.
 //
 // MUSTER_FAKE_GPUS: how many GPUs there are (2). MUSTER_FAKE_SMALL_GPU: number of one that has 65 MiB. Memory
@@ -60,8 +60,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* out, int device) {
   *out = {};
   std::snprintf(out->name, sizeof out->name, "Made-up GPU");
   out->uuid.bytes[15] = static_cast<char>(device);
-  out->major = 9;
-  out->minor = 0;
+  const char* capability = std::getenv("MUSTER_FAKE_CAPABILITY");
+  const int number = capability ? std::atoi(capability) : 90;
+  out->major = number / 10;
+  out->minor = number % 10;
   out->multiProcessorCount = 4;
   out->totalGlobalMem = kMemory;
   out->l2CacheSize = 1 << 20;

@@ -811,6 +811,112 @@ TEST_CASE("a node that is out for one of its GPUs says which, and that a lab sta
           std::string::npos);
 }
 
+namespace {
+
+// Four nodes with two GPUs each; each of these steps is a check of GPUs as the shipped profiles have them.
+void with_gpus(Bench& b, const std::set<std::string>& stand_ins = {}) {
+  b.plan.simulated = !stand_ins.empty();
+  for (const auto& name : b.names) {
+    HardwareFacts facts = facts_of(name);
+    facts.gpus.resize(2);
+    for (auto& gpu : facts.gpus) gpu.simulated = stand_ins.count(name) > 0, gpu.model = "H100";
+    b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+    Json steps = {
+        Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 10}}}})};
+    for (const char* kernel : {"gpu-gemm", "gpu-sdc", "gpu-nccl", "gpu-training"})
+      steps.push_back(Bench::step(std::string("acceptance/") + kernel, "accept", {{"kernel", kernel}},
+                                  {{"value", {{"fleet_min_ratio", 0.9}}}, {"blocks", {"data"}}}));
+    steps.push_back(Bench::step("acceptance/gpu counters", "accept",
+                                {{"kernel", "counters"}, {"options", {{"gpus", true}}}},
+                                {{"value", {{"max", 60}}}, {"blocks", {"data"}}}));
+    b.check(name, std::move(steps));
+  }
+  b.reactor.advance(100);
+}
+Json not_run(const std::string& check, const Json& detail) {
+  return {{"check", check}, {"outcome", "unavailable"}, {"error", "it could not be run"}, {"detail", detail}};
+}
+
+}  // namespace
+
+TEST_CASE("a GPU check of the profile that did not run leaves its node out, with the command that mends it",
+          "[acceptance][gpu-checks]") {
+  struct Row {
+    Json detail;
+    const char* command;
+  };
+  const Row rows[] = {
+      {{{"missing", "muster-accept-gpu"}}, "`scripts/build-gpu-package.sh`"},
+      {{{"missing", "libcublasLt.so.12"}, {"found", "libcublasLt.so.13"}},
+       "`scripts/build-gpu-package.sh --here`"},
+      {{{"missing", "driver"}}, "`muster reimage node02`"},
+      {Json::object(), "`muster accept --limit node02`"},
+  };
+  const std::string kernel =
+      GENERATE(as<std::string>{}, "gpu-gemm", "gpu-sdc", "gpu-nccl", "gpu-training", "counters");
+  for (const auto& row : rows) {
+    CAPTURE(kernel, row.detail.dump());
+    Bench b;
+    with_gpus(b);
+    b.measure = [&](const std::string& node, const wire::Step& step) {
+      const std::string own = step.params["kernel"];
+      if (node == "node02" && own == kernel) return not_run(own, row.detail);
+      return measured(own, own == "dgemm" ? "gflops" : "value", 50);
+    };
+    b.run();
+    CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node02"});
+    CHECK(b.in_state(NodeState::accepted).size() == 3);
+    CHECK(b.report().nodes[1].verdict == NodeVerdict::quarantined);
+    CHECK(b.store.run(0)->state == RunState::partial);
+    CHECK(b.store.node("node02").value().reason.find(row.command) != std::string::npos);
+  }
+}
+
+TEST_CASE("stand-ins are let off their GPU checks in a lab, real GPUs beside them are not",
+          "[acceptance][gpu-checks]") {
+  Bench b;
+  with_gpus(b, {"node01", "node02"});
+  b.measure = [&](const std::string&, const wire::Step& step) {
+    const std::string own = step.params["kernel"];
+    if (own.rfind("gpu-", 0) == 0) return not_run(own, {{"missing", "driver"}});
+    return measured(own, own == "dgemm" ? "gflops" : "value", 50);
+  };
+  b.run();
+  CHECK(b.in_state(NodeState::accepted) == std::set<std::string>{"node01", "node02"});
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node03", "node04"});
+  CHECK(check_of(b.report(), "node01", "gpu-sdc/data").verdict == Verdict::not_applicable);
+  CHECK(b.report().simulated);
+}
+
+TEST_CASE("GPUs that a check passed over, an answer without a figure, and `not applicable` are no run",
+          "[acceptance][gpu-checks]") {
+  const auto part = [](Json result) { return Json{{"subject", "GPU-1"}, {"result", std::move(result)}}; };
+  const Json good = measured("gpu-sdc", "value", 50);
+  Json empty = good;
+  empty["metrics"] = Json::object();
+  const Json rows[] = {
+      {{"check", "gpu-sdc"}, {"parts", {part(good)}}},
+      {{"check", "gpu-sdc"}, {"parts", Json::array()}},
+      {{"check", "gpu-sdc"}, {"parts", {part(good), part(not_run("gpu-sdc", Json::object()))}}},
+      empty,
+      nullptr,
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.dump());
+    Bench b;
+    with_gpus(b);
+    b.measure = [&](const std::string& node, const wire::Step& step) {
+      const std::string own = step.params["kernel"];
+      if (own == "gpu-sdc" && node == "node02") return row;
+      if (own == "gpu-sdc") return Json{{"check", own}, {"parts", {part(good), part(good)}}};
+      return measured(own, own == "dgemm" ? "gflops" : "value", 50);
+    };
+    b.run();
+    CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node02"});
+    CHECK(b.in_state(NodeState::accepted).size() == 3);
+  }
+}
+
 // Whether the agent leaves the step out is its affair: an older one, or one that is told so, may measure.
 TEST_CASE("RDMA from the memory of a stand-in is never counted as measured", "[acceptance]") {
   for (const bool lab : {true, false}) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "kernels/gpu/exact.h"
 #include "tests/catch.h"
@@ -243,4 +244,40 @@ TEST_CASE("gpu: patterns give every cell both values, and no word its neighbour'
   }
   CHECK(parse_cpu_list("0-3,8,10-11\n") == std::vector<int>{0, 1, 2, 3, 8, 10, 11});
   CHECK(parse_cpu_list("").empty());
+}
+
+TEST_CASE("gpu: what a check lacks on its node is named, with the library of another version that is there",
+          "[gpu][gpu-checks]") {
+  std::set<std::string> libraries = {"libcublasLt.so.12", "libnccl.so.2"};
+  const auto missing = [&](const std::string& check, bool driver = true) {
+    return missing_software(check, driver, "libcublasLt.so.12",
+                            [&](const std::string& name) { return libraries.count(name) > 0; });
+  };
+  const std::set<std::string> products = {"gpu-gemm", "gpu-sdc", "gpu-training"};
+  const std::set<std::string> together = {"gpu-nccl", "gpu-training"};
+  for (const char* check : {"gpu-gemm", "gpu-sdc", "gpu-memory", "gpu-copies", "gpu-nccl", "gpu-training"}) {
+    CAPTURE(check);
+    libraries = {"libcublasLt.so.12", "libnccl.so.2"};
+    CHECK(missing(check).is_null());
+    CHECK(missing(check, false)["missing"] == "driver");
+    libraries = {"libcublasLt.so.13", "libnccl.so.2"};
+    const muster::Json other = {{"missing", "libcublasLt.so.12"}, {"found", "libcublasLt.so.13"}};
+    CHECK(missing(check) == (products.count(check) ? other : muster::Json()));
+    libraries = {"libnccl.so.2"};
+    CHECK(missing(check) ==
+          (products.count(check) ? muster::Json{{"missing", "libcublasLt.so.12"}} : muster::Json()));
+    libraries = {"libcublasLt.so.12"};
+    CHECK(missing(check) ==
+          (together.count(check) ? muster::Json{{"missing", "libnccl.so.2"}} : muster::Json()));
+  }
+}
+
+TEST_CASE("gpu: fp8 products are for GPUs from compute capability 8.9 on, the other formats for all",
+          "[gpu][gpu-checks]") {
+  CHECK_FALSE(has_format(Format::fp8, 8, 0));
+  CHECK_FALSE(has_format(Format::fp8, 7, 9));
+  CHECK(has_format(Format::fp8, 8, 9));
+  CHECK(has_format(Format::fp8, 9, 0));
+  CHECK(has_format(Format::fp8, 10, 0));
+  CHECK(has_format(Format::bf16, 8, 0));
 }

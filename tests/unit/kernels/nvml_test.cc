@@ -300,6 +300,10 @@ TEST_CASE("nvml: without a driver there are no metrics, and the measurement of G
   CHECK(gpus.outcome == Outcome::unavailable);
   CHECK(gpus.error.find(missing) == 0);
   CHECK(gpus.metrics.empty());
+  CHECK(gpus.detail["missing"] == "driver");
+  const auto nowhere = []() -> Result<NvmlReading> { return fail(Code::not_found, "no program"); };
+  const auto without = run_counters(files, {.since = "/before.json", .ask_nvml = nowhere, .gpus = true});
+  CHECK(without.detail["missing"] == kNvmlProgram);
 
   // The library is there and the driver is not.
   Bench bench;

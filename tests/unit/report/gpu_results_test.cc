@@ -103,21 +103,28 @@ TEST_CASE("a GPU is held to what others of its model were proven to reach", "[gp
   CHECK(judged_gpu(2000, "NVIDIA B200", models).mandatory);
 }
 
-TEST_CASE("GPUs without muster-accept-gpu fail their node once, and say how to get it", "[gpu-results]") {
+TEST_CASE("without muster-accept-gpu every GPU check fails its node, also one that only wrong data stops",
+          "[gpu-results][gpu-checks]") {
   const Json missing = {{"check", "gpu-memory"},
                         {"outcome", "unavailable"},
                         {"error", "muster-accept-gpu is not on this node"},
                         {"detail", {{"missing", "muster-accept-gpu"}}}};
   auto memory = step("gpu01", "gpu memory", "", "", nullptr, missing);
   memory.mandatory = false;
+  memory.on_gpus = true;
   memory.blocks = {"run", "data"};
-  auto gemm = step("gpu01", "gpu bf16", "", "", nullptr, missing);
-  gemm.mandatory = false;
+  auto gemm = memory;
+  gemm.group = "gpu bf16";
   gemm.blocks = {"data"};
-  const auto checks = judge_measurements({memory, gemm}).at("gpu01");
-  REQUIRE(checks.size() == 2);
-  CHECK(checks[0].verdict == Verdict::fail);
-  CHECK(checks[0].mandatory);
-  CHECK(checks[1].verdict == Verdict::skipped);
-  CHECK_FALSE(checks[1].mandatory);
+  auto reported = memory;  // mandatory: false
+  reported.group = "rdma from gpu memory";
+  reported.blocks.clear();
+  const auto checks = judge_measurements({memory, gemm, reported}).at("gpu01");
+  REQUIRE(checks.size() == 3);
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK(checks[i].verdict == Verdict::fail);
+    CHECK(checks[i].mandatory);
+  }
+  CHECK(checks[2].verdict == Verdict::skipped);
+  CHECK_FALSE(checks[2].mandatory);
 }

@@ -1,0 +1,171 @@
+#include "controller/report/gpu_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/standin.h"
+#include "base/wire.h"
+#include "controller/report/measured.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kGpuProgram = "muster-accept-gpu";
+constexpr const char* kCublaslt = "libcublasLt.so.";
+
+bool is_about_gpus(const Json& params) {
+  if (loads_gpus(params)) return true;
+  return text_of(field(params, "kernel")) == "counters" && field(field(params, "options"), "gpus") == true;
+}
+
+// A check of one node's own GPUs has a part for each of them.
+void add_unmeasured(const Json& params, size_t gpus, MeasuredStep& step) {
+  const Json& parts = field(step.result, "parts");
+  if (text_of(field(params, "kernel")).rfind("gpu-", 0) != 0 || !parts.is_array()) return;
+  if (parts.size() >= std::max<size_t>(gpus, 1)) return;
+  const std::string error = fmt::format("{} of {} GPUs were measured", parts.size(), gpus);
+  step.result["parts"].push_back(
+      {{"subject", ""}, {"result", {{"outcome", "unavailable"}, {"error", error}}}});
+}
+
+void mark_stand_in(bool lab, MeasuredStep& step) {
+  step.title = fmt::format("{} ({})", step.title, kSimulatedGpu);
+  step.status = lab ? "not_applicable" : "failed";
+  step.message = lab ? "not applicable: SIMULATED GPU" : "SIMULATED GPU, and this is no lab";
+  step.mandatory = step.mandatory && !lab;
+  step.result = step.rounds = nullptr;
+  step.members.clear();
+}
+
+std::string outcome_of(const MeasuredStep& step) { return text_of(field(step.result, "outcome")); }
+
+// The members that could not take part, with what each said of it.
+std::map<std::string, const Json*> reasons_of(const MeasuredStep& step) {
+  std::map<std::string, const Json*> out;
+  for (const Json& one : field(field(step.result, "detail"), "nodes")) {
+    if (text_of(field(one, "outcome")) != "unavailable") continue;
+    if (field(field(one, "detail"), "stopped") == true) continue;  // ended because of another
+    const std::string host = text_of(field(one, "host"));
+    const std::string name = host.substr(0, host.find('.'));
+    if (std::count(step.members.begin(), step.members.end(), name) > 0) out[name] = &one;
+  }
+  return out;
+}
+
+// What is said of this member; `reason`: its own answer, null where it gave none.
+Check unrun_check(const MeasuredStep& step, const std::string& who, const Json* reason) {
+  Check out;
+  out.name = step.group + "/run";
+  out.title = step.title.empty() ? step.group : step.title;
+  out.mandatory = true;
+  out.expected_text = "runs";
+  out.derivation = "a test over all GPUs has to have run";
+  if (!reason) {
+    out.verdict = Verdict::degraded;
+    out.reason = fmt::format(
+        "it did not run over this node's GPUs because of {}; after that is mended: `muster accept`", who);
+    return out;
+  }
+  MeasuredStep own = step;
+  own.result = *reason;
+  const std::string error = text_of(field(*reason, "error"));
+  out.verdict = Verdict::skipped;
+  out.reason =
+      fmt::format("{}; to mend it: {}", error.empty() ? "it could not take part" : error, remedy(own, who));
+  return out;
+}
+
+// What the node that started it is not to blame for.
+void hold_back(std::vector<Check>& checks, const MeasuredStep& step) {
+  for (auto& check : checks) {
+    const bool open = check.verdict == Verdict::fail || check.verdict == Verdict::skipped;
+    if (check.mandatory && open && check.name == step.group + "/data") check.verdict = Verdict::degraded;
+  }
+}
+
+}  // namespace
+
+void mark_gpu_steps(const Json& planned, bool lab, const HardwareFacts* facts,
+                    std::vector<MeasuredStep>& steps) {
+  if (facts && facts->gpus.empty()) return;
+  const bool played = facts && has_simulated_gpus(*facts);
+  std::map<std::string, Json> about;
+  for (const Json& json : planned)
+    if (const auto step = wire::step_from_json(json); step.ok() && is_about_gpus(step->params))
+      about[step->id] = step->params;
+  for (auto& step : steps) {
+    const auto params = about.find(step.id);
+    if (params == about.end()) continue;
+    // What their made-up driver counts is read and judged.
+    if (played && loads_gpus(params->second)) mark_stand_in(lab, step);
+    if (played) continue;
+    step.on_gpus = true;
+    add_unmeasured(params->second, facts ? facts->gpus.size() : 0, step);
+  }
+}
+
+bool must_run(const MeasuredStep& step) { return step.on_gpus && (step.mandatory || !step.blocks.empty()); }
+
+bool has_run(const MeasuredStep& step) {
+  const std::string outcome = outcome_of(step);
+  if (outcome != "measured") return outcome == "corrupt";
+  if (!step.expect.is_object() || step.expect.empty()) return true;
+  const auto& expected = step.expect.items();
+  return std::any_of(expected.begin(), expected.end(),
+                     [&](const auto& one) { return metric_value(step.result, one.key()).has_value(); });
+}
+
+std::string unsupported(const MeasuredStep& step) {
+  if (!step.on_gpus || outcome_of(step) != "unavailable") return "";
+  return text_of(field(field(step.result, "detail"), "unsupported"));
+}
+
+std::string remedy(const MeasuredStep& step, const std::string& node) {
+  const Json& detail = field(step.result, "detail");
+  const std::string missing = text_of(field(detail, "missing")), found = text_of(field(detail, "found"));
+  const std::string install = fmt::format(
+      "`apt install ./build-packages/{}_*.deb` where the controller runs, then `muster reimage {}`",
+      kGpuProgram, node);
+  if (missing == kGpuProgram)
+    return fmt::format(
+        "`scripts/build-gpu-package.sh` (for a CUDA other than 12 with `--here`, on a machine that has it), "
+        "{}",
+        install);
+  if (missing.rfind(kCublaslt, 0) == 0 && found.rfind(kCublaslt, 0) == 0)
+    return fmt::format(
+        "`scripts/build-gpu-package.sh --here` on a machine with CUDA {}, which this node has, {}",
+        found.substr(std::string(kCublaslt).size()), install);
+  const std::string reimage = fmt::format(
+      "let the node's image `bake` the playbook gpu or gpu-vendor, which brings it, `muster up` with that "
+      "spec, "
+      "then `muster reimage {}`",
+      node);
+  if (missing.rfind("lib", 0) == 0) return reimage;
+  if (missing == "driver")
+    return fmt::format("`ssh {} nvidia-smi` says why; where no driver is installed, {}", node, reimage);
+  if (!missing.empty()) return fmt::format("`muster reimage {}`, which brings {}", node, missing);
+  return fmt::format("put right what it names, then `muster accept --limit {}`", node);
+}
+
+bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const MeasuredStep& step,
+                const std::map<std::string, const HardwareFacts*>& facts) {
+  if (step.members.empty() || !must_run(step) || has_run(step)) return false;
+  if (!step.own_affair && !step.result.is_null() && outcome_of(step) != "unavailable") return false;
+  const auto reasons = reasons_of(step);
+  std::string who;
+  for (const auto& [name, reason] : reasons) who += (who.empty() ? "" : ", ") + name;
+  if (who.empty()) who = step.node;
+  for (const auto& name : step.members) {
+    const auto found = facts.find(name);
+    if (found != facts.end() && found->second && has_simulated_gpus(*found->second)) continue;
+    const auto reason = reasons.find(name);
+    if (name == step.node && reason == reasons.end() && !reasons.empty()) hold_back(checks[name], step);
+    if (name == step.node) continue;  // its own check of the data says it
+    checks[name].push_back(unrun_check(step, who, reason == reasons.end() ? nullptr : reason->second));
+  }
+  return true;
+}
+
+}  // namespace muster

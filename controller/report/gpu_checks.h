@@ -1,0 +1,43 @@
+// Checks of GPUs: a node with GPUs is not accepted by a profile whose checks of them did not run.
+//
+// A check of GPUs is a step that loads them (base/standin.h, loads_gpus) or reads their counters. Where the
+// profile contains one and gives it a say (it does not write `mandatory: false`), it has to have measured
+// something on every node that has GPUs, whatever of it stops a node otherwise (PlaybookStep::blocks): a
+// missing program, a library of another version, a driver that is not loaded are no pass. GPUs that a lab
+// stands in for are let off in a lab, and fail outside one. Internal to the rules of acceptance.
+// Thread: pure functions.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "controller/report/verdict.h"
+
+namespace muster {
+
+// Sets MeasuredStep::on_gpus. `planned`: the action's steps as the plan has them. `facts` null: never seen,
+// so the GPUs that the plan counts on are taken for real ones. GPUs that a check with parts said nothing of
+// become a part that could not be measured. What a lab plays is made not applicable; outside a lab it fails.
+void mark_gpu_steps(const Json& planned, bool lab, const HardwareFacts* facts,
+                    std::vector<MeasuredStep>& steps);
+
+// Whether the node is not accepted unless this step has measured something.
+bool must_run(const MeasuredStep& step);
+// Whether it measured something of what is expected of it, or found wrong data.
+bool has_run(const MeasuredStep& step);
+// Why this kind of GPU cannot be measured so at all (fp8 before Ada); "": it can.
+std::string unsupported(const MeasuredStep& step);
+
+// What to type so that it runs next time, commands in backquotes. By `detail.missing` of its result: a
+// program or library by name, "driver"; `detail.found`: the library of another version that is there instead.
+std::string remedy(const MeasuredStep& step, const std::string& node);
+
+// A test over the GPUs of several nodes that had to run and did not: the members that are the reason
+// (`detail.nodes`; where none is named, the node that started it) are not accepted; the others are degraded,
+// since they are not tested and nothing is proven against them. `checks` by node, as judge_measurements()
+// left them. False: this step is no such test.
+bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const MeasuredStep& step,
+                const std::map<std::string, const HardwareFacts*>& facts);
+
+}  // namespace muster
