@@ -8,8 +8,8 @@ StepModule not_applicable_module() {
   StepModule m;
   m.name = "not_applicable";
   m.help =
-      "Does nothing. The planner puts it in place of a step whose `for_each` is empty and that says "
-      "`otherwise`.";
+      "Does nothing. The planner puts it in place of a step that says `otherwise`, where its `for_each` is "
+      "empty or its `when` says no.";
   m.parameters = Json::array({parameter("reason", "string", true, "why, for the report")});
   m.check = [](StepContext&, const Json& params) -> Result<CheckResult> {
     return CheckResult{Holds::not_applicable, text_of(params, "reason")};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/plan/closed_port.h"
 #include "controller/plan/interconnect.h"
 #include "controller/plan/network_services.h"
 #include "controller/plan/storage_context.h"
@@ -69,6 +70,11 @@ Json controller_rules(const ContextInput& in) {
           {{"from", in.spec.network.provisioning.cidr}, {"port", 69}, {"proto", "udp"}, {"comment", "TFTP"}}};
 }
 
+Json closed_port_of(const ContextInput& in) {
+  const auto port = closed_port(in.spec, in.node, in.controller_address);
+  return port ? Json(*port) : Json();
+}
+
 bool keeps_accounts(const ContextInput& in) {
   const NodeSpec* slurm = in.cluster.of("scheduler").leader;
   if (!slurm) slurm = in.cluster.of("").leader;
@@ -100,6 +106,7 @@ NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.c
                {"ssh_port", in.node.adopt.port},
                {"hardware", hardware_of(in.node.hardware)}}},
              {"controller_rules", controller_rules(in)},
+             {"closed_port", closed_port_of(in)},
              {"users", users_of(spec)},
              {"hosts", in.cluster.hosts()},
              {"public", in.public_values},

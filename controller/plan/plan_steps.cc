@@ -70,7 +70,7 @@ Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::s
   return std::vector<PlannedStep>{std::move(planned)};
 }
 
-// Stands for a step whose list is empty here: the report says why it was not run.
+// Stands for a step whose list is empty here, or whose `when` says no: the report says why it was not run.
 PlannedStep not_here(const PlaybookStep& step, const std::string& id) {
   PlannedStep planned;
   planned.name = step.name;
@@ -120,7 +120,7 @@ class StepPlanner {
     if (step.among.empty()) return true;
     const NodeView view = context_.cluster().of(context_.playbook(), step.among);
     if (!view.set->has(context_.node())) {
-      if (view.set->members.empty() && context_.leads()) too_few(step);
+      if (view.set->members.empty() && context_.leads()) say_why(step);
       return false;
     }
     context_.enter(view);
@@ -128,7 +128,7 @@ class StepPlanner {
   }
 
   // A cluster of one node has nothing between nodes, and nobody asks why.
-  void too_few(const PlaybookStep& step) {
+  void say_why(const PlaybookStep& step) {
     if (step.otherwise.empty() || home_.set->members.size() < 2) return;
     out_.push_back(not_here(step, id_of(step)));
     out_.back().on = "all";  // it does nothing that others would wait for
@@ -138,7 +138,7 @@ class StepPlanner {
 
   void plan(const PlaybookStep& step) {
     if (step.for_each.empty()) {
-      if (is_for(step, Json()) && !plan_item(step, id_of(step)) && !step.among.empty()) too_few(step);
+      if (is_for(step, Json()) && !plan_item(step, id_of(step))) say_why(step);
       return;
     }
     const Json* list = lookup(context_.values(), step.for_each);

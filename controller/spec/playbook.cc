@@ -69,9 +69,13 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
       add("among", fmt::format("only steps of phase cluster are about several nodes, this one has phase {}",
                                step.phase));
   }
-  if (!step.otherwise.empty() && step.for_each.empty() && step.among.empty())
+  if (const bool may_not_apply =
+          !step.for_each.empty() || !step.among.empty() || (step.phase == "cluster" && !step.when.empty());
+      !step.otherwise.empty() && !may_not_apply)
     add("otherwise",
-        "it goes with for_each or among: it says why the list is empty, or why there are too few nodes");
+        "it goes with for_each, with among, or with when in phase cluster: it says why the list is empty, "
+        "why "
+        "there are too few nodes, or why the step is not for this one");
   if (step.when.find("{{") == std::string::npos && !step.when.empty() && !yaml_is_boolean(*map.find("when")))
     add("when", fmt::format("'{}' holds no {{{{variable}}}}: it would always be true", step.when));
 }

@@ -13,7 +13,8 @@
 //       when: "{{#scratch}}yes{{/scratch}}"   # rendered by the planner; empty, "no", "false" and "0" mean no
 //       for_each: storage_local     # a list in the planner's context; the element is {{item.*}}
 //       otherwise: no local storage # where the list is empty the step is in the plan as
-//                                   # "not applicable: no local storage"
+//                                   # "not applicable: no local storage"; in phase cluster also where
+//                                   # `when` says no
 //       module: raid
 //       params: { name: "{{item.name}}" }   # every string is a mustache template without HTML escaping
 //       verify: { module: mount, params: {...} }

@@ -109,6 +109,21 @@ check "the firewall is on, and lets in what booting machines ask for" guest 'ipt
 check "controller and agent share a folder" guest 'test -s /var/lib/muster/muster.db && test -s /var/lib/muster/agent.json'
 check "it is the clock of the others" node_ssh node02 grep -q 10.20.0.11 /etc/chrony/sources.d/muster.sources
 check "it was not booted" test "$(boot_of)" = "$boot"
+# node02 lets its controller in everywhere: seen from there, a firewall cannot be told from none. Seen from a stranger it can.
+proves_nothing() {
+  guest 'cat /root/report-head/report.json' |
+    jq -e '[.nodes[] | select(.name == "head01") | .steps[] | select(.name == "firewall/the rest is closed") | .status] == ["not_applicable"]' >/dev/null
+}
+check "it says that it cannot prove its neighbour's firewall" proves_nothing
+answer() {  # answer ADDRESS PORT: 0 open, 124 none
+  local got=0
+  $muster lab exec -- timeout 3 bash -c "exec 3<>/dev/tcp/$1/$2" 2>/dev/null || got=$?
+  echo "$got"
+}
+for node in 10.20.0.11 10.20.0.12; do
+  check "ssh of $node is open to a stranger" test "$(answer "$node" 22)" = 0
+  check "the rest of $node is closed to one" test "$(answer "$node" 9)" = 124
+done
 
 # Never re-imaged, wiped or switched off, by whatever name, forced or not.
 refused() {  # refused DESCRIPTION COMMAND: it fails, and says why

@@ -11,7 +11,7 @@ namespace muster::steps {
 namespace {
 
 bool fits(TcpState state, const std::string& expected) {
-  if (expected == "closed") return state != TcpState::open;
+  if (expected == "closed") return state == TcpState::refused || state == TcpState::filtered;
   return to_string(state) == expected;
 }
 

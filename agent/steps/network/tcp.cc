@@ -45,7 +45,8 @@ bool wait_for(int fd, short events, std::chrono::steady_clock::time_point until)
 
 std::string_view to_string(TcpState state) {
   if (state == TcpState::open) return "open";
-  return state == TcpState::refused ? "refused" : "filtered";
+  if (state == TcpState::refused) return "refused";
+  return state == TcpState::filtered ? "filtered" : "unreachable";
 }
 
 Result<TcpAnswer> tcp_probe(const std::string& address, uint16_t port, DurationMs deadline, bool banner) {
@@ -68,6 +69,9 @@ Result<TcpAnswer> tcp_probe(const std::string& address, uint16_t port, DurationM
     if (!wait_for(s.get(), POLLOUT, until)) return TcpAnswer{TcpState::filtered, ""};
     socklen_t length = sizeof error;
     if (getsockopt(s.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+  } else if (error != 0 && error != ECONNREFUSED) {
+    // Known at once, so it is this node's own doing: one without a route would find every neighbour closed.
+    return TcpAnswer{TcpState::unreachable, ""};
   }
   if (error == ECONNREFUSED) return TcpAnswer{TcpState::refused, ""};
   if (error != 0) return TcpAnswer{TcpState::filtered, ""};

@@ -11,9 +11,10 @@
 namespace muster::steps {
 
 enum class TcpState {
-  open,      // a connection was made
-  refused,   // the host answered that nobody listens
-  filtered,  // no answer, or "not allowed" / "no route": a firewall or a dead host
+  open,         // a connection was made
+  refused,      // the host answered that nobody listens
+  filtered,     // no answer, or the network's "not allowed" / "no way there": a firewall or a dead host
+  unreachable,  // nothing was sent: this node has no route there, or forbids it. Says nothing of the host
 };
 std::string_view to_string(TcpState state);
 

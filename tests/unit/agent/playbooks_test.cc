@@ -145,7 +145,8 @@ Json context() {
               {"rail_rules", {{{"from", "10.100.0.0/24"}, {"to", "10.100.0.11"}, {"comment", "rail 0"}}}},
               {"rails_infiniband", true},
               {"foreign_ports", false},
-              {"controller_rules", {{{"port", 67}, {"proto", "udp"}, {"comment", "DHCP"}}}}});
+              {"controller_rules", {{{"port", 67}, {"proto", "udp"}, {"comment", "DHCP"}}}},
+              {"closed_port", 9}});
   Json machine = first;
   machine.update({{"cpus", 2},
                   {"memory_mib", 1900},

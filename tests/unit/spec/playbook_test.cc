@@ -110,9 +110,12 @@ TEST_CASE("a bad playbook is explained", "[playbook]") {
       errors_of(step("    phase: cluster\n    among: MPI\n")) ==
       "p:6:12: steps[0].among: 'MPI' is not a playbook name: a lower-case letter, then letters, digits, '_', "
       "'.' and '-'\n");
-  CHECK(errors_of(step("    otherwise: why\n")) ==
-        "p:5:16: steps[0].otherwise: it goes with for_each or among: it says why the list is empty, or why "
-        "there are too few nodes\n");
+  CHECK(
+      errors_of(step("    otherwise: why\n")) ==
+      "p:5:16: steps[0].otherwise: it goes with for_each, with among, or with when in phase cluster: it says "
+      "why the list is empty, why there are too few nodes, or why the step is not for this one\n");
+  CHECK(errors_of(step("    when: \"{{vars.a}}\"\n    otherwise: why\n")) != "");
+  CHECK(errors_of(step("    phase: cluster\n    when: \"{{vars.a}}\"\n    otherwise: why\n")) == "");
   CHECK(errors_of(step("    phase: cluster\n    among: mpi\n    otherwise: why\n")) == "");
   CHECK(errors_of(step("    params: [a]\n")) == "p:5:13: steps[0].params: must be a map, found a list\n");
   CHECK(errors_of(step("    verify: { params: {} }\n")) == "p:5:13: steps[0].verify: missing key 'module'\n");
