@@ -95,7 +95,7 @@ class Tree:
 
     def differs(self):
         """Paths in which the work tree is not HEAD: the ledger and the table made from it do not count, nor ignored files."""
-        listed = self.git("status", "--porcelain", "-z", "--no-renames").decode().split("\0")
+        listed = self.git("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal").decode().split("\0")
         return [entry[3:] for entry in listed if entry and entry[3:] != LEDGER and not self._only_the_table(entry[3:])]
 
     def _only_the_table(self, path, old="HEAD", new=None):
