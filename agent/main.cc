@@ -54,6 +54,7 @@
 #include "base/json_dump.h"
 #include "base/log.h"
 #include "base/pki.h"
+#include "base/version.h"
 
 namespace muster {
 namespace {
@@ -190,7 +191,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   const ImageRecord image = config.mode == wire::Mode::ram ? ImageRecord{} : read_image_record(files);
   identity.image_digest = image.digest;
   identity.slot = image.slot;
-  identity.version = MUSTER_VERSION;
+  identity.version = kProgramVersion;
   identity.jitter_seed = std::hash<std::string>()(config.node + identity.incarnation);
   StorageState storage(files, process);
   const auto tell = [&storage] {
@@ -472,7 +473,7 @@ int main_with(int argc, char** argv) {
   else if (verb == "acs")
     ended = run_acs();
   else if (verb == "version" || verb == "--version")
-    fmt::print("muster-agent {}\n", MUSTER_VERSION);
+    fmt::print("muster-agent {}\n", kProgramVersion);
   else
     return usage();
   if (ended.ok()) return 0;

@@ -17,6 +17,7 @@
 #include "base/http_client_tls.h"
 #include "base/http_line.h"
 #include "base/http_target.h"
+#include "base/version.h"
 
 namespace muster {
 
@@ -221,7 +222,7 @@ class BlockingClient : public HttpClient {
     if (!good) return fail(Code::invalid, "the request contains characters that HTTP does not allow");
     Headers headers = request.headers;
     headers.try_emplace("Host", options_.host_name.empty() ? target_.host : options_.host_name);
-    headers.try_emplace("User-Agent", "muster/" MUSTER_VERSION);
+    headers.try_emplace("User-Agent", std::string("muster/") + kProgramVersion);
     headers.try_emplace("Accept", "*/*");
     if (!options_.basic_user.empty())
       headers.try_emplace("Authorization",

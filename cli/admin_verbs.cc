@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/version.h"
 #include "cli/cli_context.h"
 #include "cli/verbs.h"
 
@@ -14,12 +15,14 @@ namespace muster::cli {
 namespace {
 
 void version(Context& context) {
-  Json out = {{"muster", MUSTER_VERSION}};
+  Json out = {{"muster", kProgramVersion}};
   const auto controller = Api(context).get("/v1/version");
   if (controller.ok()) out["controller"] = *controller;
   show(context, out, [&] {
-    fmt::print("muster {}\n", MUSTER_VERSION);
-    if (controller.ok()) fmt::print("musterd {}\n", controller->value("version", "unknown"));
+    fmt::print("muster {}\n", kProgramVersion);
+    if (controller.ok())
+      fmt::print("musterd {}{}\n", controller->value("version", "unknown"),
+                 controller->value("lab", false) ? ", a lab's" : "");
   });
 }
 

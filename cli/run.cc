@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/version.h"
 #include "cli/cli_context.h"
 #include "cli/lab_verb.h"
 #include "cli/verbs.h"
@@ -62,7 +63,7 @@ int run(int argc, const char* const* argv) {
   app.footer(kFooter);
   app.require_subcommand(1);
   app.fallthrough();  // global flags may stand after the verb
-  app.set_version_flag("--version", "muster " MUSTER_VERSION);
+  app.set_version_flag("--version", std::string("muster ") + kProgramVersion);
   global_flags(app, context);
   add_up(app, context);
   add_plan(app, context);

@@ -9,6 +9,7 @@
 #include "cli/spec_file.h"
 #include "cli/verbs.h"
 #include "controller/bringup/signed_gpu_results.h"
+#include "controller/spec/lab_only.h"
 #include "controller/spec/shipped_names.h"
 #include "controller/spec/spec.h"
 
@@ -43,12 +44,15 @@ void check(Context& context, const std::string& path, const std::string& playboo
                       {"path", e.path},
                       {"message", e.message}});
   context.exit = parsed.errors.empty() ? kAccepted : kUsage;
-  show(context, {{"file", path}, {"valid", parsed.errors.empty()}, {"errors", errors}}, [&] {
-    for (const auto& e : parsed.errors) fmt::print(stderr, "{}\n", to_string(e, path));
-    if (parsed.errors.empty())
-      fmt::print("{}: valid; cluster {}, {} node{}\n", path, parsed.spec.cluster, parsed.spec.nodes.size(),
-                 parsed.spec.nodes.size() == 1 ? "" : "s");
-  });
+  const bool lab = !lab_only(parsed.spec).empty();
+  show(context, {{"file", path}, {"valid", parsed.errors.empty()}, {"lab_only", lab}, {"errors", errors}},
+       [&] {
+         for (const auto& e : parsed.errors) fmt::print(stderr, "{}\n", to_string(e, path));
+         if (parsed.errors.empty())
+           fmt::print("{}: valid{}; cluster {}, {} node{}\n", path,
+                      lab ? ", for a lab only (`muster lab up`)" : "", parsed.spec.cluster,
+                      parsed.spec.nodes.size(), parsed.spec.nodes.size() == 1 ? "" : "s");
+       });
 }
 
 struct ShowFlags {

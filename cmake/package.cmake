@@ -39,7 +39,6 @@ set(CPACK_PACKAGE_VENDOR "muster")
 # The field Maintainer, which dpkg wants and does not look into. The maintainers read no mail, so it names no address.
 set(CPACK_PACKAGE_CONTACT "muster maintainers (open an issue in the repository)")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "From a YAML file and racked servers to an accepted GPU cluster")
-set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL ${components})
@@ -49,8 +48,16 @@ set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_STRIP_FILES ON)
-# CPack has no option for this, but uses the program it finds set already; tests/e2e/packages.sh looks at the effect.
-file(WRITE ${CMAKE_BINARY_DIR}/package-config.cmake "set(SHLIBDEPS_EXECUTABLE ${CMAKE_SOURCE_DIR}/systemd/deb/shlibdeps)\n")
+# Read when cpack runs. The version is that of the programs as they were built last: the commit may be another one than when CMake ran, and
+# cpack builds nothing with Ninja. CPack has no option for SHLIBDEPS_EXECUTABLE, but uses the program it finds set already.
+# tests/e2e/packages.sh looks at both.
+file(WRITE ${CMAKE_BINARY_DIR}/package-config.cmake "\
+set(SHLIBDEPS_EXECUTABLE ${CMAKE_SOURCE_DIR}/systemd/deb/shlibdeps)
+include(${CMAKE_SOURCE_DIR}/cmake/version.cmake)
+muster_built_version(CPACK_PACKAGE_VERSION ${version_source})
+set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_DEPENDS
+    \"muster (= \${CPACK_PACKAGE_VERSION}), dnsmasq-base, ipxe, init-system-helpers\")
+")
 set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_BINARY_DIR}/package-config.cmake)
 
 set(CPACK_COMPONENT_MUSTER_DESCRIPTION "The muster command: plan, bring up and watch a cluster; muster lab rehearses one.")
@@ -59,11 +66,10 @@ set(CPACK_DEBIAN_MUSTER_PACKAGE_SUGGESTS
     "muster-controller, qemu-system-x86, qemu-utils, ovmf, ipxe-qemu, nginx-light, gdisk, xfsprogs, iproute2, openssh-client")
 
 # At run time: DHCP and TFTP, and the loader that is handed out by TFTP. Kernel, busybox and boot loader of the nodes come
-# from the image. Only building an image needs what is recommended; one that was imported needs none of it.
+# from the image (all of it is in package-config.cmake, above). Only building an image needs what is recommended; one that was imported
+# needs none of it.
 set(CPACK_COMPONENT_MUSTER-CONTROLLER_DESCRIPTION "The controller, musterd: runs plans, serves images, DHCP and TFTP, keeps the journal.")
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_NAME muster-controller)
-set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_DEPENDS
-    "muster (= ${PROJECT_VERSION}), dnsmasq-base, ipxe, init-system-helpers")
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_RECOMMENDS "mmdebstrap, debian-archive-keyring, e2fsprogs, xz-utils")
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_SUGGESTS ipmitool)  # for BMCs that speak IPMI
 set(deb ${CMAKE_SOURCE_DIR}/systemd/deb)

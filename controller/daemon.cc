@@ -12,6 +12,7 @@
 #include "base/lock_file.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/version.h"
 #include "controller/bringup/acceptance.h"
 #include "controller/api/api.h"
 #include "controller/api/trust.h"
@@ -79,7 +80,7 @@ struct Core {
        [this](const std::string& node) { power.hands().saw_netboot(node); }}};
   LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
   Executor executor{reactor, {*store, power, boot, link}, hooks()};
-  HeldRun held_run{reactor, *store, spec, executor, problems};
+  HeldRun held_run{reactor, *store, spec, executor, problems, options.lab};
   Discovery discovery{reactor,
                       boot,
                       link,
@@ -453,7 +454,7 @@ Status RealDaemon::start() {
   TRY_(open_unix());
   log::info(
       "musterd is ready",
-      {{"version", MUSTER_VERSION}, {"state", core_->options.state}, {"socket", core_->options.socket}});
+      {{"version", kProgramVersion}, {"state", core_->options.state}, {"socket", core_->options.socket}});
   return Ok{};
 }
 

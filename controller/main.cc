@@ -12,6 +12,7 @@
 #include "base/kernel_line.h"
 #include "base/log.h"
 #include "base/reactor.h"
+#include "base/version.h"
 #include "controller/daemon.h"
 #include "controller/options.h"
 
@@ -66,7 +67,10 @@ int main(int argc, char** argv) {
       ->envname("MUSTER_KERNEL_OPTIONS")
       ->check([](const std::string& given) { return muster::wrong_kernel_options(given); });
   app.add_flag("!--no-dhcp", options.dhcp, "never start dnsmasq");
-  app.set_version_flag("--version", "musterd " MUSTER_VERSION);
+  app.add_flag("--lab", options.lab,
+               "every machine is virtual: accept specs with a section `lab:` or the profile lab. Given by "
+               "`muster lab up`, never on a controller of real servers");
+  app.set_version_flag("--version", std::string("musterd ") + muster::kProgramVersion);
   CLI11_PARSE(app, argc, argv);
 
   // In the lab's network namespace packages come through the lab's proxy; apt and mmdebstrap take it from

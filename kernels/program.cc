@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/json_dump.h"
+#include "base/version.h"
 
 namespace muster::kernels {
 
@@ -16,7 +17,7 @@ void add_flip(CLI::App& kernel, std::string& flip) {
 }
 
 int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, const RunKernel& run) {
-  app.set_version_flag("--version", MUSTER_VERSION);
+  app.set_version_flag("--version", kProgramVersion);
   app.require_subcommand(1);
   try {
     app.parse(argc, argv);

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/json_dump.h"
+#include "base/version.h"
 #include "lab/bmc.h"
 
 namespace muster::lab {
@@ -198,7 +199,7 @@ Json Bmc::manager() const {
   const auto path = "/redfish/v1/Managers/" + profile_.manager_id;
   auto out = head(path, "#Manager.v1_15_0.Manager", profile_.manager_id, "Manager");
   out["ManagerType"] = "BMC";
-  out["FirmwareVersion"] = MUSTER_VERSION;
+  out["FirmwareVersion"] = kProgramVersion;
   out["Model"] = profile_.product;
   out["UUID"] = identity_.uuid;
   out["PowerState"] = "On";

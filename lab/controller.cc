@@ -67,8 +67,14 @@ Status hand_over_secrets(const LabDir& dir, const LabSpec& spec) {
 
 }  // namespace
 
+std::vector<std::string> controller_arguments(const LabDir& dir, const LabSpec& spec,
+                                              const std::string& musterd) {
+  return {musterd,    "--lab",        "--state", dir.path("state"), "--socket", dir.path("musterd.sock"),
+          "--listen", spec.controller};
+}
+
 std::map<std::string, std::string> controller_environment(const LabSpec& spec, bool has_proxy) {
-  std::map<std::string, std::string> out = {{"MUSTER_LAB", "1"}, {"MUSTER_KERNEL_OPTIONS", kKernelOptions}};
+  std::map<std::string, std::string> out = {{"MUSTER_KERNEL_OPTIONS", kKernelOptions}};
   if (has_proxy) out["MUSTER_APT_PROXY"] = fmt::format("http://{}:{}", spec.controller, kAptProxyPort);
   return out;
 }
@@ -78,17 +84,9 @@ Status start_controller(const LabDir& dir, const LabSpec& spec, const std::strin
   if (musterd.empty())
     return fail(Code::not_found, "musterd is not built or installed (beside muster, or $MUSTER_MUSTERD)");
   Spawn daemon;
-  daemon.argv = {"ip",
-                 "netns",
-                 "exec",
-                 space,
-                 musterd,
-                 "--state",
-                 dir.path("state"),
-                 "--socket",
-                 dir.path("musterd.sock"),
-                 "--listen",
-                 spec.controller};
+  daemon.argv = {"ip", "netns", "exec", space};
+  const auto own = controller_arguments(dir, spec, musterd);
+  daemon.argv.insert(daemon.argv.end(), own.begin(), own.end());
   daemon.log = dir.path("musterd.log");
   daemon.mark = dir.root();
   auto proxy = read_pid_file(dir.path("apt/lab.pid"));

@@ -1,14 +1,15 @@
 // The lab's own musterd: started inside the lab's network namespace, handed the BMC secret, killed and
 // restarted on request.
 //
-// Found as $MUSTER_MUSTERD, beside the muster program, or installed. Its environment says MUSTER_LAB=1, where
-// the package proxy is (MUSTER_APT_PROXY), and which kernel arguments the lab's machines need
-// (MUSTER_KERNEL_OPTIONS). Log: DIR/musterd.log; socket: DIR/musterd.sock; state: DIR/state. Thread: blocking
+// Found as $MUSTER_MUSTERD, beside the muster program, or installed. --lab says that it is a lab's; its
+// environment says where the package proxy is (MUSTER_APT_PROXY), and which kernel arguments the lab's machines
+// need (MUSTER_KERNEL_OPTIONS). Log: DIR/musterd.log; socket: DIR/musterd.sock; state: DIR/state. Thread: blocking
 // calls of a command-line program.
 #pragma once
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "lab/lab_dir.h"
@@ -21,6 +22,9 @@ namespace muster::lab {
 // host, none with this. Real machines keep the test. An interrupt that nobody claims is how the lab makes a
 // kernel panic (lab/boot_faults.h).
 inline constexpr const char* kKernelOptions = "no_timer_check unknown_nmi_panic";
+// Of musterd alone, without what puts it into the lab's network.
+std::vector<std::string> controller_arguments(const LabDir& dir, const LabSpec& spec,
+                                              const std::string& musterd);
 std::map<std::string, std::string> controller_environment(const LabSpec& spec, bool has_proxy);
 
 // `not_found` when musterd is not built or installed. Ok once it answers and knows the BMCs' secret.

@@ -30,7 +30,7 @@ chroot_make() {
 }
 
 # chroot_copy_tree ROOT: the working tree's tracked and new files to /src there, without touching files that are as they were: ninja goes
-# by their times. What is gone here goes there too; build folders stay.
+# by their times. What is gone here goes there too; build folders stay. The copy has no git: its commit is written down in it.
 chroot_copy_tree() {
   local root=$1 file
   mkdir -p "$root/src"
@@ -39,6 +39,7 @@ chroot_copy_tree() {
   done | tar --null -T - -c | tar -x -C "$root/src" --overwrite
   (cd "$root/src" && find . -path './build*' -prune -o \( -type f -o -type l \) -print | sed 's,^\./,,') | sort >"$root/.there"
   git ls-files --cached --others --exclude-standard | sort | comm -13 - "$root/.there" | (cd "$root/src" && xargs -r -d '\n' rm -f --)
+  ! command -v cmake >/dev/null || cmake -D SOURCE="$PWD" -D RECORD="$root/src/cmake/commit.txt" -P cmake/version.cmake
 }
 
 # chroot_run ROOT [ARGUMENT...]: runs the script on standard input there, with these arguments.

@@ -1,4 +1,5 @@
 // The controller itself: version, backup, certificates.
+#include "base/version.h"
 #include "controller/api/handlers.h"
 #include "controller/trust/authority.h"
 #include "controller/link/event_log.h"
@@ -8,7 +9,9 @@
 namespace muster::api {
 
 void get_version(const CallPtr& call) {
-  call->ok({{"version", MUSTER_VERSION}, {"ca_fingerprint", call->services.authority.ca_fingerprint()}});
+  call->ok({{"version", kProgramVersion},
+            {"lab", call->services.options.lab},
+            {"ca_fingerprint", call->services.authority.ca_fingerprint()}});
 }
 
 // Only through the Unix socket's door would a path on this machine make sense, and only root's musterd writes

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/version.h"
 #include "controller/api/handlers.h"
 #include "controller/boot/boot_service.h"
 #include "controller/bringup/bringup.h"
@@ -15,6 +16,7 @@
 #include "controller/power/sakura/provider_install.h"
 #include "controller/bringup/run_view.h"
 #include "controller/services.h"
+#include "controller/spec/lab_only.h"
 
 namespace muster::api {
 namespace {
@@ -132,7 +134,7 @@ Json run_summary(Services& services) {
 
 void get_status(const CallPtr& call) {
   Services& services = call->services;
-  Json status = {{"version", MUSTER_VERSION},
+  Json status = {{"version", kProgramVersion},
                  {"time", services.reactor.now()},
                  {"run", run_summary(services)},
                  {"nodes", Json::array()},
@@ -141,6 +143,9 @@ void get_status(const CallPtr& call) {
     status["cluster"] = (*spec)->spec.cluster;
     status["spec_revision"] = (*spec)->revision;
     status["simulated"] = (*spec)->spec.lab;
+    if (const auto refused = lab_only((*spec)->spec); !refused.empty() && !services.options.lab)
+      status["problems"]["spec"] =
+          to_string(refused.front(), fmt::format("spec revision {}", (*spec)->revision));
     status["storage"] = services.storage.status((*spec)->spec, [&](const std::string& node) {
       return services.bringup.executor().silent_since(node) > 0;
     });

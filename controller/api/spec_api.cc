@@ -10,6 +10,7 @@
 #include "controller/link/event_log.h"
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/services.h"
+#include "controller/spec/lab_only.h"
 #include "controller/spec/spec.h"
 #include "controller/store/store.h"
 
@@ -80,6 +81,8 @@ void put_spec(const CallPtr& call) {
   const ParsedSpec parsed = parse_spec(call->request.body, call->services.bringup.names());
   const std::string file = call->query("file", "cluster.yaml");
   if (!parsed.errors.empty()) return call->json(422, errors_json(parsed.errors, file));
+  if (const auto virtual_only = lab_only(parsed.spec); !virtual_only.empty() && !call->services.options.lab)
+    return call->json(422, errors_json(virtual_only, file));
   const auto refused = refused_playbooks(*call, parsed.spec);
   if (!refused.ok()) return call->error(refused.error());
   if (!refused->empty()) return call->json(422, errors_json(*refused, file));

@@ -8,6 +8,7 @@
 
 #include "base/facts.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/report/link_blame.h"
 #include "controller/report/collective.h"
@@ -299,7 +300,7 @@ Result<Report> make_report(Store& store, const Executor& executor, const RunRow&
   report.images = s.plan.images;
   report.approved_by = s.run.approved_by;
   report.profile = s.plan.profile;
-  report.version = MUSTER_VERSION;
+  report.version = kProgramVersion;
   report.started = s.run.started;
   report.ended = s.run.ended;
   report.notes = s.plan.notes;

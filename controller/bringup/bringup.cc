@@ -145,6 +145,7 @@ Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
   const Json values = parts_.vault.public_values();
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
   in.kernel_options = parts_.options.kernel_options;
+  in.lab = parts_.options.lab;
   in.authority = parts_.authority;
   in.own = parts_.own;
   TRY(in.gpu_results, gpu_results_of(in.spec));

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "controller/nodes/states.h"
 #include "controller/bringup/run_view.h"
+#include "controller/spec/lab_only.h"
 
 namespace muster {
 namespace {
@@ -17,8 +18,8 @@ constexpr DurationMs kAgain = 10 * kSecond;
 }  // namespace
 
 HeldRun::HeldRun(Reactor& reactor, Store& store, CurrentSpec& spec, Executor& executor,
-                 std::map<std::string, std::string>& problems)
-    : reactor_(reactor), store_(store), spec_(spec), executor_(executor), problems_(problems) {}
+                 std::map<std::string, std::string>& problems, bool lab)
+    : reactor_(reactor), store_(store), spec_(spec), executor_(executor), problems_(problems), lab_(lab) {}
 
 HeldRun::~HeldRun() { *alive_ = false; }
 
@@ -70,6 +71,11 @@ void HeldRun::hold(const std::string& why, bool again_by_itself) {
 Status HeldRun::go_on(const RunRow& run) {
   TRY(const auto spec, spec_.get());
   TRY(const Plan plan, plan_of_run(store_, run));
+  // Planned by a version that did not refuse it: its limits are in the plan, whatever the spec says by now.
+  if (!lab_ && (plan.simulated || plan.profile == kLabProfile))
+    return fail(
+        Code::conflict,
+        "it was planned for a lab's virtual machines, and this controller is not a lab's: plan it again");
   for (const auto& name : plan.nodes)
     if (!spec->spec.node(name))
       return fail(Code::conflict, fmt::format("the spec no longer declares {}: plan it again", name));

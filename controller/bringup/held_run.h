@@ -24,9 +24,9 @@ namespace muster {
 
 class HeldRun {
  public:
-  // None of them outlives the others' owner. `problems`: as in Services.
+  // None of them outlives the others' owner. `problems`: as in Services. `lab`: DaemonOptions::lab.
   HeldRun(Reactor& reactor, Store& store, CurrentSpec& spec, Executor& executor,
-          std::map<std::string, std::string>& problems);
+          std::map<std::string, std::string>& problems, bool lab);
   ~HeldRun();
   HeldRun(const HeldRun&) = delete;
   HeldRun& operator=(const HeldRun&) = delete;
@@ -48,6 +48,7 @@ class HeldRun {
   CurrentSpec& spec_;
   Executor& executor_;
   std::map<std::string, std::string>& problems_;
+  const bool lab_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   bool held_ = false;
 };

@@ -11,6 +11,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/json_dump.h"
+#include "base/version.h"
 #include "controller/image/folder.h"
 #include "controller/image/ram.h"
 
@@ -148,7 +149,7 @@ Result<ImageManifest> check_image(const std::string& folder, const ImageProgress
 
 Json head_json(const ImageManifest& m, Json ram, const std::string& folder) {
   Json build = parse_json(Files("/").read(folder + "/build.json").value_or("{}")).value_or(Json::object());
-  return {{"format", kTransferFormat}, {"muster", MUSTER_VERSION},          {"name", m.name},
+  return {{"format", kTransferFormat}, {"muster", kProgramVersion},         {"name", m.name},
           {"digest", m.digest},        {"ram_version", ram_tree_version()}, {"ram", std::move(ram)},
           {"build", std::move(build)}};
 }

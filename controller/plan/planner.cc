@@ -10,6 +10,7 @@
 #include "controller/plan/scope.h"
 #include "controller/plan/storage_leaders.h"
 #include "controller/plan/unseen.h"
+#include "controller/spec/lab_only.h"
 
 namespace muster {
 namespace {
@@ -37,10 +38,20 @@ void check_adopted_are_kept(Planning& p) {
   }
 }
 
+// Before anything is decided: also for a spec that was stored before controllers refused it.
+Status refuse_lab_only(const Planning& p) {
+  std::string all;
+  if (!p.in.lab)
+    for (const auto& error : lab_only(p.spec, p.profile()))
+      all += (all.empty() ? "" : "\n") + to_string(error, fmt::format("spec revision {}", p.in.revision));
+  return all.empty() ? Status(Ok{}) : fail(Code::invalid, all);
+}
+
 }  // namespace
 
 Result<PlanOutcome> make_plan(const PlannerInput& input) {
   Planning p(input);
+  TRY_(refuse_lab_only(p));
   p.plan.cluster = p.spec.cluster;
   p.plan.follows = p.in.follows;
   p.plan.spec_revision = p.in.revision;

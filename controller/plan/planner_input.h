@@ -70,6 +70,7 @@ struct PlannerInput {
   std::string controller_address;  // on the provisioning network; empty: from the spec
   OwnMachine own = {};             // where the controller itself runs
   std::string kernel_options;      // of every installed system, before the spec's own
+  bool lab = false;                // a lab's controller: may plan what lab_only.h lists
   std::optional<GpuResults> gpu_results = {};  // where the spec says that GPUs are held to them
 };
 

@@ -17,6 +17,11 @@ bool is_well_formed(const Json& limit) {
 }  // namespace
 
 void SpecReader::read_lab() {
+  for (const YamlEntry& section : root_.entries)
+    if (section.key == "lab") {
+      spec_.lab = true;
+      spec_.lab_at = {section.line, section.column};
+    }
   const YamlNode* acceptance = child(child(&root_, "lab"), "acceptance");
   if (!acceptance || !acceptance->is_map()) return;
   LabAcceptance& out = spec_.lab_acceptance.emplace();

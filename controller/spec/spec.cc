@@ -168,7 +168,8 @@ void SpecReader::must_be_known(const YamlNode& at, const std::string& path, cons
 ParsedSpec SpecReader::read() {
   spec_.cluster = text(&root_, "cluster");
   spec_.acceptance_profile = text(child(&root_, "acceptance"), "profile");
-  spec_.lab = root_.find("lab") != nullptr;
+  if (const YamlNode* profile = child(child(&root_, "acceptance"), "profile"))
+    spec_.profile_at = {profile->line, profile->column};
   spec_.vars = read_vars(child(&root_, "vars"));
   read_network();
   read_users();

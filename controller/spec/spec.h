@@ -28,6 +28,9 @@ std::string to_string(
     const SpecError& error,
     const std::string& file);  // "cluster.yaml:12:5: nodes[0].rol: unknown key, did you mean 'role'?"
 
+struct SpecPlace {
+  int line = 0, column = 0;  // 1-based; 0: there is none
+};
 struct Subnet {  // "10.20.0.0/24"
   std::string cidr;
   int mtu = 0;  // 0: default
@@ -236,7 +239,8 @@ struct Spec {
   std::vector<FirewallRule> firewall;
   Additions additions;                              // of every node
   std::map<std::string, Additions> role_additions;  // beside them; a sysctl of a role counts more
-  bool lab = false;                                 // a `lab:` section: simulated hardware
+  bool lab = false;                                 // a `lab:` section: simulated hardware (lab_only.h)
+  SpecPlace lab_at, profile_at;                     // of that section, and of acceptance.profile
   std::optional<LabAcceptance> lab_acceptance;      // of it, what acceptance is to expect
   std::map<std::string, std::string> vars;
   std::vector<OwnPlaybook> own_playbooks;

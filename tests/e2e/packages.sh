@@ -4,6 +4,11 @@
 # stands on: controller/{api,boot,bringup,link,nodes,run,store,trust} controller/image/{image,transfer}* controller/power/redfish*
 # stands on: playbooks/{base,ssh}.yaml
 source "$(dirname "$0")/lib.sh"
+# The same programs as of the commit before, for the upgrade; then the build folder is this commit's again. Only their version is compiled.
+programs() { cmake --build "${MUSTER_BUILD:-build}" --target muster musterd muster-agent muster-accept muster-accept-nvml muster-mpi-check; }
+before=$(git log -1 --format='%ct %H' HEAD~1 2>/dev/null || echo "946684800 0000000000000000000000000000000000000000")
+{ MUSTER_COMMIT=$before programs && cpack --config "${MUSTER_BUILD:-build}/CPackConfig.cmake" -B "$work/before" && programs; } >"$work/cpack.log" 2>&1 ||
+  { programs || true; cat "$work/cpack.log"; die "the packages of the commit before"; }
 debs=$work/debs
 # As docs/first-cluster.md says, but of the build that is there, and into a folder of the test's own.
 line=$(page_commands "3. The controller" | grep -x 'scripts/package.sh') || die "docs/first-cluster.md does not say how the packages are made"
@@ -11,6 +16,12 @@ line="$line --of '${MUSTER_BUILD:-build}' '$debs'"
 echo "  \$ $line"
 eval "$line" >"$work/package.log" 2>&1 || { cat "$work/package.log"; die "package.sh"; }
 deb() { echo "$debs"/"$1"_*.deb; }
+version_of() { dpkg-deb -f "$1" Version; }
+now=$(version_of "$(deb muster)") before=$(version_of "$work"/before/muster_*.deb)
+echo "  $before, then $now"
+check "the package names its commit" grep -qE '^0\.1\.0\+[0-9]{8}\.[0-9]{6}\.g[0-9a-f]{7}(\.dirty)?$' <<<"$now"
+check "the programs in it, too" test "$(dpkg-deb --fsys-tarfile "$(deb muster)" | tar -xO ./usr/bin/muster >"$work/muster"; chmod +x "$work/muster"; "$work/muster" --version)" = "muster $now"
+check "a later commit is a later version" dpkg --compare-versions "$before" lt "$now"
 needs() { dpkg-deb -f "$(deb muster-controller)" "$1"; }
 check "the controller needs dnsmasq and a network boot loader" sh -c "echo '$(needs Depends)' | grep dnsmasq-base | grep -q ipxe"
 check "it does not need what only building an image takes" sh -c "! echo '$(needs Depends)' | grep -qE 'mmdebstrap|openmpi'"
@@ -71,7 +82,13 @@ check "the lab's controller ends, and nobody serves DHCP any more" wait_until 20
 guest() { node_ssh node01 "sudo bash -euc \"\$(echo $(base64 -w0 <<<"$1") | base64 -d)\"" </dev/null; }
 into_guest() { node_ssh node01 sudo sh -c "'cat > $2'" <"$1"; }
 guest 'mkdir -p /var/tmp/debs && ip route add 10.20.1.0/24 via 10.20.0.1'
-for p in muster muster-controller muster-agent; do into_guest "$(deb $p)" "/var/tmp/debs/$(basename "$(deb $p)")"; done
+# All packages of a folder here into the one there, in place of what was in it.
+packages_into_guest() {
+  local file
+  guest 'rm -f /var/tmp/debs/*.deb'
+  for file in "$1"/muster_*.deb "$1"/muster-controller_*.deb "$1"/muster-agent_*.deb; do into_guest "$file" "/var/tmp/debs/$(basename "$file")"; done
+}
+packages_into_guest "$work/before"
 # As docs/first-cluster.md says, command by command; here apt is told elsewhere not to ask, and to take no recommended packages.
 walked() {  # walked PATTERN [WHAT-COMES-BEHIND-IT]
   local line
@@ -92,10 +109,17 @@ echo "  installing took $((SECONDS - start)) s"
 check "only what is needed was installed" guest '! dpkg -s mmdebstrap >/dev/null 2>&1'
 check "the unit is enabled, started, and was not restarted" \
   guest 'test "$(systemctl is-enabled musterd) $(systemctl is-active musterd) $(systemctl show -P NRestarts musterd)" = "enabled active 0"'
-# What the lab gives its own controller: its machines need it on a busy host.
-guest 'echo MUSTER_KERNEL_OPTIONS=no_timer_check >>/etc/muster/musterd.env'
+# As it is installed it is a controller of real servers, for which limits of virtual machines are none.
+into_guest "$MUSTER_LAB_DIR/cluster.yaml" /root/lab.yaml
+for file in lab.yaml cluster.yaml; do expect_exit 2 guest "muster up /root/$file --yes"; done
+check "and it stored neither" guest '! muster spec show >/dev/null 2>&1'
+# What the lab gives its own controller: its machines need it on a busy host, and what is measured on them the lab's limits.
+guest 'sed -i "/^MUSTERD_OPTIONS=/d" /etc/muster/musterd.env
+  printf "%s\n" MUSTER_KERNEL_OPTIONS=no_timer_check MUSTERD_OPTIONS=--lab >>/etc/muster/musterd.env'
 guest 'systemctl stop musterd; systemctl start musterd; muster version' | tee "$work/version.log"
 check "systemctl start returns when the controller answers" grep -q '^musterd ' "$work/version.log"
+says_version() { guest 'muster version --json' | jq -e --arg v "$1" '.muster == $v and .controller.version == $v' >/dev/null; }
+check "it says the version of its package" says_version "$before"
 check "nobody but root reads the state" guest 'test "$(stat -c %a%U /var/lib/muster)" = 700root'
 
 start=$SECONDS
@@ -111,11 +135,19 @@ check "one of one accepted" grep -q "^1 of 1 nodes accepted" "$work/second.log"
 check "node02 runs that image" sh -c "$muster lab ssh node02 -- cat /etc/muster/image.json | grep -q $digest"
 check "a backup may go to root's home" guest 'muster backup /root/muster.db && test -s /root/muster.db'
 
-# The same version again: the database stays, the daemon is another process, node02 does not notice.
+# A later commit, with the page's own command: the database stays, the daemon is another process, node02 does not notice.
 accepted() { guest 'muster status --json' | jq -e '.nodes[] | select(.name == "node02") | .state == "accepted"' >/dev/null; }
-guest 'systemctl show -P MainPID musterd; dpkg -i /var/tmp/debs/muster-controller_*.deb >/dev/null; systemctl show -P MainPID musterd' >"$work/pids"
+packages_into_guest "$debs"
+guest 'systemctl show -P MainPID musterd' >"$work/pids"
+walked '^apt install ./muster_' >"$work/apt.log" 2>&1 || { cat "$work/apt.log"; die "apt, of the later commit"; }
+guest 'systemctl show -P MainPID musterd' >>"$work/pids"
+check "command and daemon are of the later commit" says_version "$now"
 check "an upgrade restarts the daemon" test "$(sort -u "$work/pids" | grep -vc '^0$')" = 2
 check "and keeps the database" accepted
+packages_into_guest "$work/before"
+if walked '^apt install ./muster_' >"$work/apt.log" 2>&1; then die "apt took an earlier version"; fi
+check "apt does not go back to an earlier commit unasked" says_version "$now"
+packages_into_guest "$debs"
 guest 'muster up /root/cluster.yaml --yes --report /root/report2' | tee "$work/again.log"
 check "there is nothing to do" grep -q "nothing changed" "$work/again.log"
 check "a unit that was disabled stays so" \

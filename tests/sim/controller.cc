@@ -287,6 +287,7 @@ PlannerInput SimController::input() const {
   in.spec = spec_;
   in.revision = 1;
   in.authority = "sha256:sim";
+  in.lab = true;
   in.playbooks = make_playbooks();
   in.images["cpu"] = {image_, "/images/cpu/manifest.json"};
   for (const auto& node : spec_.nodes) {

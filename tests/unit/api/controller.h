@@ -29,7 +29,8 @@ class Caught : public Responder {
 
 class Controller {
  public:
-  // `sys`: what it takes for the sysfs of its machine; nothing is known of that otherwise.
+  // A lab's controller, for the specs of the tests are labs'. `sys`: what it takes for the sysfs of its
+  // machine; nothing is known of that otherwise.
   explicit Controller(const std::string& playbooks = "", const std::string& agent = "",
                       const std::string& sys = "") {
     options_.sys = sys.empty() ? dir_.path("sys") : sys;
@@ -38,6 +39,7 @@ class Controller {
     options_.state = dir_.path("state");
     options_.socket = dir_.path("sock");
     options_.dhcp = false;
+    options_.lab = true;
     options_.kernel_options = "no_timer_check";
     begin();
   }
@@ -50,6 +52,8 @@ class Controller {
     reactor_ = make_reactor(2);
     begin();
   }
+  // From the next restart() on: one of real servers.
+  void no_lab() { options_.lab = false; }
   Services& services() { return daemon_->services(); }
   std::string socket() const { return dir_.path("sock"); }
   // For the command line: from now on it answers there.

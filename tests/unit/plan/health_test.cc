@@ -23,6 +23,7 @@ std::string planned_script() {
   PlannerInput in =
       shipped_input(replaced(text_of(source_dir() + "/lab/hgx.yaml"), "\"ssh-ed25519 LAB_SSH_KEY lab\"",
                              "\"" + std::string(kKey) + "\""));
+  in.lab = true;
   for (const char* node : {"hgx01", "hgx02"}) in.nodes[node].facts->gpus = standin_facts({2}, "abcd");
   const Plan plan = planned_of(in);
   for (const auto& action : plan.actions)

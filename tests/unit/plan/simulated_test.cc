@@ -121,6 +121,7 @@ TEST_CASE("a lab's scale shortens times and sizes, never to nothing and never de
 TEST_CASE("every node is measured by the lab's limits, and the plan says which", "[plan][simulated]") {
   const auto plan_of = [](const std::string& acceptance) {
     PlannerInput in = shipped_input(lab_spec(acceptance));
+    in.lab = true;
     return planned_of(in);
   };
   const Plan shipped = plan_of("");

@@ -1,0 +1,25 @@
+#include "controller/spec/lab_only.h"
+
+#include "controller/spec/yaml.h"
+
+namespace muster {
+
+std::vector<SpecError> lab_only(const Spec& spec, const std::string& profile) {
+  std::vector<SpecError> out;
+  if (profile == kLabProfile) {
+    const SpecPlace at = spec.acceptance_profile == profile ? spec.profile_at : SpecPlace();
+    out.push_back({at.line, at.column, at.line > 0 ? "acceptance.profile" : "profile",
+                   "'lab' accepts virtual machines, and would accept broken servers: this controller is not "
+                   "a lab's. Name quick, standard or burn"});
+  }
+  if (spec.lab)
+    out.push_back(
+        {spec.lab_at.line, spec.lab_at.column, "lab",
+         "the section is for virtual machines, and this controller is not a lab's: its limits would "
+         "hold for real servers. Take it out and `muster up FILE`, or `muster lab up FILE` to "
+         "rehearse it"});
+  sort_errors(out);
+  return out;
+}
+
+}  // namespace muster

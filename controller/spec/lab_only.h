@@ -1,0 +1,21 @@
+// What a spec may ask of a lab's controller alone. The section `lab:` and the profile `lab` hold virtual
+// machines to limits that any server reaches with half of its parts broken: on a controller of real servers
+// they would accept everything. A controller is a lab's when it is started with --lab, as `muster lab up`
+// does (DaemonOptions::lab). Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controller/spec/spec.h"
+
+namespace muster {
+
+inline constexpr const char* kLabProfile = "lab";
+
+// What is refused where the controller is not a lab's, with its place in the spec; empty: nothing. `profile`:
+// the acceptance profile that is asked for, the spec's or a request's.
+std::vector<SpecError> lab_only(const Spec& spec, const std::string& profile);
+inline std::vector<SpecError> lab_only(const Spec& spec) { return lab_only(spec, spec.acceptance_profile); }
+
+}  // namespace muster

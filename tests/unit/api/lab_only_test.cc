@@ -1,0 +1,143 @@
+// A controller of real servers, and what only a lab's may do: each door, and what was stored before.
+#include "controller/bringup.h"
+#include "controller/spec/lab_only.h"
+#include "controller/store/store.h"
+#include "tests/fakes/muster_command.h"
+#include "tests/source_dir.h"
+#include "tests/unit/api/controller.h"
+#include "tests/unit/plan/fixture.h"
+#include "tests/unit/plan/spec_text.h"
+
+using namespace muster;
+using api::Door;
+using testing::Controller;
+using testing::muster_command;
+using testing::replaced;
+
+namespace {
+
+const std::string kReal =
+    replaced(replaced(testing::kSpec, "profile: lab }", "profile: quick }"), "[ base, storage, shared ]",
+             "[ base, ssh, storage-local, storage-shared ]");
+const std::string kLab = kReal + "lab:\n  smp: 1\n";
+
+struct Real : Controller {
+  // Its state is a lab's with this spec, or one that an older version wrote.
+  explicit Real(const std::string& stored) : Controller(source_dir() + "/playbooks") {
+    REQUIRE(call(Door::local, "PUT", "/v1/spec", stored).status == 200);
+  }
+  void begins() {
+    restart([this] { no_lab(); });
+  }
+  int put(const std::string& text, const std::string& query = "") {
+    return call(Door::local, "PUT", "/v1/spec" + query, text).status;
+  }
+  int plan(const Json& request) { return call(Door::local, "POST", "/v1/plan", request.dump()).status; }
+  Json status() { return parse_json(call(Door::local, "GET", "/v1/status").body).value(); }
+  int64_t revision() { return parse_json(call(Door::local, "GET", "/v1/spec").body).value()["revision"]; }
+};
+
+}  // namespace
+
+TEST_CASE("a controller of real servers stores no spec that is a lab's", "[api][lab-only]") {
+  Real c(kReal);
+  c.begins();
+  const auto refused = c.call(Door::local, "PUT", "/v1/spec?file=mine.yaml", kLab);
+  REQUIRE(refused.status == 422);
+  const Json errors = parse_json(refused.body).value()["errors"];
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0]["file"] == "mine.yaml");
+  CHECK(errors[0]["path"] == "lab");
+  CHECK(errors[0]["line"] == 1 + std::count(kReal.begin(), kReal.end(), '\n'));
+  CHECK(errors[0]["column"] == 1);
+  CHECK(c.put(kLab, "?dry=1") == 422);
+  CHECK(c.put(replaced(kReal, "profile: quick }", "profile: lab }")) == 422);
+  CHECK(c.revision() == 1);
+  CHECK(c.put(kReal + "\n") == 200);
+  CHECK_FALSE(c.status()["problems"].contains("spec"));
+  CHECK(parse_json(c.call(Door::local, "GET", "/v1/version").body).value()["lab"] == false);
+}
+
+TEST_CASE("one that was stored before is planned for nothing, and its problem is told", "[api][lab-only]") {
+  Real c(kLab);
+  CHECK(c.plan({{"kind", "auto"}}) == 200);
+  CHECK_FALSE(c.status()["problems"].contains("spec"));
+  CHECK(parse_json(c.call(Door::local, "GET", "/v1/version").body).value()["lab"] == true);
+  c.begins();
+  for (const char* kind : {"auto", "accept", "drain"}) CHECK(c.plan({{"kind", kind}}) == 422);
+  CHECK(c.plan({{"kind", "reimage"}, {"nodes", {"node01"}}}) == 422);
+  CHECK(c.status()["problems"].contains("spec"));
+  CHECK(c.status()["nodes"].size() == 3);  // it is still known what there is
+  CHECK(c.put(kLab) == 422);               // also unchanged
+  // The trial for a machine that is to be admitted: nothing would be stored.
+  Code code = Code::failed;
+  c.on_reactor([&] {
+    const auto tried =
+        c.services().bringup.trial(testing::parsed(kLab), "node01", testing::seen_in_ram("node01"));
+    if (!tried.ok()) code = tried.error().code;
+  });
+  CHECK(code == Code::invalid);
+  CHECK(c.put(kReal) == 200);
+  CHECK(c.plan({{"kind", "auto"}}) == 200);
+  CHECK(c.plan({{"kind", "accept"}, {"profile", "lab"}}) == 422);
+  CHECK_FALSE(c.status()["problems"].contains("spec"));
+}
+
+TEST_CASE("a run that was planned for a lab's machines does not go on elsewhere", "[api][lab-only]") {
+  const bool by_section = GENERATE(true, false);
+  Real c(kReal);
+  std::promise<bool> started;
+  c.on_reactor([&] {
+    Plan plan;
+    plan.kind = PlanKind::discover;
+    plan.nodes = {"node01"};
+    plan.simulated = by_section;
+    if (!by_section) plan.profile = kLabProfile;
+    Action look;
+    look.id = "node01/inventory";
+    look.node = "node01";
+    look.kind = ActionKind::inventory;
+    plan.actions = {look};
+    c.services().bringup.executor().start(plan, "test",
+                                          [&](Result<int64_t> id) { started.set_value(id.ok()); });
+  });
+  REQUIRE(started.get_future().get());
+  const bool lab = GENERATE(true, false);
+  c.restart([&] {
+    if (!lab) c.no_lab();
+  });
+  c.open();
+  for (int i = 0; i < 2; ++i) {  // what the start wrote is in the store then
+    std::promise<void> written;
+    c.on_reactor([&] { c.services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });
+    written.get_future().get();
+  }
+  bool active = false;
+  c.on_reactor([&] { active = c.services().bringup.executor().active(); });
+  CHECK(active == lab);
+  const Json runs = parse_json(c.call(Door::local, "GET", "/v1/runs").body).value()["runs"];
+  CHECK(runs[0]["state"] == (lab ? "running" : "failed"));
+}
+
+TEST_CASE("`muster up` of a lab's spec ends with 2 there; `spec check` says that it is a lab's",
+          "[cli][lab-only]") {
+  Real c(kReal);
+  c.begins();
+  c.open();
+  const TempDir dir;
+  dir.write("lab.yaml", kLab);
+  dir.write("real.yaml", kReal);
+  for (const char* verb : {"up", "plan"}) {
+    const auto ran = muster_command({"--socket", c.socket(), verb, dir.path("lab.yaml")});
+    CHECK(ran.exit == 2);
+    CHECK(ran.err.find(dir.path("lab.yaml") + ":26:1: lab: ") != std::string::npos);
+  }
+  CHECK(c.revision() == 1);
+  const auto check = [&](const std::string& file) {
+    const auto ran = muster_command({"spec", "check", dir.path(file), "--json"});
+    CHECK(ran.exit == 0);
+    return parse_json(ran.out).value();
+  };
+  CHECK(check("lab.yaml")["lab_only"] == true);
+  CHECK(check("real.yaml")["lab_only"] == false);
+}

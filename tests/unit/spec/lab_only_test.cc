@@ -1,0 +1,77 @@
+#include "controller/spec/lab_only.h"
+
+#include "controller/options.h"
+#include "controller/plan/planner.h"
+#include "tests/catch.h"
+#include "tests/source_dir.h"
+#include "tests/unit/plan/fixture.h"
+#include "tests/unit/plan/spec_text.h"
+
+using namespace muster;
+using testing::parsed;
+using testing::replaced;
+
+namespace {
+
+const std::string kQuick = replaced(testing::kSpec, "profile: lab }", "profile: quick }");
+
+bool planned_by(const Spec& spec, bool lab, const std::string& profile = "") {
+  PlannerInput in = testing::input();
+  in.spec = spec;
+  in.lab = lab;
+  in.playbooks["acceptance/quick"] = in.playbooks["acceptance/lab"];
+  in.request.profile = profile;
+  if (!profile.empty()) in.request.kind = RequestKind::accept;
+  const auto made = make_plan(in);
+  if (!made.ok()) CHECK(made.error().code == Code::invalid);
+  return made.ok();
+}
+
+}  // namespace
+
+TEST_CASE("the section `lab:` and the profile lab are for a lab's controller, and named with their places",
+          "[spec][lab-only]") {
+  CHECK(lab_only(parsed(kQuick)).empty());
+  CHECK(lab_only(parsed(replaced(kQuick, "profile: quick }", "profile: standard }"))).empty());
+  // As a map, as nothing, and in one line: where the key stands.
+  for (const char* section : {"lab:\n  smp: 1\n", "lab:\n", "lab: { smp: 1 }\n"}) {
+    CAPTURE(section);
+    const auto refused = lab_only(parsed("# a comment\n" + std::string(section) + kQuick));
+    REQUIRE(refused.size() == 1);
+    CHECK(refused[0].path == "lab");
+    CHECK(refused[0].line == 2);
+    CHECK(refused[0].column == 1);
+  }
+  const auto both = lab_only(parsed(std::string(testing::kSpec) + "lab:\n  smp: 1\n"));
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].path == "acceptance.profile");
+  CHECK(both[0].line == both[1].line - 1);
+  CHECK(both[0].column == 24);
+  CHECK(both[1].path == "lab");
+  // Asked for beside the spec it stands nowhere in it.
+  const auto asked = lab_only(parsed(kQuick), "lab");
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0].line == 0);
+  CHECK(asked[0].path == "profile");
+}
+
+TEST_CASE("what is for a lab alone is planned by no other controller, whoever stored it",
+          "[plan][lab-only]") {
+  const std::string section = "lab:\n  smp: 1\n";
+  CHECK(planned_by(parsed(kQuick), false));
+  CHECK(planned_by(parsed(kQuick), true));
+  for (const std::string& text : {kQuick + section, std::string(testing::kSpec), testing::kSpec + section}) {
+    CAPTURE(text);
+    CHECK_FALSE(planned_by(parsed(text), false));
+    CHECK(planned_by(parsed(text), true));
+  }
+  CHECK_FALSE(planned_by(parsed(kQuick), false, "lab"));
+  CHECK(planned_by(parsed(kQuick), true, "lab"));
+}
+
+TEST_CASE("what is shipped for real servers is no lab's", "[lab-only]") {
+  CHECK_FALSE(DaemonOptions().lab);
+  CHECK_FALSE(PlannerInput().lab);
+  for (const char* file : {"systemd/musterd.service", "systemd/deb/musterd.env"})
+    CHECK(text_of(source_dir() + "/" + file).find("--lab") == std::string::npos);
+}
