@@ -1,5 +1,5 @@
 // A controller of real servers, and what only a lab's may do: each door, and what was stored before.
-#include "controller/bringup.h"
+#include "controller/bringup/bringup.h"
 #include "controller/spec/lab_only.h"
 #include "controller/store/store.h"
 #include "tests/fakes/muster_command.h"

@@ -3,7 +3,7 @@
 #include "controller/report/gpu_checks.h"
 
 #include "base/wire.h"
-#include "controller/report/blame.h"
+#include "controller/report/link_blame.h"
 #include "tests/catch.h"
 #include "tests/unit/report/sample.h"
 
