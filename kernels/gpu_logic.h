@@ -39,7 +39,7 @@ Maker own_kernel(Format format, int major, int minor);
 // asked for by name, and its results carry "unproven".
 bool proven(Maker maker, Format format, int major, int minor);
 
-// Whether tensor cores of this compute capability take such operands; one that does not cannot be measured so.
+// Whether tensor cores of this compute capability take such operands.
 bool has_format(Format format, int major, int minor);
 
 // Inputs are integers in -most ... most; with an edge of `k` every partial sum must be exact in the
@@ -112,9 +112,10 @@ double bus_factor(Collective collective, int ranks);
 
 // --- what is not on the node
 inline constexpr const char* kNcclLibrary = "libnccl.so.2";
-// Why `check` could not be run there, for the controller, which knows a remedy for each: {"missing": "driver"}
-// (or it shows no GPU), or the library's name, with "found": the one of another major version that is there. Null: nothing that it
-// needs is missing. `cublaslt`: by name, of the version this program was built with. `there` asks the loader.
+// Why `check` could not run there, for the controller, which knows a remedy for each. {"missing":
+// "driver"}: it is absent or shows no GPU. {"missing": a library's name}, with "found" where one of
+// another major version is there. Null: nothing that it needs is missing. `cublaslt`: by name, of the
+// version this program was built with. `there` asks the loader.
 Json missing_software(const std::string& check, bool driver, const std::string& cublaslt,
                       const std::function<bool(const std::string& library)>& there);
 

@@ -25,7 +25,8 @@ void add_unmeasured(const Json& params, size_t gpus, MeasuredStep& step) {
   const Json& parts = field(step.result, "parts");
   if (text_of(field(params, "kernel")).rfind("gpu-", 0) != 0 || !parts.is_array()) return;
   if (parts.size() >= std::max<size_t>(gpus, 1)) return;
-  const std::string error = fmt::format("{} of {} GPUs were measured", parts.size(), gpus);
+  const std::string error = parts.empty() ? std::string("no GPU was measured")
+                                          : fmt::format("{} of {} GPUs were measured", parts.size(), gpus);
   step.result["parts"].push_back(
       {{"subject", ""}, {"result", {{"outcome", "unavailable"}, {"error", error}}}});
 }
@@ -54,26 +55,28 @@ std::map<std::string, const Json*> reasons_of(const MeasuredStep& step) {
   return out;
 }
 
-// What is said of this member; `reason`: its own answer, null where it gave none.
-Check unrun_check(const MeasuredStep& step, const std::string& who, const Json* reason) {
+// A member whose GPUs were not tested: the reason by its own `answer`, or, where that is null, `because` of
+// others.
+Check unrun_check(const MeasuredStep& step, const std::string& name, const Json* answer,
+                  const std::string& because) {
   Check out;
   out.name = step.group + "/run";
   out.title = step.title.empty() ? step.group : step.title;
   out.mandatory = true;
   out.expected_text = "runs";
   out.derivation = "a test over all GPUs has to have run";
-  if (!reason) {
+  if (!answer) {
     out.verdict = Verdict::degraded;
     out.reason = fmt::format(
-        "it did not run over this node's GPUs because of {}; after that is mended: `muster accept`", who);
+        "it did not run over this node's GPUs because of {}; after that is mended: `muster accept`", because);
     return out;
   }
   MeasuredStep own = step;
-  own.result = *reason;
-  const std::string error = text_of(field(*reason, "error"));
+  own.result = *answer;
+  const std::string error = text_of(field(*answer, "error"));
   out.verdict = Verdict::skipped;
   out.reason =
-      fmt::format("{}; to mend it: {}", error.empty() ? "it could not take part" : error, remedy(own, who));
+      fmt::format("{}; to mend it: {}", error.empty() ? "it could not take part" : error, remedy(own, name));
   return out;
 }
 
@@ -130,17 +133,15 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
       kGpuProgram, node);
   if (missing == kGpuProgram)
     return fmt::format(
-        "`scripts/build-gpu-package.sh` (for a CUDA other than 12 with `--here`, on a machine that has it), "
-        "{}",
+        "`scripts/build-gpu-package.sh` (for another CUDA than 12 with `--here`, where that one is), {}",
         install);
   if (missing.rfind(kCublaslt, 0) == 0 && found.rfind(kCublaslt, 0) == 0)
     return fmt::format(
         "`scripts/build-gpu-package.sh --here` on a machine with CUDA {}, which this node has, {}",
         found.substr(std::string(kCublaslt).size()), install);
   const std::string reimage = fmt::format(
-      "let the node's image `bake` the playbook gpu or gpu-vendor, which brings it, `muster up` with that "
-      "spec, "
-      "then `muster reimage {}`",
+      "let the node's image `bake` the playbook gpu or gpu-vendor, which brings it; `muster up` with that "
+      "spec, then `muster reimage {}`",
       node);
   if (missing.rfind("lib", 0) == 0) return reimage;
   if (missing == "driver")
@@ -154,16 +155,18 @@ bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const Measure
   if (step.members.empty() || !must_run(step) || has_run(step)) return false;
   if (!step.own_affair && !step.result.is_null() && outcome_of(step) != "unavailable") return false;
   const auto reasons = reasons_of(step);
-  std::string who;
-  for (const auto& [name, reason] : reasons) who += (who.empty() ? "" : ", ") + name;
-  if (who.empty()) who = step.node;
+  std::string because;
+  for (const auto& [name, answer] : reasons) because += (because.empty() ? "" : ", ") + name;
+  if (because.empty()) because = step.node;
+  if (!reasons.empty()) hold_back(checks[step.node], step);
   for (const auto& name : step.members) {
     const auto found = facts.find(name);
     if (found != facts.end() && found->second && has_simulated_gpus(*found->second)) continue;
     const auto reason = reasons.find(name);
-    if (name == step.node && reason == reasons.end() && !reasons.empty()) hold_back(checks[name], step);
-    if (name == step.node) continue;  // its own check of the data says it
-    checks[name].push_back(unrun_check(step, who, reason == reasons.end() ? nullptr : reason->second));
+    if (reason != reasons.end())
+      checks[name].push_back(unrun_check(step, name, reason->second, because));
+    else if (name != step.node)  // whose own check of the data says it
+      checks[name].push_back(unrun_check(step, name, nullptr, because));
   }
   return true;
 }

@@ -1,6 +1,7 @@
 // A made-up CUDA runtime: device memory is the host's, every call ends before it returns, and the GPUs are of
-// compute capability 9.0 (MUSTER_FAKE_CAPABILITY=80: of 8.0). So the host's side of kernels/gpu can run, and be tested, where there is no GPU.
-// What runs on a GPU is not tested by it: the .cu files are replaced by launchers.cc.
+// compute capability 9.0 (MUSTER_FAKE_CAPABILITY=80: of 8.0). So the host's side of kernels/gpu can run, and
+// be tested, where there is no GPU. What runs on a GPU is not tested by it: the .cu files are replaced by
+// launchers.cc.
 //
 // MUSTER_FAKE_GPUS: how many GPUs there are (2). MUSTER_FAKE_SMALL_GPU: number of one that has 65 MiB. Memory
 // is counted per GPU: what is not given back is missed.

@@ -895,7 +895,7 @@ TEST_CASE("GPUs that a check passed over, an answer without a figure, and `not a
   Json empty = good;
   empty["metrics"] = Json::object();
   const Json rows[] = {
-      {{"check", "gpu-sdc"}, {"parts", {part(good)}}},
+      {{"check", "gpu-sdc"}, {"parts", Json::array({part(good)})}},
       {{"check", "gpu-sdc"}, {"parts", Json::array()}},
       {{"check", "gpu-sdc"}, {"parts", {part(good), part(not_run("gpu-sdc", Json::object()))}}},
       empty,

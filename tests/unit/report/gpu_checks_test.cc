@@ -1,5 +1,5 @@
 // No GPU is let off: which checks have to have run, what counts as having run, and what a test of several
-// nodes that nobody could run means for each of them.
+// nodes that could not be run means for each of them.
 #include "controller/report/gpu_checks.h"
 
 #include "base/wire.h"
@@ -150,7 +150,8 @@ TEST_CASE("checks of GPUs are those that load them or read their counters, on no
   CHECK(marked({{"kernel", "gpu-gemm"}}, &played, true).status == "not_applicable");
   CHECK(marked({{"kernel", "gpu-gemm"}}, &played, false).status == "failed");
   // A check that tells of one GPU of two says nothing of the other.
-  const Json one = {{"parts", {{{"subject", "GPU-1"}, {"result", measured("gpu-gemm", {})}}}}};
+  const Json part = {{"subject", "GPU-1"}, {"result", measured("gpu-gemm", {})}};
+  const Json one = {{"parts", Json::array({part})}};
   CHECK(marked({{"kernel", "gpu-gemm"}}, &real, false, one).result["parts"].size() == 2);
   const HardwareFacts single = facts(1);
   CHECK(marked({{"kernel", "gpu-gemm"}}, &single, false, one).result["parts"].size() == 1);
@@ -179,6 +180,13 @@ TEST_CASE("a test over all GPUs that could not run leaves no member accepted, an
   blame_links(checks, {named}, {});
   REQUIRE_FALSE(checks["gpu02"].empty());
   CHECK(checks["gpu02"].back().reason.find("`muster reimage gpu02`") != std::string::npos);
+  // The node that started it is the reason itself: the remedy is for what it lacks.
+  const Json self = {{"host", "gpu01"},
+                     {"outcome", "unavailable"},
+                     {"error", "no program"},
+                     {"detail", {{"missing", "muster-accept-gpu"}}}};
+  result["detail"]["nodes"] = Json::array({self});
+  CHECK(verdicts(over_nodes(result)) == Verdicts{{"gpu01", kOut}, {"gpu02", kHeld}, {"gpu03", kHeld}});
   // A member whose GPUs a lab stands in for has nothing to be tested.
   const HardwareFacts played = facts(2, true), real = facts(2);
   CHECK(verdicts(named, {{"gpu03", &played}, {"gpu02", &real}}).at("gpu03") == kGood);
@@ -193,7 +201,7 @@ TEST_CASE("who fails by itself has not tested the GPUs of the others with it", "
   step.result = measured("nccl", {{"ranks", {3, "ranks"}}});
   step.status = "measured";
   CHECK(verdicts(step) == Verdicts{{"gpu01", kGood}, {"gpu02", kGood}, {"gpu03", kGood}});
-  // Without a say in the profile, nothing of it is held against anybody.
+  // Without a say in the profile, nothing of it is held against a node.
   MeasuredStep let_off = over_nodes(unavailable());
   let_off.blocks.clear();
   CHECK(verdicts(let_off) == Verdicts{{"gpu01", kGood}, {"gpu02", kGood}, {"gpu03", kGood}});
