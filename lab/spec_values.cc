@@ -28,7 +28,7 @@ std::string declared_address(const YAML::Node& value, const char* key, const Gro
   const YAML::Node own = listed ? value[member.index] : value;
   const std::string text = scalar(own);
   if (text.empty()) {
-    problems.push_back(fmt::format("{}: {}: expected an address", at(own), key));
+    problems.push_back(fmt::format("{}: {}: expected an address", at(own.IsNull() ? value : own), key));
     return "";
   }
   const auto out = listed ? listed_value(text) : expand_number(text, member.number, NumberForm::decimal);
