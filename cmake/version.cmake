@@ -7,7 +7,7 @@
 #   cmake -D SOURCE=TREE -D RECORD=FILE -P version.cmake                    writes the commit alone, as cmake/commit.txt of a copy without git
 #   include(version.cmake), muster_built_version(OUT version.cc)            the version of what was built, for packing it
 #
-# Which commit: MUSTER_COMMIT of the environment ("SECONDS HASH", for who packs from elsewhere); else git's, where TREE is the top of a
+# Which commit: MUSTER_COMMIT of the environment ("SECONDS HASH", for packaging from another repository); else git's, where TREE is the top of a
 # repository and not merely inside of one; else cmake/commit.txt, which `git archive` fills in. Without any of them it is 0.1.0 alone.
 find_program(MUSTER_GIT git)
 

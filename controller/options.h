@@ -24,8 +24,8 @@ struct DaemonOptions {
       {};  // kernel arguments of every system that is booted or installed from here, before the spec's own
   std::string sys = "/sys";  // where the kernel shows this machine; another folder in tests
   bool dhcp = true;          // false: never start dnsmasq (tests, external DHCP)
-  // A lab's controller, whose machines are virtual: it alone accepts what lab_only.h lists. Only by a word of
-  // its command line: a variable would still be set where somebody starts the next one by hand.
+  // A lab's controller, whose machines are virtual: it alone accepts what lab_only.h lists. An option of the
+  // command line only: a variable would still be set when another musterd is started by hand.
   bool lab = false;
 };
 

@@ -7,6 +7,7 @@
 #include "controller/link/event_log.h"
 #include "controller/image/image_service.h"
 #include "controller/services.h"
+#include "controller/spec/lab_only.h"
 
 namespace muster::api {
 namespace {
@@ -78,6 +79,11 @@ void build_image(const CallPtr& call) {
       return call->error(fail(Code::invalid, "not a name: '" + name + "'"));
   if (order.name.empty()) return call->error(fail(Code::invalid, "an image needs a name"));
   const auto spec = call->services.spec.get();
+  // `muster up` builds first and plans then: minutes for a spec that is not planned here.
+  if (spec.ok() && (*spec)->spec.images.count(order.name) && !call->services.options.lab)
+    if (const auto fine = refuse_lab_only((*spec)->spec, (*spec)->revision, (*spec)->spec.acceptance_profile);
+        !fine.ok())
+      return call->error(fine.error());
   const auto playbooks = call->services.bringup.playbooks(spec.ok() ? &(*spec)->spec : nullptr);
   if (!playbooks.ok()) return call->error(playbooks.error());
   const JobLines lines(call);

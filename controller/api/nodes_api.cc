@@ -143,9 +143,9 @@ void get_status(const CallPtr& call) {
     status["cluster"] = (*spec)->spec.cluster;
     status["spec_revision"] = (*spec)->revision;
     status["simulated"] = (*spec)->spec.lab;
-    if (const auto refused = lab_only((*spec)->spec); !refused.empty() && !services.options.lab)
-      status["problems"]["spec"] =
-          to_string(refused.front(), fmt::format("spec revision {}", (*spec)->revision));
+    if (const auto fine = refuse_lab_only((*spec)->spec, (*spec)->revision, (*spec)->spec.acceptance_profile);
+        !fine.ok() && !services.options.lab)
+      status["problems"]["spec"] = fine.error().message;
     status["storage"] = services.storage.status((*spec)->spec, [&](const std::string& node) {
       return services.bringup.executor().silent_since(node) > 0;
     });

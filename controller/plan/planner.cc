@@ -38,20 +38,12 @@ void check_adopted_are_kept(Planning& p) {
   }
 }
 
-// Before anything is decided: also for a spec that was stored before controllers refused it.
-Status refuse_lab_only(const Planning& p) {
-  std::string all;
-  if (!p.in.lab)
-    for (const auto& error : lab_only(p.spec, p.profile()))
-      all += (all.empty() ? "" : "\n") + to_string(error, fmt::format("spec revision {}", p.in.revision));
-  return all.empty() ? Status(Ok{}) : fail(Code::invalid, all);
-}
-
 }  // namespace
 
 Result<PlanOutcome> make_plan(const PlannerInput& input) {
   Planning p(input);
-  TRY_(refuse_lab_only(p));
+  // Also one that was stored before controllers refused it.
+  if (!p.in.lab) TRY_(refuse_lab_only(p.spec, p.in.revision, p.profile()));
   p.plan.cluster = p.spec.cluster;
   p.plan.follows = p.in.follows;
   p.plan.spec_revision = p.in.revision;

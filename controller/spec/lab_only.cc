@@ -1,5 +1,7 @@
 #include "controller/spec/lab_only.h"
 
+#include <fmt/format.h>
+
 #include "controller/spec/yaml.h"
 
 namespace muster {
@@ -20,6 +22,13 @@ std::vector<SpecError> lab_only(const Spec& spec, const std::string& profile) {
          "rehearse it"});
   sort_errors(out);
   return out;
+}
+
+Status refuse_lab_only(const Spec& spec, int64_t revision, const std::string& profile) {
+  std::string all;
+  for (const auto& error : lab_only(spec, profile))
+    all += (all.empty() ? "" : "\n") + to_string(error, fmt::format("spec revision {}", revision));
+  return all.empty() ? Status(Ok{}) : fail(Code::invalid, all);
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
@@ -17,5 +18,7 @@ inline constexpr const char* kLabProfile = "lab";
 // the acceptance profile that is asked for, the spec's or a request's.
 std::vector<SpecError> lab_only(const Spec& spec, const std::string& profile);
 inline std::vector<SpecError> lab_only(const Spec& spec) { return lab_only(spec, spec.acceptance_profile); }
+// The same about a stored revision: invalid, with all of it, a line each; ok when there is nothing.
+Status refuse_lab_only(const Spec& spec, int64_t revision, const std::string& profile);
 
 }  // namespace muster

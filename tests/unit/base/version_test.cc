@@ -149,7 +149,7 @@ TEST_CASE("without git the commit is an archive's, a copy's, or none", "[version
     CHECK(tree.version(copy) == version + ".dirty");
   }
   SECTION("no git at all") { CHECK(tree.version("", {}, {"-D", "MUSTER_GIT=/nowhere/git"}) == "0.1.0"); }
-  SECTION("who packs says so") {
+  SECTION("the environment names it") {
     CHECK(tree.version("", {{"MUSTER_COMMIT", "1795507786 0123456789abcdef"}}) ==
           "0.1.0+20261124.080946.g0123456");
     CHECK(tree.version("", {{"MUSTER_COMMIT", "today HEAD"}}) == "0.1.0");

@@ -304,7 +304,7 @@ TEST_CASE("the package proxy serves the host's plain-HTTP mirrors, each once, th
   CHECK(has(lab_side_config(folder(), spec), "listen 10.20.0.1:3142;"));
 }
 
-TEST_CASE("the lab's musterd is told that it is a lab's by its command line, and by no variable") {
+TEST_CASE("the lab's musterd is a lab's by its command line, and by no variable") {
   LabSpec spec;
   spec.controller = "10.20.0.1";
   const auto arguments = controller_arguments(LabDir("/tmp/somelab"), spec, "/usr/sbin/musterd");

@@ -16,7 +16,7 @@ namespace {
 const std::string kQuick = replaced(testing::kSpec, "profile: lab }", "profile: quick }");
 
 bool planned_by(const Spec& spec, bool lab, const std::string& profile = "") {
-  PlannerInput in = testing::input();
+  PlannerInput in = testing::with_nodes(testing::installed);
   in.spec = spec;
   in.lab = lab;
   in.playbooks["acceptance/quick"] = in.playbooks["acceptance/lab"];
@@ -55,7 +55,7 @@ TEST_CASE("the section `lab:` and the profile lab are for a lab's controller, an
   CHECK(asked[0].path == "profile");
 }
 
-TEST_CASE("what is for a lab alone is planned by no other controller, whoever stored it",
+TEST_CASE("what is for a lab alone is planned by no other controller, although it is stored",
           "[plan][lab-only]") {
   const std::string section = "lab:\n  smp: 1\n";
   CHECK(planned_by(parsed(kQuick), false));
