@@ -61,8 +61,8 @@ struct StepModule {
   std::function<std::vector<Result<CheckResult>>(StepContext&, const std::vector<Json>& params)> check_many;
 };
 
-// {"boot_id", "reasons"}: the restart that the order under way made (agent/steps/system/reboot.cc). While it is
-// there and of another boot, the order is being carried out again after that restart.
+// {"boot_id", "reasons"}: the restart that the order under way made (agent/steps/system/reboot.cc). While it
+// is there and of another boot, the order is being carried out again after that restart.
 inline constexpr const char* kRebootRecord = "/var/lib/muster/reboot.json";
 
 // The list, in agent/all_drivers.cc.

@@ -1,11 +1,11 @@
 // Stand-ins for GPUs: what a lab writes into the SMBIOS of its machines, and what a guest reads there.
 //
 // The lab puts one OEM string (SMBIOS type 11) on a machine's command line, "muster-lab-gpus/1 2 NVIDIA
-// H100 80GB HBM3"; the agent (agent/steps/system/smbios.h), the made-up kernel module and library (lab/stub-gpu/)
-// go by it and by nothing else. No hardware is behind them, and nothing that is measured on one counts.
-// Inventory, the plan's note, names of steps for a node's GPUs, every check of them in the report, reasons of
-// nodes, and what the stub programs print say SIMULATED GPU; docs/lab.md lists what does not. Thread: pure
-// functions.
+// H100 80GB HBM3"; the agent (agent/steps/system/smbios.h), the made-up kernel module and library
+// (lab/stub-gpu/) go by it and by nothing else. No hardware is behind them, and nothing that is measured
+// on one counts. Inventory, the plan's note, names of steps for a node's GPUs, every check of them in the
+// report, reasons of nodes, and what the stub programs print say SIMULATED GPU; docs/lab.md lists what
+// does not. Thread: pure functions.
 #pragma once
 
 #include <optional>

@@ -15,6 +15,7 @@ namespace muster::cli {
 namespace {
 
 constexpr DurationMs kCallDeadline = 150 * kSecond;  // power verbs wait for a BMC
+constexpr size_t kLongestError = 64 << 10;
 constexpr DurationMs kStreamDeadline = 24 * 60 * kMinute;
 
 Error no_controller(const Context& context, const Error& cause) {
@@ -94,10 +95,12 @@ Result<std::string> Api::text(const std::string& path) {
 Status Api::lines(const std::string& method, const std::string& path, const std::string& body,
                   const std::function<bool(const std::string&)>& on_line) {
   TRY(HttpClient* const http, client());
-  std::string rest;
+  // An error's body comes the same way as the lines would, and its status only at the end.
+  std::string rest, beginning;
   const auto response =
       http->stream(request(method, path, body), kStreamDeadline, [&](std::string_view chunk) {
         rest += chunk;
+        if (beginning.size() < kLongestError) beginning += chunk;
         for (size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n')) {
           const std::string line = rest.substr(0, end);
           rest.erase(0, end + 1);
@@ -109,8 +112,7 @@ Status Api::lines(const std::string& method, const std::string& path, const std:
   if (!response.ok() && response.error().code == Code::unavailable)
     return no_controller(context_, response.error());
   if (!response.ok()) return response.error();
-  if (response->status / 100 != 2)
-    return error_of(*response, parse_json(rest + response->body).value_or(Json()));
+  if (response->status / 100 != 2) return error_of(*response, parse_json(beginning).value_or(Json()));
   return Ok{};
 }
 

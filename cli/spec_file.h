@@ -1,6 +1,6 @@
 // Reads the spec that an operator names, with everything that belongs to it from their disk: the lab's key,
-// the results that GPUs are judged by (cli/carried_files.h), and the texts of the playbooks that it names by path
-// (relative to the spec's folder).
+// the results that GPUs are judged by (cli/carried_files.h), and the texts of the playbooks that it names
+// by path (relative to the spec's folder).
 #pragma once
 
 #include <string>

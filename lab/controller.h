@@ -2,9 +2,9 @@
 // restarted on request.
 //
 // Found as $MUSTER_MUSTERD, beside the muster program, or installed. --lab says that it is a lab's; its
-// environment says where the package proxy is (MUSTER_APT_PROXY), and which kernel arguments the lab's machines
-// need (MUSTER_KERNEL_OPTIONS). Log: DIR/musterd.log; socket: DIR/musterd.sock; state: DIR/state. Thread: blocking
-// calls of a command-line program.
+// environment says where the package proxy is (MUSTER_APT_PROXY), and which kernel arguments the lab's
+// machines need (MUSTER_KERNEL_OPTIONS). Log: DIR/musterd.log; socket: DIR/musterd.sock; state: DIR/state.
+// Thread: blocking calls of a command-line program.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
 // Values of one node of a group of `nodes:`, read from the YAML itself as the controller reads them
-// (SpecReader::value_of): a text for all names of the range, with {n} in it, or a list with one text per name.
-// What is wrong goes into `problems`, with its line and column. Thread: pure.
+// (SpecReader::value_of): a text for all names of the range, with {n} in it, or a list with one text per
+// name. What is wrong goes into `problems`, with its line and column. Thread: pure.
 #pragma once
 
 #include <yaml-cpp/yaml.h>

@@ -1,6 +1,6 @@
 // Running hosts become nodes without being re-imaged. The operator's command talks to them over SSH
-// (cli/adopt_verb.cc); here is the controller's side: one plan for all of them from what was found there, and,
-// once that plan is approved, their entries in the spec and a join token each.
+// (cli/adopt_verb.cc); here is the controller's side: one plan for all of them from what was found there,
+// and, once that plan is approved, their entries in the spec and a join token each.
 //   {"hosts": [{name, like?, host, port?, user?, host_key, address?, joined?, facts}], "digest"?}
 #include <fmt/format.h>
 

@@ -51,7 +51,8 @@ struct StorageEngine {
   // Disks.
   bool by_disk = false;      // it takes each disk as it is: no array
   bool signs_disks = false;  // what it writes there says of which cluster it is
-  // Whether a disk carries what it made for this section; null: labels tell (controller/plan/disk_selection.h).
+  // Whether a disk carries what it made for this section; null: labels tell
+  // (controller/plan/disk_selection.h).
   bool (*is_ours)(const DiskFacts& disk, const std::string& cluster, const StorageSpec& section) = nullptr;
   // A label that it gives this disk beside those that are named after the section; null: none.
   std::string (*disk_label)(const DiskFacts& disk) = nullptr;

@@ -12,8 +12,8 @@
 // against a part that failed in three of four probes, a witness may have unexplained failures too, but not
 // more than passes.
 //
-// Parts on exactly the same probes cannot be told apart: none of them is convicted. Thread: a pure function of
-// its arguments.
+// Parts on exactly the same probes cannot be told apart: none of them is convicted. Thread: a pure
+// function of its arguments.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The search for bad nodes (ends), round by round: random matchings in which everybody meets new partners, and
-// from the first failure on suspects meet partners that have passed everything.
+// The search for bad nodes (ends), round by round: random matchings in which everybody meets new partners,
+// and from the first failure on suspects meet partners that have passed everything.
 //
 // A function of what was measured so far, so a controller that was restarted goes on with the same next
 // round. Ends with three witnesses against them are left out. A pair that failed although both ends pass with

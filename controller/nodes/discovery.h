@@ -1,6 +1,6 @@
 // Discovery: machines that nobody declared. While it is on, they may netboot into the RAM system
-// (controller/boot/boot_service.h) and are asked for their inventory, once per boot. That is all they are ever asked:
-// they are in no plan until an operator admits them.
+// (controller/boot/boot_service.h) and are asked for their inventory, once per boot. That is all they are
+// ever asked: they are in no plan until an operator admits them.
 //
 // Off by default and again after every start of the controller; on() is for a time. What was seen stays in
 // the store as the row of "unknown-<MAC>" in state "unadmitted". All that a hostile machine can make grow is

@@ -1,5 +1,5 @@
-// What a plan is made from: the spec and its playbooks, what was seen of each node, the images that are built,
-// and what was requested. Values; controller/plan/planner.h makes the plan. Pure.
+// What a plan is made from: the spec and its playbooks, what was seen of each node, the images that are
+// built, and what was requested. Values; controller/plan/planner.h makes the plan. Pure.
 #pragma once
 
 #include <map>

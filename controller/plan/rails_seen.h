@@ -1,6 +1,6 @@
 // Which ports a node will take as rails, as far as the inventory tells: shown in the plan, so that somebody
-// sees it before anything is configured. The node decides (agent/steps/network/port_choice.h) by the same rules; what it
-// knows beyond this is which ports have a link. Pure.
+// sees it before anything is configured. The node decides (agent/steps/network/port_choice.h) by the same
+// rules; what it knows beyond this is which ports have a link. Pure.
 #pragma once
 
 #include <map>

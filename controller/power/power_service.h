@@ -51,7 +51,8 @@ class PowerService : public PowerPort {
     may_switch_ = std::move(may_switch);
   }
 
-  // Who carries out reinstall() (controller/power/sakura/provider_install.h), and stops when nobody waits for it any more.
+  // Who carries out reinstall() (controller/power/sakura/provider_install.h), and stops when nobody waits
+  // for it any more.
   void installer(std::function<void(const std::string& node, const Json& order, Done)> install,
                  std::function<void(const std::string& node)> forget) {
     install_ = std::move(install);

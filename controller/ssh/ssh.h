@@ -1,7 +1,7 @@
 // SSH to a running Linux host: run a command, feed its stdin, read its output. Exec only: no SFTP, no SCP, no
-// agent forwarding, no configuration files, no known_hosts. Used by `muster node add --adopt` (cli/adopt_verb.cc)
-// to look at a host and to have the muster agent settle on it, and by musterd for what a provider has just
-// installed with a key of one use (controller/power/sakura/provider_install.h).
+// agent forwarding, no configuration files, no known_hosts. Used by `muster node add --adopt`
+// (cli/adopt_verb.cc) to look at a host and to have the muster agent settle on it, and by musterd for what
+// a provider has just installed with a key of one use (controller/power/sakura/provider_install.h).
 //
 // The host key is pinned: "SHA256:<base64>" as ssh-keygen prints it, compared before authentication. With an
 // empty pin the connection is refused unless learn_host_key() was used to show the key to the operator first.

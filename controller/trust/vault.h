@@ -20,8 +20,9 @@ namespace muster {
 Result<std::string> make_ssh_key();
 Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment);
 
-// Of muster itself, with keys in them (controller/power/sakura/provider_install.h): no operator's, who can neither set nor
-// delete them, nor name them in a spec or a playbook, by which they would go to a node or a BMC.
+// Of muster itself, with keys in them (controller/power/sakura/provider_install.h): no operator's, who can
+// neither set nor delete them, nor name them in a spec or a playbook, by which they would go to a node or
+// a BMC.
 bool is_reserved_secret(const std::string& name);
 
 class Vault {

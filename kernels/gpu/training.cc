@@ -14,9 +14,9 @@
 //              the same gradients alone; those that most agree on are right, and each partition must give
 //              the same ones.
 // Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or somebody would wait for
-//              ever. kernels/gpu/gpu_network.cc. A GPU that breaks ends the process with its name: the others'
-//              calls into NCCL would never come back. Memory is taken and given back while no call of NCCL
-//              runs in this process: the two can wait for each other.
+//              ever. kernels/gpu/gpu_network.cc. A GPU that breaks ends the process with its name: the
+//              others' calls into NCCL would never come back. Memory is taken and given back while no call
+//              of NCCL runs in this process: the two can wait for each other.
 // Time:        of the slowest rank, median of the steps; alone: each GPU's own. MFU = operations / time /
 //              (multiprocessors x operations per cycle x highest clock).
 // Unproven:    never ran on a GPU; tests/gpu runs it on a made-up one.

@@ -6,8 +6,8 @@
 // table, which knows its network, its gateway if there is one, and nothing else. For the same reason a port
 // answers ARP for its own address only, and replies may come in where the main table would not expect them
 // (rp_filter 2). What counts is what the kernel has (`ip`), never the files; a port without a link is a
-// failure that names it. Ports are chosen by agent/steps/network/port_choice.h, and written down for others in
-// base/rails.h's record.
+// failure that names it. Ports are chosen by agent/steps/network/port_choice.h, and written down for others
+// in base/rails.h's record.
 #include <fmt/format.h>
 
 #include <algorithm>

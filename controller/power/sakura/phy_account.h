@@ -4,9 +4,9 @@
 // The provider lets an account make 300 requests an hour, all servers together. So a server's lock is read
 // from the list, which one request brings for all and which everybody who asks within `max_age` shares; of
 // the requests themselves kBurst may go at once and kPerMinute after that, which is fewer than 300 in any
-// hour, restarts of the controller included (controller/power/sakura/phy_budget.h). The last of them are kept for
-// orders, so that looking never uses up what is needed to act. After a 429 nothing is sent until the time
-// that it names is over. A refused token is not sent again for ten minutes.
+// hour, restarts of the controller included (controller/power/sakura/phy_budget.h). The last of them are
+// kept for orders, so that looking never uses up what is needed to act. After a 429 nothing is sent until
+// the time that it names is over. A refused token is not sent again for ten minutes.
 // No call of the API can be told from its repetition: a POST whose answer did not come is Code::timeout and
 // is never sent again from here. Codes beside that: `unavailable` nothing was done (budget, 429, 503, a
 // lock that passes); `denied` token refused, or people of the provider work at the machine; `conflict`

@@ -16,10 +16,12 @@ using testing::replaced;
 
 namespace {
 
-const std::string kReal =
-    replaced(replaced(testing::kSpec, "profile: lab }", "profile: quick }"), "[ base, storage, shared ]",
-             "[ base, ssh, storage-local, storage-shared ]");
-const std::string kLab = kReal + "lab:\n  smp: 1\n";
+// Made when a test asks for it: `replaced` checks.
+std::string real_spec() {
+  return replaced(replaced(testing::kSpec, "profile: lab }", "profile: quick }"), "[ base, storage, shared ]",
+                  "[ base, ssh, storage-local, storage-shared ]");
+}
+std::string lab_spec() { return real_spec() + "lab:\n  smp: 1\n"; }
 
 struct Real : Controller {
   // Its state is a lab's with this spec, or one that an older version wrote.
@@ -40,26 +42,26 @@ struct Real : Controller {
 }  // namespace
 
 TEST_CASE("a controller of real servers stores no spec that is a lab's", "[api][lab-only]") {
-  Real c(kReal);
+  Real c(real_spec());
   c.begins();
-  const auto refused = c.call(Door::local, "PUT", "/v1/spec?file=mine.yaml", kLab);
+  const auto refused = c.call(Door::local, "PUT", "/v1/spec?file=mine.yaml", lab_spec());
   REQUIRE(refused.status == 422);
   const Json errors = parse_json(refused.body).value()["errors"];
   REQUIRE(errors.size() == 1);
   CHECK(errors[0]["file"] == "mine.yaml");
   CHECK(errors[0]["path"] == "lab");
-  CHECK(errors[0]["line"] == 1 + std::count(kReal.begin(), kReal.end(), '\n'));
+  CHECK(errors[0]["line"] == 1 + std::ranges::count(real_spec(), '\n'));
   CHECK(errors[0]["column"] == 1);
-  CHECK(c.put(kLab, "?dry=1") == 422);
-  CHECK(c.put(replaced(kReal, "profile: quick }", "profile: lab }")) == 422);
+  CHECK(c.put(lab_spec(), "?dry=1") == 422);
+  CHECK(c.put(replaced(real_spec(), "profile: quick }", "profile: lab }")) == 422);
   CHECK(c.revision() == 1);
-  CHECK(c.put(kReal + "\n") == 200);
+  CHECK(c.put(real_spec() + "\n") == 200);
   CHECK_FALSE(c.status()["problems"].contains("spec"));
   CHECK(parse_json(c.call(Door::local, "GET", "/v1/version").body).value()["lab"] == false);
 }
 
 TEST_CASE("one that was stored before is not planned, and the status shows why", "[api][lab-only]") {
-  Real c(kLab);
+  Real c(lab_spec());
   CHECK(c.plan({{"kind", "auto"}}) == 200);
   CHECK_FALSE(c.status()["problems"].contains("spec"));
   CHECK(parse_json(c.call(Door::local, "GET", "/v1/version").body).value()["lab"] == true);
@@ -69,7 +71,7 @@ TEST_CASE("one that was stored before is not planned, and the status shows why",
   CHECK(c.call(Door::local, "POST", "/v1/images/build", R"({"name": "cpu"})").status == 422);
   CHECK(c.status()["problems"].contains("spec"));
   CHECK(c.status()["nodes"].size() == 3);  // it is still known what there is
-  CHECK(c.put(kLab) == 422);               // also unchanged
+  CHECK(c.put(lab_spec()) == 422);         // also unchanged
   // The trial for a machine that is to be admitted: nothing would be stored.
   const auto possible = [&](const std::string& text) {
     bool is = false;
@@ -78,9 +80,9 @@ TEST_CASE("one that was stored before is not planned, and the status shows why",
     });
     return is;
   };
-  CHECK_FALSE(possible(kLab));
-  CHECK(possible(kReal));
-  CHECK(c.put(kReal) == 200);
+  CHECK_FALSE(possible(lab_spec()));
+  CHECK(possible(real_spec()));
+  CHECK(c.put(real_spec()) == 200);
   CHECK(c.plan({{"kind", "auto"}}) == 200);
   CHECK(c.plan({{"kind", "accept"}, {"profile", "lab"}}) == 422);
   CHECK_FALSE(c.status()["problems"].contains("spec"));
@@ -88,7 +90,7 @@ TEST_CASE("one that was stored before is not planned, and the status shows why",
 
 TEST_CASE("a run that was planned for a lab's machines does not go on elsewhere", "[api][lab-only]") {
   const bool by_section = GENERATE(true, false);
-  Real c(kReal);
+  Real c(real_spec());
   std::promise<bool> started;
   c.on_reactor([&] {
     Plan plan;
@@ -124,22 +126,24 @@ TEST_CASE("a run that was planned for a lab's machines does not go on elsewhere"
 
 TEST_CASE("`muster up` of a lab's spec ends with 2 there; `spec check` says that it is a lab's",
           "[cli][lab-only]") {
-  Real c(kReal);
+  Real c(real_spec());
   c.begins();
   c.open();
   const TempDir dir;
-  dir.write("lab.yaml", kLab);
-  dir.write("real.yaml", kReal);
+  dir.write("lab.yaml", lab_spec());
+  dir.write("real.yaml", real_spec());
   const auto up = muster_command({"up", dir.path("lab.yaml"), "--yes", "--socket", c.socket()});
   CHECK(up.exit == 2);
   CHECK(up.err.find(dir.path("lab.yaml") + ":25:1: lab: ") != std::string::npos);
   CHECK(c.revision() == 1);
   // And one that is stored.
-  Real older(kLab);
+  Real older(lab_spec());
   older.begins();
   older.open();
   CHECK(muster_command({"plan", "--socket", older.socket()}).exit == 2);
-  CHECK(muster_command({"up", "--yes", "--socket", older.socket()}).exit == 2);
+  const auto stored = muster_command({"up", "--yes", "--socket", older.socket()});
+  CAPTURE(stored.err);
+  CHECK(stored.exit == 2);
   const auto check = [&](const std::string& file) {
     const auto ran = muster_command({"spec", "check", dir.path(file), "--json"});
     CHECK(ran.exit == 0);

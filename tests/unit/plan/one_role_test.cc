@@ -83,6 +83,7 @@ std::string lines_of(const std::string& spec, const Plan& plan) {
 
 std::string lines_of(const std::string& name, const std::string& text) {
   PlannerInput in = shipped_input(text);
+  in.lab = true;
   std::string out = lines_of(name, planned_of(in));
   // Running already, for what only drains and what looks again.
   for (const auto& node : in.spec.nodes) make_installed(in, node.name);

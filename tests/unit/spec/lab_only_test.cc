@@ -13,7 +13,8 @@ using testing::replaced;
 
 namespace {
 
-const std::string kQuick = replaced(testing::kSpec, "profile: lab }", "profile: quick }");
+// Made when a test asks for it: `replaced` checks.
+std::string quick() { return replaced(testing::kSpec, "profile: lab }", "profile: quick }"); }
 
 bool planned_by(const Spec& spec, bool lab, const std::string& profile = "") {
   PlannerInput in = testing::with_nodes(testing::installed);
@@ -31,12 +32,12 @@ bool planned_by(const Spec& spec, bool lab, const std::string& profile = "") {
 
 TEST_CASE("the section `lab:` and the profile lab are for a lab's controller, and named with their places",
           "[spec][lab-only]") {
-  CHECK(lab_only(parsed(kQuick)).empty());
-  CHECK(lab_only(parsed(replaced(kQuick, "profile: quick }", "profile: standard }"))).empty());
+  CHECK(lab_only(parsed(quick())).empty());
+  CHECK(lab_only(parsed(replaced(quick(), "profile: quick }", "profile: standard }"))).empty());
   // As a map, as nothing, and in one line: where the key stands.
   for (const char* section : {"lab:\n  smp: 1\n", "lab:\n", "lab: { smp: 1 }\n"}) {
     CAPTURE(section);
-    const auto refused = lab_only(parsed("# a comment\n" + std::string(section) + kQuick));
+    const auto refused = lab_only(parsed("# a comment\n" + std::string(section) + quick()));
     REQUIRE(refused.size() == 1);
     CHECK(refused[0].path == "lab");
     CHECK(refused[0].line == 2);
@@ -49,7 +50,7 @@ TEST_CASE("the section `lab:` and the profile lab are for a lab's controller, an
   CHECK(both[0].column == 24);
   CHECK(both[1].path == "lab");
   // Asked for beside the spec it stands nowhere in it.
-  const auto asked = lab_only(parsed(kQuick), "lab");
+  const auto asked = lab_only(parsed(quick()), "lab");
   REQUIRE(asked.size() == 1);
   CHECK(asked[0].line == 0);
   CHECK(asked[0].path == "profile");
@@ -58,15 +59,15 @@ TEST_CASE("the section `lab:` and the profile lab are for a lab's controller, an
 TEST_CASE("what is for a lab alone is planned by no other controller, although it is stored",
           "[plan][lab-only]") {
   const std::string section = "lab:\n  smp: 1\n";
-  CHECK(planned_by(parsed(kQuick), false));
-  CHECK(planned_by(parsed(kQuick), true));
-  for (const std::string& text : {kQuick + section, std::string(testing::kSpec), testing::kSpec + section}) {
+  CHECK(planned_by(parsed(quick()), false));
+  CHECK(planned_by(parsed(quick()), true));
+  for (const std::string& text : {quick() + section, std::string(testing::kSpec), testing::kSpec + section}) {
     CAPTURE(text);
     CHECK_FALSE(planned_by(parsed(text), false));
     CHECK(planned_by(parsed(text), true));
   }
-  CHECK_FALSE(planned_by(parsed(kQuick), false, "lab"));
-  CHECK(planned_by(parsed(kQuick), true, "lab"));
+  CHECK_FALSE(planned_by(parsed(quick()), false, "lab"));
+  CHECK(planned_by(parsed(quick()), true, "lab"));
 }
 
 TEST_CASE("what is shipped for real servers is no lab's", "[lab-only]") {
