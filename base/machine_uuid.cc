@@ -43,6 +43,15 @@ void Machines::bind(const std::string& uuid, const std::string& node) {
   if (names_one_machine(uuid)) nodes_.emplace(lower(uuid), node);
 }
 
+void Machines::remark(const std::string& uuid, const std::string& text) {
+  for (const std::string& spelling : {lower(uuid), swapped_uuid(lower(uuid))})
+    if (const auto found = nodes_.find(spelling); found != nodes_.end()) {
+      found->second += ", " + text;
+      return;
+    }
+  bind(uuid, text);
+}
+
 std::string Machines::node_of(const std::string& uuid) const {
   for (const std::string& spelling : {lower(uuid), swapped_uuid(lower(uuid))})
     if (const auto found = nodes_.find(spelling); found != nodes_.end()) return found->second;

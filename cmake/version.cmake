@@ -39,7 +39,7 @@ function(muster_commit_of_git out source)
   if(NOT git_status EQUAL 0)
     return()
   endif()
-  muster_git(changed status --porcelain --untracked-files=no -- . ":!docs" ":!tests" ":!bench" ":!changelog" ":!*.md")
+  muster_git(changed status --porcelain --untracked-files=no -- . ":!docs" ":!tests" ":!bench" ":!*.md")
   muster_git(strange ls-files --others --exclude-standard --
     agent base cli cmake controller hardware images kernels lab playbooks schema systemd)
   if(NOT "${changed}${strange}" STREQUAL "")

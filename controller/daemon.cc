@@ -255,7 +255,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
     if (!where.target.machines)
       return fail(Code::unavailable, "which machine each node is cannot be read from the store");
     auto machines = std::make_shared<Machines>(*where.target.machines);
-    machines->bind(own.uuid, "the controller's own machine (own-machine)");
+    machines->remark(own.uuid, "the controller's own machine (own-machine)");
     where.target.machines = std::move(machines);
   }
   if (node->power.secret.empty()) return where;

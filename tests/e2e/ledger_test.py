@@ -88,9 +88,9 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
     def build(self, version=None):
-        version = version or f"0.1.0+20260102.g{self.git('rev-parse', '--short', 'HEAD')}"
+        version = version or f"0.1.0+20260102.030405.g{self.git('rev-parse', '--short', 'HEAD')}"
         for name in trees.PROGRAMS:
-            self.write(f"build/{name}", f"#!/bin/sh\necho 'muster {version}'\necho 'musterd 1.0+20260102.gfffffff'\n")
+            self.write(f"build/{name}", f"#!/bin/sh\necho 'muster {version}'\necho 'musterd 1.0+20260102.030405.gfffffff'\n")
             (self.root / f"build/{name}").chmod(0o755)
 
     def command(self, *arguments, **more):
@@ -177,7 +177,7 @@ class Recording(LedgerTest):
         self.assertEqual(run.stdout.split(), ["alpha", "beta"])
 
     def test_programs_that_are_not_of_this_commit_are_not_recorded(self):
-        for version in ("0.1.0", "0.1.0+20260102.g0123456"):
+        for version in ("0.1.0", "0.1.0+20260102.030405.g0123456"):
             self.repo.build(version)
             self.assertIn("not recorded: ", self.repo.passes("alpha"))
         self.repo.build()
@@ -192,7 +192,7 @@ class Recording(LedgerTest):
         self.repo.edit("agent/answer.cc", "42", "43")
         self.assertIn("tree dirty", self.repo.passes("alpha"))
         self.repo.git("checkout", "-q", "agent")
-        self.repo.build(f"0.1.0+20260102.g{self.repo.git('rev-parse', '--short', 'HEAD')}.dirty")
+        self.repo.build(f"0.1.0+20260102.030405.g{self.repo.git('rev-parse', '--short', 'HEAD')}.dirty")
         self.assertIn("tree dirty", self.repo.passes("alpha"))
         self.assertEqual(self.repo.state("alpha")["state"], "never")
         self.fine()

@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
 # the .deb packages under a real systemd: in a guest, whose own controller brings up another machine; upgraded, removed
-# stands on: agent/* cli cmake/package.cmake docs/first-cluster.md schema scripts/package.sh systemd controller/*
+# stands on: CMakeLists.txt cmake/{package,version}.cmake
+# stands on: agent/* cli docs/first-cluster.md schema scripts/package.sh systemd controller/*
 # stands on: controller/{api,boot,bringup,link,nodes,run,store,trust} controller/image/{image,transfer}* controller/power/redfish*
 # stands on: playbooks/{base,ssh}.yaml
 source "$(dirname "$0")/lib.sh"
-# The same programs as of the commit before, for the upgrade; then the build folder is this commit's again. Only their version is compiled.
+# The same programs as of the commit before, one second older than these, for the upgrade; then the build folder is as it was. Only their
+# version is compiled. Which commit these are of they say themselves: HEAD may have another one that changed no program.
 programs() { cmake --build "${MUSTER_BUILD:-build}" --target muster musterd muster-agent muster-accept muster-accept-nvml muster-mpi-check; }
-before=$(git log -1 --format='%ct %H' HEAD~1 2>/dev/null || echo "946684800 0000000000000000000000000000000000000000")
-{ MUSTER_COMMIT=$before programs && cpack --config "${MUSTER_BUILD:-build}/CPackConfig.cmake" -B "$work/before" && programs; } >"$work/cpack.log" 2>&1 ||
-  { programs || true; cat "$work/cpack.log"; die "the packages of the commit before"; }
+this=$("${MUSTER_BUILD:-build}"/muster --version | sed -nE 's/.*\.g([0-9a-f]{7,}).*/\1/p')
+[[ -n $this ]] || die "the programs name no commit: build in a git work tree"
+this=$(git log -1 --format='%ct %H' "$this")
+before="$((${this%% *} - 1)) $(git rev-parse --verify -q "${this##* }~1" || echo 0000000000000000000000000000000000000000)"
+{ MUSTER_COMMIT=$before programs && cpack --config "${MUSTER_BUILD:-build}/CPackConfig.cmake" -B "$work/before" && MUSTER_COMMIT=$this programs; } >"$work/cpack.log" 2>&1 ||
+  { MUSTER_COMMIT=$this programs || true; cat "$work/cpack.log"; die "the packages of the commit before"; }
 debs=$work/debs
 # As docs/first-cluster.md says, but of the build that is there, and into a folder of the test's own.
 line=$(page_commands "3. The controller" | grep -x 'scripts/package.sh') || die "docs/first-cluster.md does not say how the packages are made"

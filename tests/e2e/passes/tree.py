@@ -135,7 +135,7 @@ def programs_commit(tree, build):
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, f"{program} does not say its version: {error}"
     said = next((line for line in done.stdout.decode(errors="replace").splitlines() if line.startswith("muster ")), "")
-    found = re.search(r"\+\d{8}\.g([0-9a-f]{7,40})(\.dirty)?(?:\s|$)", said)
+    found = re.search(r"\+\d{8}(?:\.\d{6})?\.g([0-9a-f]{7,40})(\.dirty)?(?:\s|$)", said)
     if not found:
         return None, f"{program} says `{said}`, which names no commit: build again in a git work tree"
     try:

@@ -111,11 +111,18 @@ TEST_CASE("the controller's own machine is not switched off or booted anew, by w
   refused("cycle");
   refused("network-once");
   netboot();
+  // It is another node by now, whose BMC this address leads to.
+  const auto bind = [&](const std::string& node, const std::string& uuid) {
+    c.on_reactor([&] {
+      c.services().bringup.executor().set_node(node, [&](NodeRow& row) { row.product_uuid = uuid; });
+    });
+  };
+  bind("head01", BmcBench::kUuid);
+  refused("off");
+  netboot();
+  bind("head01", "");
   // It is a node of the cluster by now: it may be looked at, and is still not switched off.
-  c.on_reactor([&] {
-    c.services().bringup.executor().set_node("node03",
-                                             [](NodeRow& row) { row.product_uuid = BmcBench::kUuid; });
-  });
+  bind("node03", BmcBench::kUuid);
   CHECK(c.call(Door::local, "GET", "/v1/power/node03/state").status == 200);
   refused("off");
   refused("shut-down");

@@ -13,6 +13,17 @@ TEST_CASE("a machine is known by its UUID in either byte order and any case", "[
   CHECK(machines.node_of("").empty());
 }
 
+TEST_CASE("a remark about a machine stands beside its node, or alone", "[base]") {
+  Machines machines;
+  machines.bind("12345678-9abc-def0-1234-56789abcdef0", "head01");
+  machines.remark("78563412-BC9A-F0DE-1234-56789ABCDEF0", "own");  // the other byte order
+  CHECK(machines.node_of("12345678-9abc-def0-1234-56789abcdef0") == "head01, own");
+  machines.remark("12345678-9abc-def0-1234-56789abcdef1", "own");
+  CHECK(machines.node_of("12345678-9abc-def0-1234-56789abcdef1") == "own");
+  machines.remark("", "own");
+  CHECK(machines.node_of("").empty());
+}
+
 TEST_CASE("a placeholder tells no machine apart", "[base]") {
   Machines machines;
   for (const std::string uuid :
