@@ -147,28 +147,34 @@ Complaints changes(const Source& source) {
 
 // ---- specs that pages show
 
-bool begins_spec(const std::string& block) {
+// Wherever the cluster's name stands in it; a block with nodes and images is meant as one, too.
+bool is_spec(const std::string& block) {
   const auto lines = lines_of(block);
-  const auto first = std::find_if(lines.begin(), lines.end(),
-                                  [](const std::string& line) { return !line.empty() && line[0] != '#'; });
-  return first != lines.end() && starts_with(*first, "cluster:");
+  const auto has = [&lines](const std::string& key) {
+    return std::any_of(lines.begin(), lines.end(),
+                       [&key](const std::string& line) { return starts_with(line, key); });
+  };
+  return has("cluster:") || (has("nodes:") && has("images:"));
 }
 
-// Blocks of a page, fenced or indented, that are whole specs: they begin with the cluster's name.
+// Blocks of a page, fenced or indented, that are whole specs. A fence may be indented, in a list.
 std::vector<std::string> specs_of(const std::string& text) {
   std::vector<std::string> found;
   std::string block;
   bool fenced = false;
+  size_t indent = 0;
   const auto close = [&] {
-    if (begins_spec(block)) found.push_back(block);
+    if (is_spec(block)) found.push_back(block);
     block.clear();
   };
   for (const auto& line : lines_of(text)) {
-    if (starts_with(line, "```")) {
+    const size_t first = line.find_first_not_of(' ');
+    if (first != std::string::npos && line.compare(first, 3, "```") == 0) {
       close();
       fenced = !fenced;
+      indent = first;
     } else if (fenced) {
-      block += line + "\n";
+      block += (first != std::string::npos && first >= indent ? line.substr(indent) : line) + "\n";
     } else if (starts_with(line, "    ")) {
       block += line.substr(4) + "\n";
     } else if (line.empty() && !block.empty()) {
@@ -239,13 +245,18 @@ TEST_CASE("pages: every rule can fail", "[tidy]") {
 
 TEST_CASE("pages: a spec that a page shows is found, and one that does not check is a complaint", "[tidy]") {
   const std::string spec = text_of(muster::source_dir() + "/docs/specs/one-server.yaml");
-  REQUIRE(begins_spec(spec));
+  REQUIRE(is_spec(spec));
   const std::string fenced = "Text.\n\n```yaml\n" + spec + "```\n";
   std::string indented = "Text:\n\n";
   for (const auto& line : lines_of(spec)) indented += line.empty() ? "\n" : "    " + line + "\n";
   CHECK(specs_of(fenced) == std::vector<std::string>{spec});
   CHECK(specs_of(indented + "\nMore text.\n") == std::vector<std::string>{spec + "\n"});
   CHECK(specs_of(indented + indented).size() == 2);
+  std::string in_list = "- A step:\n\n  ```yaml\n";
+  for (const auto& line : lines_of(spec)) in_list += line.empty() ? "\n" : "  " + line + "\n";
+  CHECK(specs_of(in_list + "  ```\n") == std::vector<std::string>{spec});
+  CHECK(specs_of("```yaml\n---\nnetwork:\n  gateway: 10.0.0.1\ncluster: a\n```\n").size() == 1);
+  CHECK(specs_of("```yaml\nimages:\n  a:\nnodes:\n  - name: a\n```\n").size() == 1);
   CHECK(specs_of("```yaml\nnodes:\n  - name: a\n```\n\n    muster up cluster.yaml\n").empty());
 
   CHECK(joined(unchecked({"a.md", fenced})) == "");
