@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The ledger of end-to-end passes, tests/e2e/passed.jsonl. Only tests/e2e/run.sh appends to it.
+"""The ledger of end-to-end passes, tests/e2e/passed.jsonl. A line is added only by a test that this program ran (tests/e2e/run.sh calls it).
 
-  ledger.py begin NAME                 what a pass of NAME would be recorded with, as JSON for `append`; on stderr, why it would not be
-  ledger.py append NAME --begun JSON --seconds N [--accelerator tcg|kvm|none]     records a pass, or says why not; always exit 0
+  ledger.py run NAME                   runs tests/e2e/NAME.sh, hands its exit status on, and records a pass, or says why not
   ledger.py status [--json]            of each test: passed, older than the code, or never
   ledger.py stale [NAME...]            names of those that are old or never passed, in the order in which to run them
   ledger.py check                      the ledger against git, the heads of the scripts, the pages. Exit 0; 1: something is wrong;
                                        77: nothing is, but a part was left out, with the reason
   ledger.py table [--write]            the table of docs/benchmarks.md; --write puts it there
   ledger.py merge FILE|REVISION...     takes in the lines of other ledgers: of files, or of branches ("git merge" keeps ours: .gitattributes)
+  ledger.py drop-strays                takes out the lines whose commit is not in HEAD's history (any more: a rebase, a squash)
   ledger.py uses [NAME...]             drivers, engines and playbooks of a test's spec, as `check` sees them
 
 MUSTER_LEDGER=FILE: another ledger than this tree's. MUSTER_BUILD=FOLDER: another build than build/. What the fields of a line are and
@@ -17,7 +17,10 @@ when a pass is older than the code: tests/e2e/run.sh.
 import argparse
 import json
 import os
+import signal
+import subprocess
 import sys
+import tempfile
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -42,9 +45,21 @@ def own_ledger():
 
 # ---- recording
 
+# Variables under which a program runs that is not the build's, or other code in its place. PATH is not among them: a test needs it.
+SWAPS = ("MUSTER_MUSTERD", "MUSTER_POWER_PROGRAMS", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT",
+         "PYTHONPATH", "PYTHONHOME")
+SWAPS_BEGIN = ("MUSTER_FAKE_", "BASH_FUNC_")
+
+
+def swapped():
+    return sorted(v for v, value in os.environ.items() if value and (v in SWAPS or v.startswith(SWAPS_BEGIN)))
+
+
 def state_of(name, tree):
     """(what a line says of tree, script and programs, None) or (None, why it cannot be recorded)."""
     script = ROOT / "tests/e2e" / f"{name}.sh"
+    if swapped():
+        return None, f"{', '.join(swapped())} is set, with which other programs may run than the build's"
     weak = [v for v in stands_on.weakened_by(script.read_text(encoding="utf-8")) if os.environ.get(v)]
     if weak:
         return None, f"{', '.join(weak)} is set, with which the test proves less"
@@ -64,45 +79,64 @@ def state_of(name, tree):
             "programs": digest, "why": "the programs were built from changed files" if dirty else ", ".join(changed[:3])}, None
 
 
-def begin(arguments):
-    state, why = state_of(arguments.name, trees.Tree(ROOT))
-    if state is None:
-        print(f"note  a pass of {arguments.name} will not be recorded: {why}", file=sys.stderr)
-        state = {"refused": why}
-    elif state["tree"] == "dirty":
-        print(f"note  a pass of {arguments.name} will not count, the tree is changed: {state['why']}", file=sys.stderr)
-    print(json.dumps({**state, "load": round(os.getloadavg()[0], 2)}))
-    return 0
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def append(arguments):
+def run_script(name, accelerator):
+    """Exit status of the test. A signal to this process goes to the test; the terminal's own (^C) is there already."""
+    waited = (*PASSED_ON, signal.SIGCHLD)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     try:
-        begun = json.loads(arguments.begun)
-        load = begun["load"]
-    except (ValueError, KeyError, TypeError):
-        print("not recorded: it is not known what the test began with")
-        return 0
-    state, why = (None, begun["refused"]) if "refused" in begun else state_of(arguments.name, trees.Tree(ROOT))
-    if state and any(state[key] != begun.get(key) for key in ("script", "programs")):
+        child = subprocess.Popen(["/bin/bash", f"tests/e2e/{name}.sh"], cwd=ROOT, env={**os.environ, "MUSTER_E2E_ACCELERATOR": accelerator},
+                                 preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before))
+        while child.poll() is None:
+            came = signal.sigwaitinfo(waited)
+            if came.si_signo != signal.SIGCHLD and came.si_code <= 0:
+                child.send_signal(came.si_signo)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def run(arguments):
+    name = arguments.name
+    state, why = state_of(name, trees.Tree(ROOT))
+    if state is None:
+        print(f"note  a pass of {name} will not be recorded: {why}", file=sys.stderr)
+    elif state["tree"] == "dirty":
+        print(f"note  a pass of {name} will not count, the tree is changed: {state['why']}", file=sys.stderr)
+    sys.stderr.flush()
+    load, began = os.getloadavg()[0], time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="muster-ledger-") as folder:
+        accelerator = Path(folder) / "accelerator"          # lib.sh asks the lab, and writes it there
+        status = run_script(name, str(accelerator))
+        seconds = int(time.monotonic() - began)
+        said = accelerator.read_text(encoding="utf-8").strip() if accelerator.is_file() else ""
+    if status == 0:
+        how = {"seconds": seconds, "cores": len(os.sched_getaffinity(0)), "accelerator": said if said in lines.ACCELERATORS else "unknown",
+               "load": [round(load, 2), round(os.getloadavg()[0], 2)]}
+        print(f"not recorded: {why}" if state is None else record(name, state, how))
+    return status
+
+
+def record(name, begun, how):
+    """Adds the line of a pass that began in the state `begun`; what became of it, in words."""
+    state, why = state_of(name, trees.Tree(ROOT))
+    if state and any(state[key] != begun[key] for key in ("script", "programs")):
         state, why = None, "the script or the programs changed while it ran"
     if state is None:
-        print(f"not recorded: {why}")
-        return 0
-    same = state["commit"] == begun.get("commit") and begun.get("tree") == state["tree"] == "clean"
-    line = {"name": arguments.name, "date": datetime.now(timezone.utc).strftime(lines.TIME), "commit": begun["commit"],
-            "tree": "clean" if same else "dirty", "script": state["script"], "programs": state["programs"],
-            "seconds": arguments.seconds, "cores": len(os.sched_getaffinity(0)), "accelerator": arguments.accelerator,
-            "load": [load, round(os.getloadavg()[0], 2)]}
+        return f"not recorded: {why}"
+    same = state["commit"] == begun["commit"] and begun["tree"] == state["tree"] == "clean"
+    line = {"name": name, "date": datetime.now(timezone.utc).strftime(lines.TIME), "commit": begun["commit"],
+            "tree": "clean" if same else "dirty", "script": state["script"], "programs": state["programs"], **how}
     try:
         lines.append(ledger_path(), line)
     except (lines.Broken, OSError) as error:
-        print(f"not recorded: {error}")
-        return 0
-    count = "" if same else ", which does not count: the tree was changed, before or meanwhile"
-    print(f"recorded: {line['name']} on {line['commit'][:9]}, tree {line['tree']}{count}")
+        return f"not recorded: {error}"
     if own_ledger():
         write_table()
-    return 0
+    count = "" if same else ", which does not count: the tree was changed, before or meanwhile"
+    return f"recorded: {name} on {line['commit'][:9]}, tree {line['tree']}{count}"
 
 
 # ---- what is old
@@ -113,12 +147,16 @@ def standing(names=None):
     known, _ = lines.read(ledger_path())
     history = {} if tree.why_not else tree.history()
     ages = None if tree.why_not else aging.Ages(tree, tree.head())
+    files = tree.files()
     found = []
     for name in names or scripts.text:
         entry = {"name": name, "state": "never"}
         for line in reversed([line for line in known if line["name"] == name and line["tree"] == "clean"]):
             there = line["commit"] in history
-            changed = ages.changed(line["commit"], scripts.concerns(name)) if there else ["a commit that HEAD does not stand on"]
+            changed = ["a commit that HEAD does not stand on"]
+            if there:
+                then = (tree.file_at(line["commit"], f"tests/e2e/{name}.sh") or b"").decode(errors="replace")
+                changed = ages.changed(line["commit"], scripts.concerns(name, then, files))
             if tree.why_not:
                 changed = [f"not known: {tree.why_not}"]
             if entry["state"] == "never" or not changed:
@@ -152,7 +190,7 @@ def status(arguments):
     count = {state: sum(e["state"] == state for e in entries) for state in words}
     print(f"{count['passed']} passed, {count['old']} older than the code, {count['never']} never")
     for path, why in stands_on.UNTESTED.items():
-        print(f"no end-to-end test runs {path}: {why}")
+        print(f"not covered: {path}: {why}")
     return 0
 
 
@@ -170,7 +208,8 @@ def against_git(tree, known):
     for number, line in enumerate(known, 1):
         what = f"line {number} ({line['name']}, {line['date']}): "
         if line["commit"] not in history:
-            bad.append(what + f"HEAD does not stand on its commit {line['commit'][:9]}")
+            bad.append(what + f"HEAD does not stand on its commit {line['commit'][:9]}; where a rebase or squash took that away, "
+                       "`tests/e2e/ledger.py drop-strays` takes the line out")
             continue
         if lines.time_of(line["date"]) < history[line["commit"]]:
             bad.append(what + "it is older than its commit")
@@ -185,15 +224,15 @@ def against_git(tree, known):
 
 
 def taken_out(tree, known):
-    """Lines of HEAD's ledger, or of its parents', that are not there: the chain does not miss its own end."""
-    here = {lines.canonical(lines.bare(line)) for line in known}
-    bad = []
-    for revision in ("HEAD", *tree.git("log", "-1", "--format=%P", "HEAD").decode().split()):
-        text = tree.file_at(revision, trees.LEDGER)
-        before, _ = lines.parse((text or b"").decode(errors="replace"))
-        bad += [f"the line {line['name']}, {line['date']} was taken out: {revision[:9]} has it"
-                for line in before if lines.canonical(lines.bare(line)) not in here]
-    return sorted(set(bad))
+    """Lines of an earlier version of the ledger that are not there, unless their commit is not in HEAD's history (drop-strays)."""
+    here, history = {lines.canonical(lines.bare(line)) for line in known}, tree.history()
+    bad = {}
+    for commit, text in tree.versions(trees.LEDGER):
+        for line in lines.parse(text.decode(errors="replace"))[0]:
+            if line["commit"] in history and lines.canonical(lines.bare(line)) not in here:
+                shown = commit[:9] + "^" * commit.count("^")
+                bad.setdefault(lines.canonical(lines.bare(line)), f"the line {line['name']}, {line['date']} was taken out: {shown} has it")
+    return sorted(bad.values())
 
 
 def check(_):
@@ -214,7 +253,7 @@ def check(_):
     return 1 if any(parts.values()) else 77 if tree.why_not else 0
 
 
-# ---- table, merge, uses
+# ---- table, merge, drop-strays, uses
 
 def write_table():
     page = ROOT / trees.PAGE
@@ -250,6 +289,20 @@ def merge(arguments):
     return write_table() if own_ledger() else 0
 
 
+def drop_strays(_):
+    tree = trees.Tree(ROOT)
+    if tree.why_not:
+        print(f"nothing was taken out: {tree.why_not}", file=sys.stderr)
+        return 1
+    history = tree.history()
+    try:
+        print(f"{lines.keep(ledger_path(), lambda line: line['commit'] in history)} lines taken out")
+    except lines.Broken as error:
+        print(f"nothing was taken out: {error}", file=sys.stderr)
+        return 1
+    return write_table() if own_ledger() else 0
+
+
 def uses(arguments):
     scripts = stands_on.Scripts(ROOT)
     shipped = {path.stem for path in (ROOT / "playbooks").glob("*.yaml")}
@@ -263,16 +316,15 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__, add_help=True)
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, arguments in (
-            (begin, [("name", {})]),
-            (append, [("name", {}), ("--begun", {"required": True}), ("--seconds", {"required": True, "type": int}),
-                      ("--accelerator", {"choices": lines.ACCELERATORS, "default": "unknown"})]),
+            (run, [("name", {})]),
             (status, [("--json", {"action": "store_true"})]),
             (stale, [("names", {"nargs": "*"})]),
             (check, []),
             (table, [("--write", {"action": "store_true"})]),
             (merge, [("ledgers", {"nargs": "+"})]),
+            (drop_strays, []),
             (uses, [("names", {"nargs": "*"})])):
-        one = verbs.add_parser(verb.__name__)
+        one = verbs.add_parser(verb.__name__.replace("_", "-"))
         one.set_defaults(run=verb)
         for flag, options in arguments:
             one.add_argument(flag, **options)

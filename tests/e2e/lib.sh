@@ -12,6 +12,7 @@ export MUSTER_SOCKET=$MUSTER_LAB_DIR/musterd.sock
 cleanup() {
   local status=$?
   trap - EXIT
+  trap : INT TERM   # a second signal does not break this off
   note_accelerator
   if [[ $status -ne 0 && -d $MUSTER_LAB_DIR ]]; then
     echo "--- the end of the logs (kept: $work-logs)" >&2
@@ -38,10 +39,10 @@ cleanup() {
   exit $status
 }
 trap cleanup EXIT
-trap 'exit 130' INT TERM
+trap 'trap : INT TERM; exit 130' INT TERM
 
 die() { echo "FAILED: $*" >&2; exit 1; }
-# The accelerator that the lab's machines run under, for run.sh's ledger: asked once, of the lab itself.
+# The accelerator that the lab's machines run under, for the ledger: asked once, of the lab itself.
 note_accelerator() {
   [[ -n ${MUSTER_E2E_ACCELERATOR:-} && ! -s $MUSTER_E2E_ACCELERATOR && -d $MUSTER_LAB_DIR ]] || return 0
   $muster lab status --json 2>/dev/null | jq -r '.accel // empty' >"$MUSTER_E2E_ACCELERATOR" 2>/dev/null || true

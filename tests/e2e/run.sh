@@ -4,21 +4,27 @@
 # exit 0 only when none failed, 2 when a name is unknown (nothing runs then). An image is built by the first test that needs it and shared
 # with the others of this run; with MUSTER_IMAGE_CACHE=DIR also with later runs. MUSTER_BUILD=FOLDER: another build than build/.
 #
-# What ran. Each pass is appended to the ledger, tests/e2e/passed.jsonl, by this script and by nothing else; docs/benchmarks.md shows it.
-# A line has: name; date; commit; tree (`clean`: nothing but the ledger differed from the commit, before and after the run; else `dirty`,
-# which does not count as a pass); SHA-256 of the script and of the programs; seconds; cores; accelerator of the lab's machines; one-minute
-# load before and after; a seal over the line and the one before it. Recorded is only what programs of HEAD did: `muster version` has to
-# name HEAD's commit, else the pass is said not to be recorded, with the reason. So build, then run. MUSTER_LEDGER=FILE: into another ledger,
+# What ran. Each pass is appended to the ledger, tests/e2e/passed.jsonl, by `ledger.py run NAME`, which runs the test; this script calls it, and
+# nothing else writes there. docs/benchmarks.md shows the ledger. A line has: name; date; commit; tree (`clean`: nothing but the ledger and its
+# table differed from the commit, before and after the run; else `dirty`, which does not count as a pass); SHA-256 of the script and of the
+# programs; seconds; cores; accelerator of the lab's machines; one-minute load before and after; a seal over the line and the one before it.
+# Recorded is only what programs of HEAD did: `muster version` has to name HEAD's commit, else the pass is said not to be recorded, with the
+# reason; likewise where a variable is set that puts other programs in their place (MUSTER_MUSTERD, LD_PRELOAD ...). So build, then run, and
+# do not commit while a test runs: what ran on one commit and ended on another does not count. MUSTER_LEDGER=FILE: into another ledger,
 # for example that of another work tree; `ledger.py merge FILE|BRANCH` takes in the lines of another one. Commit the ledger with the page.
+# A line that was committed stays, unless its commit is no longer in HEAD's history, after a rebase or squash: `ledger.py drop-strays`.
 #
 # Older than the code. The head of each script names what it stands on: `# stands on: PATH...`, the paths whose change can break what the
 # test proves. A path is a file, a folder with all that is in it, or has `{a,b}` or a `*`, which does not cross a slash. The way that all
 # nodes go (spec, plan, run, api, bring-up, agent, image, lab ...) is named by the general tests (short, reimage, stack, hgx, packages ...)
 # and by those about that very part; a special test names what it is about, and the files of each power driver, engine and playbook of its
 # spec. A pass is old when, since its commit, one of these files or the script itself changed in more than comments, blank lines and
-# `#include` lines; moves change nothing. Two things age no test: base/, which everything stands on, and lib.sh, since with a broken
-# helper the next test that runs fails. `stale` runs what never passed, in the order of `list`, then what is old, oldest pass first; what
-# passed is not in it the next time, so it goes on where a session ended. `tests/e2e/ledger.py check`, in test.sh, holds all of this to it.
+# `#include` lines; moves change nothing. The paths are those of today's head and of the head at the pass's commit, as far as they still
+# exist. So a change in most product folders ages the general tests and no special one: a special test that is current says that what it is
+# about has not changed since, and not that nothing else which it runs through has. base/, which everything stands on, and lib.sh age no
+# test at all; with a broken helper of lib.sh the next test that runs fails. `stale` runs what never passed, in the order of `list`, then
+# what is old, oldest pass first; what passed is not in it the next time, so it goes on where the last run ended. `tests/e2e/ledger.py check`,
+# in test.sh, holds all of this to it.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 here=tests/e2e
@@ -61,18 +67,13 @@ if [[ -z ${MUSTER_IMAGE_CACHE:-} && $# -gt 1 ]]; then
   mkdir "$MUSTER_IMAGE_CACHE"
 fi
 export MUSTER_IMAGE_CACHE=${MUSTER_IMAGE_CACHE:-}
-export MUSTER_E2E_ACCELERATOR=$scratch/accelerator   # lib.sh asks the lab, and writes it there
 passed=0
 failed=0
 for n in "$@"; do
   echo "==> $n: $(sed -n '2s/^# //p' "$here/$n.sh")"
-  rm -f "$MUSTER_E2E_ACCELERATOR"
-  begun=$(ledger begin "$n") || begun='{}'
   start=$SECONDS
-  if bash "$here/$n.sh"; then
+  if ledger run "$n"; then
     passed=$((passed + 1)); echo "ok    $n ($((SECONDS - start)) s)"
-    accelerator=$(cat "$MUSTER_E2E_ACCELERATOR" 2>/dev/null)
-    ledger append "$n" --begun "$begun" --seconds $((SECONDS - start)) --accelerator "${accelerator:-unknown}" || echo "not recorded"
   else
     failed=$((failed + 1)); echo "FAIL  $n ($((SECONDS - start)) s)"
   fi

@@ -2,7 +2,8 @@
 
 Compared is content, over the whole tree and following moves (`git diff -M`). Two texts are the same when only comments, blank lines or
 `#include` lines differ; so a file that moved, and those that include it under its new name, are not changed. Files of other kinds are
-compared byte by byte. Of a Markdown page only headings and indented lines count: those are the commands that a test reads from it.
+compared byte by byte, and so is a file in which it is not clear what is a comment; literals count to their last blank. Of a Markdown
+page only headings and indented lines count: those are the commands that a test reads from it.
 """
 import io
 import re
@@ -10,37 +11,161 @@ import tokenize
 from pathlib import PurePosixPath
 
 C_LIKE = {".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp"}
-# Raw literals, literals, comments. A quote between digits separates them.
-C_PARTS = re.compile(rb'R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])\'(?:\\.|[^\'\\\n])+\''
+# Raw literals, literals, numbers (whose parts a quote may separate), comments.
+C_PARTS = re.compile(rb'R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\.?\d(?:\'?\w|\.)*|\'(?:\\.|[^\'\\\n])+\''
                      rb'|//(?:\\\n|[^\n])*|/\*.*?\*/', re.S)
 
 
-def _c_part(found):
-    part = found[0]
-    if part.startswith((b"//", b"/*")):
-        return b" "
-    return repr(part).encode() if b"\n" in part else part   # a raw literal of several lines is data: kept whole, on one line
-
-
 def _c(data):
-    lines = (re.sub(rb"\s+", b" ", line).strip() for line in C_PARTS.sub(_c_part, data).split(b"\n"))
-    return b"\n".join(line for line in lines if line and not re.match(rb"# ?include\b", line))
+    literals = []
+
+    def part(found):
+        if found[0].startswith((b"//", b"/*")):
+            return b" "
+        if found[0][:1] in b".0123456789" and b"'" not in found[0]:
+            return found[0]
+        literals.append(found[0])                          # byte for byte, blanks and lines too
+        return b"\0%d\0" % len(literals)
+
+    code = C_PARTS.sub(part, data)
+    if b'"' in code or b"'" in code or data.count(b"\0"):   # a quote without its other half: it is not known what is a literal
+        return data
+    kept, continued = [], False
+    for line in code.split(b"\n"):
+        line = re.sub(rb"\s+", b" ", line).strip()
+        if continued or (line and not re.match(rb"# ?include\b", line)):
+            kept.append(line)
+        continued = line.endswith(b"\\")
+    return re.sub(rb"\0(\d+)\0", lambda found: literals[int(found[1]) - 1], b"\n".join(kept))
+
+
+class _Unclear(Exception):
+    """It is not known where a string or a here-document of a script ends."""
+
+
+HERE_DOCUMENT = re.compile(rb"<<(-?)[ \t]*(?:\\?([\w-]+)|'([\w-]+)'|\"([\w-]+)\")")
+SHELL_COMMENT = re.compile(rb"#[^\n]*")
+
+
+class _Shell:
+    """Finds the lines of a script that are data: in a string of several lines, or in a here-document. The rest are commands."""
+
+    def __init__(self, data):
+        self.data, self.at, self.inside, self.ends, self.kept = data, 0, [], [], []
+        while self.at < len(data):
+            self._line()
+        if self.inside or self.ends:
+            raise _Unclear
+
+    def _line(self):
+        start, outside = self.at, self._in_commands()
+        end = self.data.find(b"\n", start)
+        whole = self.data[start:len(self.data) if end < 0 else end]
+        bare = whole.strip()
+        if outside and (not bare or (bare.startswith(b"#") and not (start == 0 and bare.startswith(b"#!")))):
+            continued = self.data[:start].endswith(b"\\\n")
+            self.kept += [whole] if continued else []
+            self.at = start + len(whole) + 1
+            if continued and bare:
+                raise _Unclear
+            return
+        while self.at < len(self.data) and self.data[self.at:self.at + 1] != b"\n":
+            self._step()
+        line = self.data[start:self.at]
+        self.kept.append(line if not self._in_commands() or line.endswith((b"\\ ", b"\\\t")) else line.rstrip())
+        self.at += 1
+        while self.ends:
+            self._here_document(*self.ends.pop(0))
+
+    def _here_document(self, dash, delimiter):
+        while self.at < len(self.data):
+            end = self.data.find(b"\n", self.at)
+            line = self.data[self.at:len(self.data) if end < 0 else end]
+            self.at += len(line) + 1
+            self.kept.append(line)
+            if (line.lstrip(b"\t") if dash else line) == delimiter:
+                return
+        raise _Unclear
+
+    def _in_commands(self):
+        return not self.inside or self.inside[-1] == "("
+
+    def _in_quotes(self):
+        """Whether a brace stands in double quotes, where a single quote is a character."""
+        return next((kind == '"' for kind in reversed(self.inside) if kind != "{"), False)
+
+    def _step(self):
+        """One character, or what belongs together; self.inside is what is open: ' $' " ` ( { and (( of arithmetic."""
+        kind, rest = self.inside[-1] if self.inside else "", self.data[self.at:self.at + 3]
+        one, size = rest[:1], 1
+        if kind == "'":
+            self._close(one == b"'")
+        elif one == b"\\":
+            size = 1 if rest[1:2] == b"\n" else 2
+        elif kind == "$'":
+            self._close(one == b"'")
+        elif rest == b"$((":
+            size = self._open("((", 3)
+        elif rest[:2] in (b"$(", b"${"):
+            size = self._open("(" if rest[:2] == b"$(" else "{", 2)
+        elif one == b"`":
+            self._close(True) if kind == "`" else self._open("`", 1)
+        elif one == b'"':
+            self._close(True) if kind == '"' else self._open('"', 1)
+        elif kind == "{":
+            self._close(one == b"}") or (one == b"'" and not self._in_quotes() and self._open("'", 1))
+        elif kind != '"':
+            size = self._command(kind, rest)
+        self.at += size
+
+    def _command(self, kind, rest):
+        """A character outside of strings."""
+        first = self.at == 0 or self.data[self.at - 1:self.at] in b" \t\n;&|("
+        if kind == "((":
+            if rest[:1] == b"(":
+                return self._open("(", 1)
+            self._close(rest[:2] == b"))")
+            return 2 if rest[:2] == b"))" else 1
+        if rest[:2] == b"((" and first:
+            return self._open("((", 2)
+        if rest[:2] == b"$'":
+            return self._open("$'", 2)
+        if rest[:1] == b"'":
+            return self._open("'", 1)
+        if rest[:1] == b"(":
+            return self._open("(", 1)
+        if rest[:1] == b")":
+            self._close(kind == "(")                       # else that of a pattern of `case`
+        if rest[:1] == b"#" and first:
+            return len(SHELL_COMMENT.match(self.data, self.at)[0])
+        if rest[:3] == b"<<<":
+            return 3
+        if rest[:2] == b"<<":
+            found = HERE_DOCUMENT.match(self.data, self.at)
+            if not found:
+                raise _Unclear
+            self.ends.append((found[1], found[2] or found[3] or found[4]))
+            return len(found[0])
+        return 1
+
+    def _open(self, kind, size):
+        self.inside.append(kind)
+        return size
+
+    def _close(self, yes):
+        if yes:
+            self.inside.pop()
+        return yes
 
 
 def _shell(data):
-    kept, ends = [], []
-    for number, line in enumerate(data.split(b"\n")):
-        if ends:                                            # inside a here-document: data
-            kept.append(line)
-            if line.lstrip(b"\t") == ends[0]:
-                ends.pop(0)
-            continue
-        bare = line.strip()
-        if not bare or (bare.startswith(b"#") and not (number == 0 and bare.startswith(b"#!"))):
-            continue
-        ends = [found[1] for found in re.findall(rb"(?<!<)<<-?\s*(['\"]?)(\w+)\1", line)]
-        kept.append(line.rstrip())
-    return b"\n".join(kept)
+    try:
+        return b"\n".join(_Shell(data).kept)
+    except _Unclear:
+        return data
+
+
+OPEN_YAML = re.compile(rb"""(?:^|[-:,\[{] )\s*(?:"(?:\\.|[^"\\])*|'[^']*)$""")
 
 
 def _yaml(data):
@@ -53,6 +178,8 @@ def _yaml(data):
         inside = None
         if not line.strip() or line.lstrip().startswith(b"#"):
             continue
+        if OPEN_YAML.search(line):                          # a string goes on in the next line
+            return data
         if re.search(rb"(?:^|[:-] )\s*[|>][-+0-9]{0,2}\s*(?:#.*)?$", line):
             inside = indent
         kept.append(line.rstrip())

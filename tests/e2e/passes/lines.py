@@ -1,8 +1,8 @@
 """The lines of the ledger: their form, the chain of seals, appending and merging.
 
 A line is one JSON object. `seal` is the SHA-256 of the seal before it, a newline and the line's other fields as JSON with sorted keys and no
-spaces. So a line that was changed, written by hand, taken out or moved breaks the chain. It is no signature: this program
-makes any chain that it is asked for. What a line claims is held against git by `check`.
+spaces. So a line that was changed, written by hand, taken out or moved breaks the chain. It is no signature: this module
+makes any chain. What a line claims is held against git by `check`.
 
 Two branches that both appended have two chains. `merge` verifies both, takes each line once, in the order of their dates, and makes the
 seals again; nothing else of a line changes.
@@ -148,12 +148,28 @@ def merge(path, others):
         os.close(handle)
 
 
+def keep(path, wanted):
+    """Takes out the lines for which wanted(line) does not hold; how many those were."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        lines, bad = read(path)
+        if bad:
+            raise Broken(bad[0])
+        kept = [line for line in lines if wanted(line)]
+        if len(kept) < len(lines):
+            _write(path, kept)
+        return len(lines) - len(kept)
+    finally:
+        os.close(handle)
+
+
 def _write(path, lines):
     before, rows = "", []
     for line in lines:
         before = seal(before, line)
         rows.append(canonical({**bare(line), "seal": before}) + "\n")
-    # In place: one who waits for the lock of this file goes on with this file. A merge only adds, so its text is longer.
+    # In place: one who waits for the lock of this file goes on with this file.
     with open(path, "r+", encoding="utf-8") as file:
         file.write("".join(rows))
         file.truncate()

@@ -71,12 +71,14 @@ class Scripts:
         self.text = {name: (folder / f"{name}.sh").read_text(encoding="utf-8") for name in names}
         self.paths = {name: named(text) for name, text in self.text.items()}
 
-    def concerns(self, name):
-        """Whether a change of a path can change what the test proves."""
+    def concerns(self, name, then="", files=()):
+        """Whether a change of a path can change what the test proves. `then`: its script at the commit of a pass, whose paths count beside
+        today's as far as one of today's files is under them: a path that is taken out of the head leaves an old pass as old as it was."""
         own = f"tests/e2e/{name}.sh"
         silent = (*AGES_NOTHING, *UNTESTED)
-        return lambda path: path == own or (not any(matches(p, path) for p in silent) and
-                                            any(matches(p, path) for p in self.paths.get(name, ())))
+        paths = self.paths.get(name, [])
+        paths = paths + [p for p in named(then) if p not in paths and any(matches(p, f) for f in files)]
+        return lambda path: path == own or (not any(matches(p, path) for p in silent) and any(matches(p, path) for p in paths))
 
 
 # ---- what a spec uses

@@ -11,7 +11,7 @@ from pathlib import Path
 
 LEDGER = "tests/e2e/passed.jsonl"
 PAGE = "docs/benchmarks.md"
-PROGRAMS = ("muster", "musterd", "muster-agent", "muster-accept")
+PROGRAMS = ("muster", "musterd", "muster-agent", "muster-accept", "muster-accept-nvml", "muster-mpi-check")
 BEGIN = "<!-- the table: `tests/e2e/ledger.py table --write` makes it from tests/e2e/passed.jsonl -->"
 END = "<!-- end of the table -->"
 
@@ -75,6 +75,21 @@ class Tree:
             return self.git("cat-file", "blob", f"{commit}:{path}")
         except GitError:
             return None
+
+    def versions(self, path, most=300):
+        """Of the newest changes of a file in HEAD's history, on every branch merged into it: (commit, the file's content after it)."""
+        listed = self.git("log", f"--max-count={most}", "--full-history", "-m", "--raw", "--no-abbrev", "--no-renames", "--format=%H", "HEAD",
+                          "--", path).decode().splitlines()
+        found, commit = {}, ""
+        for row in listed:
+            if row.startswith(":"):
+                before, after, how = row.split("\t")[0].split(" ")[2:5]
+                for digest, there in ((after, how != "D"), (before, how != "A")):
+                    if there:
+                        found.setdefault(digest, commit if digest == after else f"{commit}^")
+            elif row:
+                commit = row
+        return [(commit, self.blob(digest)) for digest, commit in found.items()]
 
     def blob(self, digest):
         if digest not in self.blobs:
