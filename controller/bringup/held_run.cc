@@ -72,7 +72,7 @@ Status HeldRun::go_on(const RunRow& run) {
   TRY(const auto spec, spec_.get());
   TRY(const Plan plan, plan_of_run(store_, run));
   // Planned by a version that did not refuse it: its limits are in the plan, whatever the spec says by now.
-  if (!lab_ && (plan.simulated || plan.profile == kLabProfile))
+  if (!lab_ && (plan.simulated || is_lab_profile(plan.profile)))
     return fail(
         Code::conflict,
         "it was planned for a lab's virtual machines, and this controller is not a lab's: plan it again");

@@ -6,13 +6,16 @@
 
 namespace muster {
 
+bool is_lab_profile(const std::string& name) { return name == "lab" || name.rfind("lab-", 0) == 0; }
+
 std::vector<SpecError> lab_only(const Spec& spec, const std::string& profile) {
   std::vector<SpecError> out;
-  if (profile == kLabProfile) {
+  if (is_lab_profile(profile)) {
     const SpecPlace at = spec.acceptance_profile == profile ? spec.profile_at : SpecPlace();
     out.push_back({at.line, at.column, at.line > 0 ? "acceptance.profile" : "profile",
-                   "'lab' accepts virtual machines, and would accept broken servers: this controller is not "
-                   "a lab's. Name quick, standard or burn"});
+                   fmt::format("'{}' accepts virtual machines, and would accept broken servers: this "
+                               "controller is not a lab's. Name quick, standard or burn",
+                               profile)});
   }
   if (spec.lab)
     out.push_back(

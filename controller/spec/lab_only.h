@@ -1,4 +1,4 @@
-// What a spec may ask of a lab's controller alone. The section `lab:` and the profile `lab` hold virtual
+// What a spec may ask of a lab's controller alone. The section `lab:` and the lab's profiles hold virtual
 // machines to limits that any server reaches with half of its parts broken: on a controller of real servers
 // they would accept everything. A controller is a lab's when it is started with --lab, as `muster lab up`
 // does (DaemonOptions::lab). Pure.
@@ -12,7 +12,8 @@
 
 namespace muster {
 
-inline constexpr const char* kLabProfile = "lab";
+// A profile for virtual machines, shipped or a spec's own: `lab`, or a name that begins with `lab-`.
+bool is_lab_profile(const std::string& name);
 
 // What is refused where the controller is not a lab's, with its place in the spec; empty: nothing. `profile`:
 // the acceptance profile that is asked for, the spec's or a request's.

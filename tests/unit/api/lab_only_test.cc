@@ -84,20 +84,21 @@ TEST_CASE("one that was stored before is not planned, and the status shows why",
   CHECK(possible(real_spec()));
   CHECK(c.put(real_spec()) == 200);
   CHECK(c.plan({{"kind", "auto"}}) == 200);
-  CHECK(c.plan({{"kind", "accept"}, {"profile", "lab"}}) == 422);
+  for (const char* profile : {"lab", "lab-compare"})
+    CHECK(c.plan({{"kind", "accept"}, {"profile", profile}}) == 422);
   CHECK_FALSE(c.status()["problems"].contains("spec"));
 }
 
 TEST_CASE("a run that was planned for a lab's machines does not go on elsewhere", "[api][lab-only]") {
-  const bool by_section = GENERATE(true, false);
+  const std::string by = GENERATE(as<std::string>{}, "section", "lab", "lab-compare");
   Real c(real_spec());
   std::promise<bool> started;
   c.on_reactor([&] {
     Plan plan;
     plan.kind = PlanKind::discover;
     plan.nodes = {"node01"};
-    plan.simulated = by_section;
-    if (!by_section) plan.profile = kLabProfile;
+    plan.simulated = by == "section";
+    if (by != "section") plan.profile = by;
     Action look;
     look.id = "node01/inventory";
     look.node = "node01";

@@ -1,5 +1,8 @@
 #include "controller/spec/lab_only.h"
 
+#include <filesystem>
+#include <set>
+
 #include "controller/options.h"
 #include "controller/plan/planner.h"
 #include "tests/catch.h"
@@ -68,6 +71,24 @@ TEST_CASE("what is for a lab alone is planned by no other controller, although i
   }
   CHECK_FALSE(planned_by(parsed(quick()), false, "lab"));
   CHECK(planned_by(parsed(quick()), true, "lab"));
+}
+
+TEST_CASE("every shipped profile for virtual machines is a lab's, and no other is", "[spec][lab-only]") {
+  const std::set<std::string> real = {"quick", "standard", "burn"};
+  std::set<std::string> labs;
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/playbooks/acceptance")) {
+    const std::string name = entry.path().stem();
+    CAPTURE(name);
+    const bool lab = name.rfind("lab", 0) == 0;
+    if (lab) labs.insert(name);
+    CHECK(lab != (real.count(name) > 0));
+    CHECK(is_lab_profile(name) == lab);
+    CHECK(lab_only(parsed(quick()), name).size() == (lab ? 1 : 0));
+    CHECK(lab_only(parsed(replaced(quick(), "profile: quick }", "profile: " + name + " }"))).size() ==
+          (lab ? 1 : 0));
+  }
+  CHECK(labs.count("lab-compare") == 1);
+  for (const char* name : {"", "label", "laboratory", "my-lab"}) CHECK_FALSE(is_lab_profile(name));
 }
 
 TEST_CASE("what is shipped for real servers is no lab's", "[lab-only]") {
