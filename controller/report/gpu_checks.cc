@@ -80,20 +80,37 @@ Check unrun_check(const MeasuredStep& step, const std::string& name, const Json*
   return out;
 }
 
-// What the node that started it is not to blame for.
-void hold_back(std::vector<Check>& checks, const MeasuredStep& step) {
+// What the node that started it is not to blame for. One that has no GPU in it (`only_starts`) is not held
+// to its figures either.
+void hold_back(std::vector<Check>& checks, const MeasuredStep& step, bool named) {
+  const bool stranger = only_starts(step);
   for (auto& check : checks) {
     const bool open = check.verdict == Verdict::fail || check.verdict == Verdict::skipped;
-    if (check.mandatory && open && check.name == step.group + "/data") check.verdict = Verdict::degraded;
+    const bool data = check.name == step.group + "/data";
+    if (!check.mandatory || !open || check.name.rfind(step.group + "/", 0) != 0) continue;
+    if (data) check.verdict = Verdict::degraded;
+    if (stranger) check.mandatory = data && !named;
   }
+}
+
+enum class Gpus { none, played, real };
+
+Gpus gpus_of(const HardwareFacts* facts) {
+  if (facts && facts->gpus.empty()) return Gpus::none;
+  return facts && has_simulated_gpus(*facts) ? Gpus::played : Gpus::real;
+}
+
+Gpus gpus_of(const MeasuredStep& step, const GpuHosts& hosts) {
+  if (step.members.empty()) return gpus_of(hosts.facts(step.node));
+  Gpus most = Gpus::none;
+  for (auto name = step.members.begin(); name != step.members.end() && most != Gpus::real; ++name)
+    most = std::max(most, gpus_of(hosts.facts(*name)));
+  return most;
 }
 
 }  // namespace
 
-void mark_gpu_steps(const Json& planned, bool lab, const HardwareFacts* facts,
-                    std::vector<MeasuredStep>& steps) {
-  if (facts && facts->gpus.empty()) return;
-  const bool played = facts && has_simulated_gpus(*facts);
+void mark_gpu_steps(const Json& planned, const GpuHosts& hosts, std::vector<MeasuredStep>& steps) {
   std::map<std::string, Json> about;
   for (const Json& json : planned)
     if (const auto step = wire::step_from_json(json); step.ok() && is_about_gpus(step->params))
@@ -101,12 +118,19 @@ void mark_gpu_steps(const Json& planned, bool lab, const HardwareFacts* facts,
   for (auto& step : steps) {
     const auto params = about.find(step.id);
     if (params == about.end()) continue;
+    const Gpus gpus = gpus_of(step, hosts);
     // What their made-up driver counts is read and judged.
-    if (played && loads_gpus(params->second)) mark_stand_in(lab, step);
-    if (played) continue;
+    if (gpus == Gpus::played && loads_gpus(params->second)) mark_stand_in(hosts.lab, step);
+    if (gpus != Gpus::real) continue;
     step.on_gpus = true;
-    add_unmeasured(params->second, facts ? facts->gpus.size() : 0, step);
+    const HardwareFacts* own = hosts.facts(step.node);
+    add_unmeasured(params->second, own ? own->gpus.size() : 0, step);
   }
+}
+
+bool only_starts(const MeasuredStep& step) {
+  return step.on_gpus && !step.members.empty() &&
+         std::count(step.members.begin(), step.members.end(), step.node) == 0;
 }
 
 bool must_run(const MeasuredStep& step) { return step.on_gpus && (step.mandatory || !step.blocks.empty()); }
@@ -158,7 +182,7 @@ bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const Measure
   std::string because;
   for (const auto& [name, answer] : reasons) because += (because.empty() ? "" : ", ") + name;
   if (because.empty()) because = step.node;
-  if (!reasons.empty()) hold_back(checks[step.node], step);
+  if (!reasons.empty() || only_starts(step)) hold_back(checks[step.node], step, !reasons.empty());
   for (const auto& name : step.members) {
     const auto found = facts.find(name);
     if (found != facts.end() && found->second && has_simulated_gpus(*found->second)) continue;

@@ -8,6 +8,7 @@
 // Thread: pure functions.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,11 +17,19 @@
 
 namespace muster {
 
-// Sets MeasuredStep::on_gpus. `planned`: the action's steps as the plan has them. `facts` null: never seen,
-// so the GPUs that the plan counts on are taken for real ones. GPUs that a check with parts said nothing of
-// become a part that could not be measured. What a lab plays is made not applicable; outside a lab it fails.
-void mark_gpu_steps(const Json& planned, bool lab, const HardwareFacts* facts,
-                    std::vector<MeasuredStep>& steps);
+struct GpuHosts {
+  bool lab = false;
+  // Of any node. Null: never seen, so the GPUs that the plan counts on are taken for real ones.
+  std::function<const HardwareFacts*(const std::string& node)> facts;
+};
+
+// Sets MeasuredStep::on_gpus: by the GPUs of its node, and of a test of several nodes by those of its members.
+// `planned`: the action's steps as the plan has them. GPUs that a check with parts said nothing of become a
+// part that could not be measured. What a lab plays is made not applicable; outside a lab it fails.
+void mark_gpu_steps(const Json& planned, const GpuHosts& hosts, std::vector<MeasuredStep>& steps);
+
+// A test over the GPUs of other nodes: that it did not run puts the node that starts it not out.
+bool only_starts(const MeasuredStep& step);
 
 // Whether the node is not accepted unless this step has measured something.
 bool must_run(const MeasuredStep& step);
@@ -35,8 +44,9 @@ std::string remedy(const MeasuredStep& step, const std::string& node);
 
 // A test over the GPUs of several nodes that had to run and did not: the members that are the reason
 // (`detail.nodes`; where none is named, the node that started it) are not accepted; the others are degraded,
-// since they are not tested and nothing is proven against them. `checks` by node, as judge_measurements()
-// left them. False: this step is no such test.
+// since they are not tested and nothing is proven against them. A node that only starts it is degraded where
+// no member is named, and left alone else. `checks` by node, as judge_measurements() left them. False: this
+// step is no such test.
 bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const MeasuredStep& step,
                 const std::map<std::string, const HardwareFacts*>& facts);
 

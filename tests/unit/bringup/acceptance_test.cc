@@ -917,6 +917,73 @@ TEST_CASE("GPUs that a check passed over, an answer without a figure, and `not a
   }
 }
 
+namespace {
+
+void set_gpus(Bench& b, const std::string& node, size_t count) {
+  HardwareFacts facts = facts_of(node);
+  facts.gpus.resize(count);
+  for (auto& gpu : facts.gpus) gpu.model = "H100";
+  b.executor->set_node(node, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+}
+// A test over the GPUs of these nodes, as the shipped profiles have it, behind what `leader` has to do.
+void with_nccl(Bench& b, const std::string& leader, const std::vector<std::string>& over,
+               bool mandatory = false) {
+  Json hosts = Json::array();
+  for (const auto& name : over) hosts.push_back({{"name", name}, {"address", "10.20.0." + name.substr(5)}});
+  Json expect = {{"ranks", {{"min", 2}}}};
+  if (!mandatory) expect["blocks"] = {"data"};
+  Json step =
+      Bench::step("acceptance/nccl", "accept_mpi", {{"load", "nccl"}, {"hosts", hosts}}, std::move(expect));
+  step["mandatory"] = mandatory;
+  for (auto& action : b.plan.actions)
+    if (action.node == leader) action.params["steps"].push_back(step);
+}
+// All that is measured on a node alone is well; `nccl` is what the test of several nodes comes to.
+std::function<Json(const std::string&, const wire::Step&)> nccl_comes_to(const Json& nccl) {
+  return [nccl](const std::string&, const wire::Step& step) {
+    if (step.module == "accept_mpi")
+      return nccl.is_null() ? nccl : all_reduce(step, [&](const auto&) { return nccl; });
+    const std::string own = step.params["kernel"];
+    return measured(own, own == "dgemm" ? "gflops" : "value", 50);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("who starts a test over other nodes' GPUs need have none: the GPUs are held, and it is not out",
+          "[acceptance][gpu-checks]") {
+  const bool mandatory = GENERATE(false, true);
+  Json by_member = not_run("nccl", Json::object());
+  by_member["detail"]["nodes"] = {{{"host", "node03"},
+                                   {"outcome", "unavailable"},
+                                   {"error", "no NCCL"},
+                                   {"detail", {{"missing", "libnccl.so.2"}}}}};
+  struct Row {
+    Json nccl;
+    std::set<std::string> out, held;
+  };
+  const Row rows[] = {
+      {not_run("nccl", Json::object()), {}, {"node01", "node02", "node03", "node04"}},
+      {nullptr, {}, {"node01", "node02", "node03", "node04"}},
+      {by_member, {"node03"}, {"node02", "node04"}},
+      {measured("nccl", "ranks", 3), {}, {}},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(mandatory, row.nccl.dump());
+    Bench b;
+    with_gpus(b);
+    set_gpus(b, "node01", 0);
+    Json& own = b.plan.actions[0].params["steps"];  // as it is planned for a node without any
+    own = Json::array({own[0]});
+    with_nccl(b, "node01", {"node02", "node03", "node04"}, mandatory);
+    b.reactor.advance(100);
+    b.measure = nccl_comes_to(row.nccl);
+    b.run();
+    CHECK(b.in_state(NodeState::quarantined) == row.out);
+    CHECK(b.in_state(NodeState::degraded) == row.held);
+  }
+}
+
 // Whether the agent leaves the step out is its affair: an older one, or one that is told so, may measure.
 TEST_CASE("RDMA from the memory of a stand-in is never counted as measured", "[acceptance]") {
   for (const bool lab : {true, false}) {

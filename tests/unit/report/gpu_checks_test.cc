@@ -48,7 +48,7 @@ MeasuredStep marked(const Json& params, const HardwareFacts* found, bool lab = f
   one.id = planned.id;
   one.on_gpus = false;
   std::vector<MeasuredStep> steps = {one};
-  mark_gpu_steps(Json::array({to_json(planned)}), lab, found, steps);
+  mark_gpu_steps(Json::array({to_json(planned)}), {lab, [found](const auto&) { return found; }}, steps);
   return steps.front();
 }
 
@@ -155,6 +155,32 @@ TEST_CASE("checks of GPUs are those that load them or read their counters, on no
   CHECK(marked({{"kernel", "gpu-gemm"}}, &real, false, one).result["parts"].size() == 2);
   const HardwareFacts single = facts(1);
   CHECK(marked({{"kernel", "gpu-gemm"}}, &single, false, one).result["parts"].size() == 1);
+}
+
+TEST_CASE("a test of several nodes is about the GPUs of its members, whoever starts it", "[gpu-checks]") {
+  const HardwareFacts real = facts(2), none = facts(0), played = facts(2, true);
+  const auto with = [&](const std::map<std::string, const HardwareFacts*>& found, bool lab = true) {
+    wire::Step planned;
+    planned.id = "acceptance/nccl";
+    planned.params = {{"load", "nccl"}};
+    std::vector<MeasuredStep> steps = {over_nodes(nullptr)};
+    steps[0].id = planned.id;
+    steps[0].node = "cpu01";
+    steps[0].on_gpus = false;
+    mark_gpu_steps(Json::array({to_json(planned)}), {lab, [&](const auto& node) { return found.at(node); }},
+                   steps);
+    return steps.front();
+  };
+  CHECK(with({{"cpu01", &none}, {"gpu01", &real}, {"gpu02", &real}, {"gpu03", &real}}).on_gpus);
+  CHECK(with({{"cpu01", &none}, {"gpu01", &none}, {"gpu02", &played}, {"gpu03", &real}}).on_gpus);
+  CHECK(with({{"cpu01", &none}, {"gpu01", &none}, {"gpu02", &none}, {"gpu03", nullptr}}).on_gpus);
+  CHECK_FALSE(with({{"cpu01", &real}, {"gpu01", &none}, {"gpu02", &none}, {"gpu03", &none}}).on_gpus);
+  const auto stand_ins = [&](bool lab) {
+    return with({{"cpu01", &none}, {"gpu01", &none}, {"gpu02", &played}, {"gpu03", &played}}, lab);
+  };
+  CHECK(stand_ins(true).status == "not_applicable");
+  CHECK(stand_ins(false).status == "failed");
+  CHECK_FALSE(stand_ins(true).on_gpus);
 }
 
 TEST_CASE("a test over all GPUs that could not run leaves no member accepted, and names who was the reason",
