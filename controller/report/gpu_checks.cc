@@ -42,6 +42,20 @@ void mark_stand_in(bool lab, MeasuredStep& step) {
 
 std::string outcome_of(const MeasuredStep& step) { return text_of(field(step.result, "outcome")); }
 
+bool is_test(const Json& result) {
+  const std::string outcome = text_of(field(result, "outcome"));
+  return outcome == "measured" || outcome == "corrupt";
+}
+
+// Over all of its members, or over two of them: that it fails is a measurement only where it can pass.
+bool ran_somewhere(const MeasuredStep& step) {
+  if (is_test(step.result)) return true;
+  for (const Json& parts : step.rounds)
+    for (const Json& part : parts)
+      if (is_test(field(part, "result"))) return true;
+  return false;
+}
+
 // The members that could not take part, with what each said of it.
 std::map<std::string, const Json*> reasons_of(const MeasuredStep& step) {
   std::map<std::string, const Json*> out;
@@ -78,6 +92,14 @@ Check unrun_check(const MeasuredStep& step, const std::string& name, const Json*
   out.reason =
       fmt::format("{}; to mend it: {}", error.empty() ? "it could not take part" : error, remedy(own, name));
   return out;
+}
+
+// A program that fails says nothing of what to do, as one that is not there does.
+void add_remedy(std::vector<Check>& checks, const MeasuredStep& step) {
+  if (outcome_of(step) == "unavailable" || step.result.is_null()) return;  // judged as not run, with it
+  for (auto& check : checks)
+    if (check.name == step.group + "/data" && check.verdict != Verdict::pass)
+      check.reason += "; to mend it: " + remedy(step, step.node);
 }
 
 // What the node that started it is not to blame for. One that has no GPU in it (`only_starts`) is not held
@@ -177,11 +199,14 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
 bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const MeasuredStep& step,
                 const std::map<std::string, const HardwareFacts*>& facts) {
   if (step.members.empty() || !must_run(step) || has_run(step)) return false;
-  if (!step.own_affair && !step.result.is_null() && outcome_of(step) != "unavailable") return false;
+  if (!step.own_affair && ran_somewhere(step)) return false;
   const auto reasons = reasons_of(step);
   std::string because;
   for (const auto& [name, answer] : reasons) because += (because.empty() ? "" : ", ") + name;
-  if (because.empty()) because = step.node;
+  if (because.empty()) {
+    because = step.node;
+    add_remedy(checks[step.node], step);
+  }
   if (!reasons.empty() || only_starts(step)) hold_back(checks[step.node], step, !reasons.empty());
   for (const auto& name : step.members) {
     const auto found = facts.find(name);

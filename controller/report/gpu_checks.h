@@ -42,7 +42,8 @@ std::string unsupported(const MeasuredStep& step);
 // program or library by name, "driver"; `detail.found`: the library of another version that is there instead.
 std::string remedy(const MeasuredStep& step, const std::string& node);
 
-// A test over the GPUs of several nodes that had to run and did not: the members that are the reason
+// A test over the GPUs of several nodes that had to run and did not, also not in pairs, whether it could not
+// be started or only ever failed (mpirun, ssh, a deadline): the members that are the reason
 // (`detail.nodes`; where none is named, the node that started it) are not accepted; the others are degraded,
 // since they are not tested and nothing is proven against them. A node that only starts it is degraded where
 // no member is named, and left alone else. `checks` by node, as judge_measurements() left them. False: this

@@ -965,6 +965,9 @@ TEST_CASE("who starts a test over other nodes' GPUs need have none: the GPUs are
   const Row rows[] = {
       {not_run("nccl", Json::object()), {}, {"node01", "node02", "node03", "node04"}},
       {nullptr, {}, {"node01", "node02", "node03", "node04"}},
+      {{{"check", "nccl"}, {"outcome", "failed"}, {"error", "mpirun: no such program"}},
+       {},
+       {"node01", "node02", "node03", "node04"}},
       {by_member, {"node03"}, {"node02", "node04"}},
       {measured("nccl", "ranks", 3), {}, {}},
   };
@@ -982,6 +985,34 @@ TEST_CASE("who starts a test over other nodes' GPUs need have none: the GPUs are
     CHECK(b.in_state(NodeState::quarantined) == row.out);
     CHECK(b.in_state(NodeState::degraded) == row.held);
   }
+}
+
+TEST_CASE("a test over all GPUs that fails without having run anywhere is no test of them",
+          "[acceptance][gpu-checks]") {
+  const Json broken = {{"check", "nccl"}, {"outcome", "failed"}, {"error", "mpirun: no such program"}};
+  Bench b;
+  with_gpus(b);
+  with_nccl(b, "node01", b.names);
+  b.measure = nccl_comes_to(broken);
+  b.run();
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node01"});
+  CHECK(b.in_state(NodeState::degraded) == std::set<std::string>{"node02", "node03", "node04"});
+  const std::string reason = b.store.node("node01").value().reason;
+  CHECK(reason.find("`muster accept`") != std::string::npos);
+  CHECK(b.store.node("node02").value().reason.find("`muster accept`") != std::string::npos);
+  // One pair that ran is a test, and names the node that the others fail with.
+  Bench located;
+  with_gpus(located);
+  with_nccl(located, "node01", located.names);
+  located.measure = [&](const std::string& node, const wire::Step& step) {
+    if (step.module != "accept_mpi") return nccl_comes_to(nullptr)(node, step);
+    return all_reduce(step, [&](const std::set<std::string>& members) {
+      return members.count("node03") ? broken : measured("nccl", "ranks", 2);
+    });
+  };
+  located.run();
+  CHECK(located.in_state(NodeState::quarantined) == std::set<std::string>{"node03"});
+  CHECK(located.in_state(NodeState::accepted).size() == 3);
 }
 
 // Whether the agent leaves the step out is its affair: an older one, or one that is told so, may measure.
