@@ -174,9 +174,13 @@ std::string unsupported(const MeasuredStep& step) {
 std::string remedy(const MeasuredStep& step, const std::string& node) {
   const Json& detail = field(step.result, "detail");
   const std::string missing = text_of(field(detail, "missing")), found = text_of(field(detail, "found"));
+  // A plan for that node alone leaves out a test of several nodes.
+  const bool together = !step.members.empty();
+  const std::string again = together ? "`muster accept`" : fmt::format("`muster accept --limit {}`", node);
+  const std::string reimage =
+      fmt::format("`muster reimage {}`{}", node, together ? ", then `muster accept`" : "");
   const std::string install = fmt::format(
-      "`apt install ./build-packages/{}_*.deb` where the controller runs, then `muster reimage {}`",
-      kGpuProgram, node);
+      "`apt install ./build-packages/{}_*.deb` where the controller runs, then {}", kGpuProgram, reimage);
   if (missing == kGpuProgram)
     return fmt::format(
         "`scripts/build-gpu-package.sh` (for another CUDA than 12 with `--here`, where that one is), {}",
@@ -185,15 +189,15 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
     return fmt::format(
         "`scripts/build-gpu-package.sh --here` on a machine with CUDA {}, which this node has, {}",
         found.substr(std::string(kCublaslt).size()), install);
-  const std::string reimage = fmt::format(
+  const std::string bake = fmt::format(
       "let the node's image `bake` the playbook gpu or gpu-vendor, which brings it; `muster up` with that "
-      "spec, then `muster reimage {}`",
-      node);
-  if (missing.rfind("lib", 0) == 0) return reimage;
+      "spec, then {}",
+      reimage);
+  if (missing.rfind("lib", 0) == 0) return bake;
   if (missing == "driver")
-    return fmt::format("`ssh {} nvidia-smi` says why; where no driver is installed, {}", node, reimage);
-  if (!missing.empty()) return fmt::format("`muster reimage {}`, which brings {}", node, missing);
-  return fmt::format("put right what it names, then `muster accept --limit {}`", node);
+    return fmt::format("`ssh {} nvidia-smi` says why; where no driver is installed, {}", node, bake);
+  if (!missing.empty()) return fmt::format("{}; the image brings {}", reimage, missing);
+  return fmt::format("put right what it names, then {}", again);
 }
 
 bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const MeasuredStep& step,

@@ -254,4 +254,14 @@ TEST_CASE("the remedy is the command for what is missing", "[gpu-checks]") {
   CHECK(has(remedy_of({{"missing", "driver"}}), "ssh gpu07 nvidia-smi"));
   CHECK(has(remedy_of(Json::object()), "muster accept --limit gpu07"));
   CHECK(has(remedy_of({{"missing", 7}}), "muster accept --limit gpu07"));
+  // A plan for one node leaves a test of several out.
+  for (const Json& detail :
+       {Json::object(), Json{{"missing", "muster-accept-gpu"}}, Json{{"missing", "libnccl.so.2"}},
+        Json{{"missing", "driver"}}, Json{{"missing", "muster-accept-nvml"}}}) {
+    CAPTURE(detail.dump());
+    const std::string together = remedy(over_nodes(unavailable(detail)), "gpu02");
+    CHECK(has(together, "muster accept"));
+    CHECK(together.find("--limit") == std::string::npos);
+    CHECK(has(together, "muster reimage gpu02") == !detail.empty());
+  }
 }
