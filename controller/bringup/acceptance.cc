@@ -111,15 +111,23 @@ std::vector<MeasuredStep> measured_steps(const Action& action, const Json& told)
   return steps;
 }
 
-GpuHosts gpu_hosts(const Plan& plan, Inventories& inventories) {
-  return {plan.simulated, [&inventories](const std::string& node) { return inventories.of(node); }};
+// `spec` null: there is none to be read.
+GpuHosts gpu_hosts(const Plan& plan, Inventories& inventories, const Spec* spec) {
+  const auto adopted = [spec](const std::string& name) {
+    const NodeSpec* node = spec ? spec->node(name) : nullptr;
+    return node && node->adopt.declared();
+  };
+  return {plan.simulated, [&inventories](const std::string& node) { return inventories.of(node); }, adopted};
 }
 
 // Of the action of the run that goes on.
-std::vector<MeasuredStep> told_steps(const Executor& executor, const Action& action, const Json& result) {
+std::vector<MeasuredStep> told_steps(CurrentSpec& spec, const Executor& executor, const Action& action,
+                                     const Json& result) {
   auto steps = measured_steps(action, list_of(result, "steps"));
   Inventories inventories(executor);
-  mark_gpu_steps(list_of(action.params, "steps"), gpu_hosts(executor.plan(), inventories), steps);
+  const auto current = spec.get();
+  mark_gpu_steps(list_of(action.params, "steps"),
+                 gpu_hosts(executor.plan(), inventories, current.ok() ? &(*current)->spec : nullptr), steps);
   return steps;
 }
 
@@ -245,7 +253,7 @@ History history_before(Store& store, int64_t run) {
 void add_measurements(Report& report, Store& store, const Executor& executor, const Sources& s) {
   std::vector<MeasuredStep> steps;
   Inventories inventories(executor);
-  const GpuHosts hosts = gpu_hosts(s.plan, inventories);
+  const GpuHosts hosts = gpu_hosts(s.plan, inventories, &s.spec);
   for (const auto& action : s.plan.actions)
     if (action.kind == ActionKind::check) {
       auto told = measured_steps(action, s.answers.of(action.id));
@@ -317,15 +325,16 @@ std::vector<Check> own_checks(CurrentSpec& spec, const Executor& executor, const
   if (const auto current = spec.get(); current.ok()) own.drives = drive_models_of((*current)->spec);
   const auto facts = facts_of(executor.node_row(action.node));
   if (facts) own.facts[action.node] = &*facts;
-  auto checks = std::move(judge_measurements(told_steps(executor, action, result), own)[action.node]);
+  auto checks = std::move(judge_measurements(told_steps(spec, executor, action, result), own)[action.node]);
   if (facts) say_simulated(*facts, checks);
   return checks;
 }
 
 // What the action's node alone is held to: everything but tests of several nodes, which only have to have
-// been started (over other nodes' GPUs not even that), and floors, which are asked about when all nodes miss them.
+// been started (over other nodes' GPUs not even that), and floors, which are asked about when all nodes miss
+// them.
 Status judge_own(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
-  for (const auto& step : told_steps(executor, action, result))
+  for (const auto& step : told_steps(spec, executor, action, result))
     if (step.mandatory && !step.members.empty() && step.result.is_null() && !only_starts(step))
       return fail(Code::failed, fmt::format("{}: {}", step.group, step.message));
   const auto facts = facts_of(executor.node_row(action.node));
@@ -385,7 +394,7 @@ bool accepts(const std::string& kind) {
 
 Status judge(CurrentSpec& spec, const Executor& executor, const Action& action, const Json& result) {
   TRY_(judge_own(spec, executor, action, result));
-  for (const auto& step : told_steps(executor, action, result)) {
+  for (const auto& step : told_steps(spec, executor, action, result)) {
     const std::string outcome = text_of(step.result, "outcome");
     if (step.mandatory && !step.members.empty() && outcome != "measured" && !only_starts(step))
       return fail(Code::failed, fmt::format("{}: {}", step.group, text_of(step.result, "error")));
@@ -410,7 +419,7 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, const Executor& executor, c
   FactsByNode facts;
   if (found) facts[action.node] = &*found;
   Json settled = results.front();
-  for (auto& step : told_steps(executor, action, results.front())) {
+  for (auto& step : told_steps(spec, executor, action, results.front())) {
     if (step.members.empty() || step.result.is_null() || could_not_run(step) ||
         collective_passed(step, facts))
       continue;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <iterator>
 
 #include "base/standin.h"
 #include "base/wire.h"
@@ -145,6 +145,10 @@ void mark_gpu_steps(const Json& planned, const GpuHosts& hosts, std::vector<Meas
     if (gpus == Gpus::played && loads_gpus(params->second)) mark_stand_in(hosts.lab, step);
     if (gpus != Gpus::real) continue;
     step.on_gpus = true;
+    std::vector<std::string> nodes = step.members;
+    if (nodes.empty()) nodes = {step.node};
+    if (hosts.adopted)
+      std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(step.adopted), hosts.adopted);
     const HardwareFacts* own = hosts.facts(step.node);
     add_unmeasured(params->second, own ? own->gpus.size() : 0, step);
   }
@@ -179,8 +183,12 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
   const std::string again = together ? "`muster accept`" : fmt::format("`muster accept --limit {}`", node);
   const std::string reimage =
       fmt::format("`muster reimage {}`{}", node, together ? ", then `muster accept`" : "");
-  const std::string install = fmt::format(
-      "`apt install ./build-packages/{}_*.deb` where the controller runs, then {}", kGpuProgram, reimage);
+  const bool adopted = std::count(step.adopted.begin(), step.adopted.end(), node) > 0;
+  const std::string package = fmt::format("`apt install ./build-packages/{}_*.deb`", kGpuProgram);
+  const std::string install =
+      adopted ? fmt::format("{} on {} itself, which puts it into /usr/lib/muster there, then {}", package,
+                            node, again)
+              : fmt::format("{} where the controller runs, then {}", package, reimage);
   if (missing == kGpuProgram)
     return fmt::format(
         "`scripts/build-gpu-package.sh` (for another CUDA than 12 with `--here`, where that one is), {}",
@@ -189,13 +197,19 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
     return fmt::format(
         "`scripts/build-gpu-package.sh --here` on a machine with CUDA {}, which this node has, {}",
         found.substr(std::string(kCublaslt).size()), install);
-  const std::string bake = fmt::format(
-      "let the node's image `bake` the playbook gpu or gpu-vendor, which brings it; `muster up` with that "
-      "spec, then {}",
-      reimage);
+  const std::string bake =
+      adopted ? fmt::format("install it there by hand (an adopted node has no image of ours), then {}", again)
+              : fmt::format(
+                    "let the node's image `bake` the playbook gpu or gpu-vendor, which brings it; "
+                    "`muster up` with that spec, then {}",
+                    reimage);
   if (missing.rfind("lib", 0) == 0) return bake;
   if (missing == "driver")
     return fmt::format("`ssh {} nvidia-smi` says why; where no driver is installed, {}", node, bake);
+  if (!missing.empty() && adopted)
+    return fmt::format(
+        "copy /usr/lib/muster/{} from where the controller runs to the same place on {}, then {}", missing,
+        node, again);
   if (!missing.empty()) return fmt::format("{}; the image brings {}", reimage, missing);
   return fmt::format("put right what it names, then {}", again);
 }

@@ -34,8 +34,9 @@ struct MeasuredStep {
   std::string status = {};   // of the step event: applied | already | failed | not_applicable | incomplete
   std::string message = {};
   bool mandatory = true;
-  std::vector<std::string> blocks = {};  // PlaybookStep::blocks
-  bool on_gpus = false;                  // about GPUs that are no stand-ins: controller/report/gpu_checks.h
+  std::vector<std::string> blocks = {};   // PlaybookStep::blocks
+  bool on_gpus = false;                   // about GPUs that are no stand-ins: controller/report/gpu_checks.h
+  std::vector<std::string> adopted = {};  // of its nodes, when on_gpus: those that are never re-imaged
   // Of a test of several nodes together, which is written down for the one that started it: all of them, and,
   // when it did not pass, the rounds of tests in pairs that followed (controller/report/collective.h).
   std::vector<std::string> members = {};

@@ -1015,6 +1015,39 @@ TEST_CASE("a test over all GPUs that fails without having run anywhere is no tes
   CHECK(located.in_state(NodeState::accepted).size() == 3);
 }
 
+TEST_CASE("a node that was adopted is not told to be re-imaged for a GPU check that did not run",
+          "[acceptance][gpu-checks]") {
+  Bench b;
+  std::string text = kSpec;
+  text.insert(text.find("roles:"),
+              "  - name: node05\n    role: cpu\n    adopt: { host: 10.20.0.5, host_key: \"SHA256:" +
+                  std::string(43, 'A') + "\" }\n");
+  b.store.write({SpecRow{2, 2, text, "sha256:spec-2", ""}}, [](Status s) { REQUIRE(s.ok()); });
+  b.reactor.advance(100);
+  b.spec.changed();
+  REQUIRE(b.spec.get().ok());
+  b.plan.spec_revision = 2;
+  b.names = {"node04", "node05"};
+  b.plan.nodes = b.names;
+  with_gpus(b);
+  b.executor->set_node("node05", [](NodeRow& row) { row.state = NodeState::accepted; });
+  b.reactor.advance(100);
+  b.measure = [](const std::string&, const wire::Step& step) {
+    const std::string own = step.params["kernel"];
+    if (own == "gpu-sdc") return not_run(own, {{"missing", "muster-accept-gpu"}});
+    return measured(own, own == "dgemm" ? "gflops" : "value", 50);
+  };
+  b.run();
+  CHECK(b.in_state(NodeState::quarantined) == std::set<std::string>{"node04", "node05"});
+  const auto says = [&](const std::string& node, const std::string& what) {
+    return check_of(b.report(), node, "gpu-sdc/data").reason.find(what) != std::string::npos &&
+           b.store.node(node).value().reason.find(what) != std::string::npos;
+  };
+  CHECK(says("node04", "`muster reimage node04`"));
+  CHECK_FALSE(says("node05", "muster reimage"));
+  CHECK(says("node05", "/usr/lib/muster"));
+}
+
 // Whether the agent leaves the step out is its affair: an older one, or one that is told so, may measure.
 TEST_CASE("RDMA from the memory of a stand-in is never counted as measured", "[acceptance]") {
   for (const bool lab : {true, false}) {

@@ -254,6 +254,22 @@ TEST_CASE("the remedy is the command for what is missing", "[gpu-checks]") {
   CHECK(has(remedy_of({{"missing", "driver"}}), "ssh gpu07 nvidia-smi"));
   CHECK(has(remedy_of(Json::object()), "muster accept --limit gpu07"));
   CHECK(has(remedy_of({{"missing", 7}}), "muster accept --limit gpu07"));
+  // What was adopted is never re-imaged: `muster reimage` refuses it.
+  for (const Json& detail : {Json{{"missing", "muster-accept-gpu"}},
+                             Json{{"missing", "libcublasLt.so.12"}, {"found", "libcublasLt.so.13"}},
+                             Json{{"missing", "libnccl.so.2"}}, Json{{"missing", "driver"}},
+                             Json{{"missing", "muster-accept-nvml"}}}) {
+    CAPTURE(detail.dump());
+    MeasuredStep adopted = gpu_step(unavailable(detail));
+    adopted.adopted = {"gpu07"};
+    const std::string by_hand = remedy(adopted, "gpu07");
+    CHECK(by_hand.find("muster reimage") == std::string::npos);
+    CHECK(has(by_hand, "muster accept --limit gpu07"));
+    const bool ours =
+        detail["missing"].get<std::string>().rfind("muster-", 0) == 0 || detail.contains("found");
+    CHECK((by_hand.find("/usr/lib/muster") != std::string::npos) == ours);
+    CHECK(remedy(adopted, "gpu08").find("muster reimage gpu08") != std::string::npos);
+  }
   // A plan for one node leaves a test of several out.
   for (const Json& detail :
        {Json::object(), Json{{"missing", "muster-accept-gpu"}}, Json{{"missing", "libnccl.so.2"}},
