@@ -22,6 +22,7 @@
 #include "controller/run/step_log.h"
 #include "controller/bringup/inventories.h"
 #include "controller/bringup/run_view.h"
+#include "controller/bringup/unplanned_gpus.h"
 #include "controller/spec/drive_models.h"
 
 namespace muster {
@@ -285,6 +286,8 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
       with.facts);
   for (auto& node : report.nodes) {
     for (auto& check : judged[node.name]) node.checks.push_back(std::move(check));
+    if (auto missing = unplanned_gpus(s.plan, node.name, inventories.of(node.name)))
+      node.checks.push_back(std::move(*missing));
     carry_over(node, history);
     if (const auto* facts = inventories.of(node.name)) say_simulated(*facts, node.checks);
   }
@@ -347,6 +350,8 @@ Status judge_own(CurrentSpec& spec, const Executor& executor, const Action& acti
         check.mandatory && (check.verdict == Verdict::fail || check.verdict == Verdict::skipped);
     if (blocks && !check.missed_floor) return fail(Code::failed, reason_of(check));
   }
+  if (const auto missing = unplanned_gpus(executor.plan(), action.node, facts ? &*facts : nullptr))
+    return fail(Code::failed, reason_of(*missing));
   return Ok{};
 }
 

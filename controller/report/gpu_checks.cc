@@ -15,10 +15,12 @@ namespace {
 constexpr const char* kGpuProgram = "muster-accept-gpu";
 constexpr const char* kCublaslt = "libcublasLt.so.";
 
-bool is_about_gpus(const Json& params) {
-  if (loads_gpus(params)) return true;
-  return text_of(field(params, "kernel")) == "counters" && field(field(params, "options"), "gpus") == true;
+bool is_of_own_gpus(const Json& params) {
+  const std::string kernel = text_of(field(params, "kernel"));
+  return kernel.rfind("gpu-", 0) == 0 ||
+         (kernel == "counters" && field(field(params, "options"), "gpus") == true);
 }
+bool is_about_gpus(const Json& params) { return loads_gpus(params) || is_of_own_gpus(params); }
 
 // A check of one node's own GPUs has a part for each of them.
 void add_unmeasured(const Json& params, size_t gpus, MeasuredStep& step) {
@@ -140,7 +142,9 @@ void mark_gpu_steps(const Json& planned, const GpuHosts& hosts, std::vector<Meas
   for (auto& step : steps) {
     const auto params = about.find(step.id);
     if (params == about.end()) continue;
-    const Gpus gpus = gpus_of(step, hosts);
+    Gpus gpus = gpus_of(step, hosts);
+    // Planned when the node had some: that none is left is no reason not to measure them.
+    if (gpus == Gpus::none && is_of_own_gpus(params->second)) gpus = Gpus::real;
     // What their made-up driver counts is read and judged.
     if (gpus == Gpus::played && loads_gpus(params->second)) mark_stand_in(hosts.lab, step);
     if (gpus != Gpus::real) continue;
@@ -152,6 +156,14 @@ void mark_gpu_steps(const Json& planned, const GpuHosts& hosts, std::vector<Meas
     const HardwareFacts* own = hosts.facts(step.node);
     add_unmeasured(params->second, own ? own->gpus.size() : 0, step);
   }
+}
+
+bool checks_own_gpus(const Json& planned) {
+  return std::any_of(planned.begin(), planned.end(), [](const Json& json) {
+    const auto step = wire::step_from_json(json);
+    return step.ok() && is_of_own_gpus(step->params) &&
+           (step->mandatory || !field(step->expect, "blocks").empty());
+  });
 }
 
 bool only_starts(const MeasuredStep& step) {

@@ -24,10 +24,14 @@ struct GpuHosts {
   std::function<bool(const std::string& node)> adopted = {};  // never re-imaged; empty: none is
 };
 
-// Sets MeasuredStep::on_gpus and ::adopted: by the GPUs of its node, and of a test of several nodes by those of its members.
+// Sets MeasuredStep::on_gpus and ::adopted: by the GPUs of its node, also where none are left of those that it
+// was planned for, and of a test of several nodes by those of its members.
 // `planned`: the action's steps as the plan has them. GPUs that a check with parts said nothing of become a
 // part that could not be measured. What a lab plays is made not applicable; outside a lab it fails.
 void mark_gpu_steps(const Json& planned, const GpuHosts& hosts, std::vector<MeasuredStep>& steps);
+
+// Whether one of these planned steps is a check of its node's own GPUs that has a say.
+bool checks_own_gpus(const Json& planned);
 
 // A test over the GPUs of other nodes: that it did not run puts the node that starts it not out.
 bool only_starts(const MeasuredStep& step);
