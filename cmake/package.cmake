@@ -1,5 +1,6 @@
 # Debian packages: `cpack --config build/CPackConfig.cmake` makes muster (command line), muster-controller and muster-agent. Where the
-# GPU kernels are built (preset gpu), muster-accept-gpu is one of its own: scripts/build-gpu-package.sh makes it alone.
+# GPU kernels are built (preset gpu), muster-accept-gpu is one of its own: scripts/build-gpu-package.sh makes it, alone, because its version
+# names its CUDA and the others' does not.
 set(share share/muster)
 foreach(program muster musterd muster-agent muster-accept muster-accept-nvml muster-accept-gpu muster-mpi-check muster_sim)
   if(NOT TARGET ${program})
@@ -26,10 +27,10 @@ install(FILES docs/operations.md DESTINATION share/doc/muster-controller COMPONE
 install(FILES systemd/muster-agent.service DESTINATION /lib/systemd/system COMPONENT muster-agent)
 set(components muster muster-controller muster-agent)
 if(TARGET muster-accept-gpu)
-  list(APPEND components muster-accept-gpu)
+  set(gpu_component muster-accept-gpu)
   install(FILES docs/acceptance-gpu.md DESTINATION share/doc/muster-accept-gpu COMPONENT muster-accept-gpu)
 endif()
-foreach(component ${components})
+foreach(component ${components} ${gpu_component})
   install(FILES LICENSE README.md CHANGELOG.md DESTINATION share/doc/${component} COMPONENT ${component})
 endforeach()
 
@@ -55,6 +56,9 @@ file(WRITE ${CMAKE_BINARY_DIR}/package-config.cmake "\
 set(SHLIBDEPS_EXECUTABLE ${CMAKE_SOURCE_DIR}/systemd/deb/shlibdeps)
 include(${CMAKE_SOURCE_DIR}/cmake/version.cmake)
 muster_built_version(CPACK_PACKAGE_VERSION ${version_source})
+if(CPACK_COMPONENTS_ALL STREQUAL \"muster-accept-gpu\")
+  muster_cuda_version(CPACK_PACKAGE_VERSION \${CPACK_PACKAGE_VERSION} \"${cuda_major}\")
+endif()
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_DEPENDS
     \"muster (= \${CPACK_PACKAGE_VERSION}), dnsmasq-base, ipxe, init-system-helpers\")
 ")

@@ -6,6 +6,7 @@
 #   cmake -D SOURCE=TREE -D BASE=0.1.0 -D OUT=version.cc -P version.cmake   writes base/version.h's constant, if it is another one than before
 #   cmake -D SOURCE=TREE -D RECORD=FILE -P version.cmake                    writes the commit alone, as cmake/commit.txt of a copy without git
 #   include(version.cmake), muster_built_version(OUT version.cc)            the version of what was built, for packing it
+#   include(version.cmake), muster_cuda_version(OUT VERSION 13)             0.1.0+20261124.080945.gb953f06.cuda13, of muster-accept-gpu's package
 #
 # Which commit: MUSTER_COMMIT of the environment ("SECONDS HASH", for packaging from another repository); else git's, where TREE is the top of a
 # repository and not merely inside of one; else cmake/commit.txt, which `git archive` fills in. Without any of them it is 0.1.0 alone.
@@ -87,6 +88,16 @@ function(muster_built_version out file)
     message(FATAL_ERROR "nothing was built yet: ${file} holds no version")
   endif()
   set(${out} ${CMAKE_MATCH_1} PARENT_SCOPE)
+endfunction()
+
+# Of what is built with a CUDA toolkit: one commit's package for CUDA 13 is another, and a later, version than the one for 12. Without
+# a commit it stays below those that have one.
+function(muster_cuda_version out version major)
+  if(version MATCHES "[+]")
+    set(${out} ${version}.cuda${major} PARENT_SCOPE)
+  else()
+    set(${out} ${version}+0.cuda${major} PARENT_SCOPE)
+  endif()
 endfunction()
 
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE AND DEFINED SOURCE)

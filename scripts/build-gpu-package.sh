@@ -2,10 +2,12 @@
 # Makes the package muster-accept-gpu: scripts/build-gpu-package.sh [--here] [FOLDER]
 # Needs no CUDA, and no GPU, on this machine: it is built in a Debian 13 of its own (non-free: nvidia-cuda-toolkit 12.4, libnccl-dev; about
 # 9 GB in MUSTER_CHROOT_CACHE, else ~/.cache/muster/chroot, which is kept), as root, with packages from the host's apt mirrors. With --here:
-# with this machine's own nvcc (12.4 or newer, with cublasLt.h and nccl.h), without root. FOLDER gets the .deb; default: build-packages.
+# with this machine's own nvcc (12.4 or newer, with cublasLt.h and nccl.h), without root. FOLDER gets the .deb; default: build-packages. One that
+# is there already is moved to FOLDER/older.
 # Nodes need the glibc of the Debian it was built on, or a newer one. Install the .deb where the controller runs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source scripts/package-lib.sh
 usage="usage: scripts/build-gpu-package.sh [--here] [FOLDER]"
 here=0
 [[ ${1:-} != --here ]] || { here=1; shift; }
@@ -17,7 +19,8 @@ if [[ $here -eq 1 ]]; then
   release=$("$nvcc" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p')
   [[ -n $release && $(printf '%s\n' 12.4 "$release" | sort -V | head -n 1) == 12.4 ]] ||
     { echo "build-gpu-package.sh: --here needs nvcc 12.4 or newer, this is ${release:-none}; without --here it is built in a Debian 13" >&2; exit 1; }
-  scripts/build-gpu-deb.sh "$folder"
+  built=build-gpu/package
+  scripts/build-gpu-deb.sh "$built"
 else
   [[ $EUID -eq 0 ]] || { echo "build-gpu-package.sh: needs root (chroot), or --here" >&2; exit 2; }
   source scripts/chroot-lib.sh
@@ -32,7 +35,9 @@ scripts/deps.sh build gpu
 nvcc --version | tail -n 2
 scripts/build-gpu-deb.sh build-gpu/package
 INSIDE
-  mkdir -p "$folder"
-  cp "$root"/src/build-gpu/package/muster-accept-gpu_*.deb "$folder/"
+  built=$root/src/build-gpu/package
 fi
+mkdir -p "$folder"
+set_older_aside "$folder" muster-accept-gpu
+cp "$built"/muster-accept-gpu_*.deb "$folder/"
 ls -l "$folder"/muster-accept-gpu_*.deb

@@ -34,12 +34,32 @@ chroot_make() {
 chroot_copy_tree() {
   local root=$1 file
   mkdir -p "$root/src"
-  git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+  chroot_git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
     [[ ! -e $file && ! -L $file ]] || printf '%s\0' "$file"
   done | tar --null -T - -c | tar -x -C "$root/src" --overwrite
   (cd "$root/src" && find . -path './build*' -prune -o \( -type f -o -type l \) -print | sed 's,^\./,,') | sort >"$root/.there"
-  git ls-files --cached --others --exclude-standard | sort | comm -13 - "$root/.there" | (cd "$root/src" && xargs -r -d '\n' rm -f --)
-  ! command -v cmake >/dev/null || cmake -D SOURCE="$PWD" -D RECORD="$root/src/cmake/commit.txt" -P cmake/version.cmake
+  chroot_git ls-files --cached --others --exclude-standard | sort | comm -13 - "$root/.there" | (cd "$root/src" && xargs -r -d '\n' rm -f --)
+  chroot_record_commit "$root/src/cmake/commit.txt"
+}
+
+# In a tree of another owner too: a build as root trusts it anyway, it runs what is in it.
+chroot_git() { git -c safe.directory='*' "$@"; }
+
+# chroot_record_commit FILE: the commit of the working tree, as cmake/version.cmake reads it. This machine may have no cmake, and a package
+# without a commit in its version is older than every installed one. Without cmake a new file anywhere counts as a change.
+chroot_record_commit() {
+  local commit changed
+  if command -v cmake >/dev/null; then
+    cmake -D SOURCE="$PWD" -D RECORD="$1" -P cmake/version.cmake
+    return
+  fi
+  commit=${MUSTER_COMMIT:-}
+  if [[ -z $commit ]]; then
+    commit=$(chroot_git -c log.showSignature=false log -1 --format='%ct %H') || { echo "$0: git names no commit of $PWD" >&2; return 1; }
+    changed=$(chroot_git --no-optional-locks status --porcelain --untracked-files=all -- . ':!docs' ':!tests' ':!bench' ':!*.md')
+    [[ -z $changed ]] || commit="$commit dirty"
+  fi
+  echo "$commit" >"$1"
 }
 
 # chroot_run ROOT [ARGUMENT...]: runs the script on standard input there, with these arguments.

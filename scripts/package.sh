@@ -5,6 +5,7 @@
 # names that are there already are moved to FOLDER/older: `apt install ./muster_*.deb` must not mean two versions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source scripts/package-lib.sh
 usage="usage: scripts/package.sh [--of BUILD] [FOLDER]"
 build=
 if [[ ${1:-} == --of ]]; then
@@ -28,10 +29,6 @@ components="muster;muster-controller;muster-agent"
 cpack --config "$build/CPackConfig.cmake" -B "$work/packed" -D CPACK_COMPONENTS_ALL="$components" >"$work/log" 2>&1 ||
   { cat "$work/log" >&2; exit 1; }
 mkdir -p "$folder"
-for old in "$folder"/muster_*.deb "$folder"/muster-controller_*.deb "$folder"/muster-agent_*.deb; do
-  [[ -f $old ]] || continue
-  mkdir -p "$folder/older"
-  mv "$old" "$folder/older/"
-done
+set_older_aside "$folder" muster muster-controller muster-agent
 mv "$work"/packed/*.deb "$folder/"
 ls -l "$folder"/*.deb

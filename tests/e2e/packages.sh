@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # the .deb packages under a real systemd: in a guest, whose own controller brings up another machine; upgraded, removed
 # stands on: CMakeLists.txt cmake/{package,version}.cmake
-# stands on: agent/* cli docs/first-cluster.md schema scripts/package.sh systemd controller/*
+# stands on: agent/* cli docs/first-cluster.md schema scripts/{package,package-lib}.sh systemd controller/*
 # stands on: controller/{api,boot,bringup,link,nodes,run,store,trust} controller/image/{image,transfer}* controller/power/redfish*
 # stands on: playbooks/{base,ssh}.yaml
 source "$(dirname "$0")/lib.sh"

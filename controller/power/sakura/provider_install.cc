@@ -325,18 +325,18 @@ void ProviderInstall::prepare(const JobPtr& job) {
     Reinstall::Ready ready;
     std::string host_key;
   };
-  const std::string declared = hooks_.address(job->node), old_boot = hooks_.known_boot(job->node);
   call<Seen>(
       job,
-      [this, provider = job->provider, image = job->image, declared]() -> Result<Seen> {
+      [this, provider = job->provider, image = job->image, node = job->node,
+       declared = hooks_.addresses(job->node)]() -> Result<Seen> {
         TRY(const auto outside, provider());
         Seen seen;
         TRY(seen.ready, outside->prepare(image, times_.call));
-        if (seen.ready.address.empty()) seen.ready.address = declared;
+        TRY(seen.ready.address, address_of_server(node, seen.ready.server, seen.ready.address, declared));
         seen.host_key = hooks_.host_key(seen.ready.address).value_or("");
         return seen;
       },
-      [this, job, old_boot](Result<Seen> seen) {
+      [this, job, old_boot = hooks_.known_boot(job->node)](Result<Seen> seen) {
         if (!seen.ok()) return end(job, seen.error(), false);
         write_intent(job, seen->ready, seen->host_key, old_boot);
       });

@@ -28,6 +28,7 @@
 #include "base/reactor.h"
 #include "base/result.h"
 #include "controller/power/reinstall.h"
+#include "controller/power/sakura/declared_address.h"
 #include "controller/ssh/ssh.h"
 
 namespace muster {
@@ -60,7 +61,7 @@ class ProviderInstall {
     // Worker thread, but for the first three.
     std::function<Result<std::function<Result<std::unique_ptr<Reinstall>>()>>(const std::string& node)>
         provider;
-    std::function<std::string(const std::string& node)> address;     // as declared
+    std::function<DeclaredAddresses(const std::string& node)> addresses;
     std::function<std::string(const std::string& node)> known_boot;  // its agent's last boot id; "" none
     std::function<Result<std::string>(const std::string& address)> host_key;
     std::function<Result<std::unique_ptr<SshSession>>(const SshTarget&)> connect;

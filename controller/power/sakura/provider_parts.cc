@@ -31,10 +31,9 @@ std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts)
   BootService& boot = parts.boot;
   RealReactor& reactor = parts.reactor;
   hooks.provider = [&power](const std::string& node) { return power.provider(node); };
-  hooks.address = [&spec = parts.spec](const std::string& node) -> std::string {
+  hooks.addresses = [&spec = parts.spec](const std::string& node) {
     const auto current = spec.get();
-    const NodeSpec* found = current.ok() ? (*current)->spec.node(node) : nullptr;
-    return found ? found->address : "";
+    return current.ok() ? declared_addresses((*current)->spec, node) : DeclaredAddresses{};
   };
   hooks.known_boot = parts.known_boot;
   hooks.host_key = [](const std::string& at) { return learn_host_key(at, 22, kConnect); };

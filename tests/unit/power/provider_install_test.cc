@@ -21,6 +21,18 @@ Json approved_again() {
   return order;
 }
 
+// gpu01, declared with this address or with none, and gpu07 where the API has the server of gpu01.
+Spec two_nodes(const std::string& address) {
+  Spec spec;
+  spec.network.provisioning.cidr = "127.0.0.0/8";
+  spec.nodes.resize(2);
+  spec.nodes[0].name = "gpu01", spec.nodes[1].name = "gpu07";
+  spec.nodes[0].address = address.empty() ? "127.0.0.9" : address;
+  spec.nodes[0].address_chosen = address.empty();
+  spec.nodes[1].address = "127.0.0.1";
+  return spec;
+}
+
 // What answers SSH at the machine's address: the system before, then the one that was installed.
 struct Host {
   PhyBench& bench;
@@ -104,12 +116,14 @@ struct Bench {
   std::map<std::string, std::string> store;  // outlives the controller
   std::vector<std::string> told;
   bool asked_before_written = false;
+  int saves = 0;
   std::unique_ptr<ProviderInstall> service;
   std::optional<Status> result;
   int results = 0;
   std::function<void()> before_order = {}, after_order = {};
   std::string heard = {};     // the boot id that muster heard last on this machine
   std::string leads_to = {};  // the node's address in place of the first server's id
+  DeclaredAddresses declared = {"10.20.0.11", false, "10.20.0.0/24", {}};
 
   explicit Bench(int servers = 1) : provider(servers) {
     provider.machine().start();
@@ -128,7 +142,7 @@ struct Bench {
                 make_phy_install(at, provider.account(at)), before_order, after_order));
           });
     };
-    h.address = [](const std::string&) { return std::string("10.20.0.11"); };
+    h.addresses = [this](const std::string&) { return declared; };
     h.known_boot = [this](const std::string&) { return heard; };
     h.host_key = [this](const std::string&) { return host.key(); };
     h.connect = [this](const SshTarget& target) -> Result<std::unique_ptr<SshSession>> {
@@ -159,6 +173,7 @@ struct Bench {
     h.save = [this](const std::string& node, const std::string& text, ProviderInstall::Done done) {
       if (!store.count(node)) asked_before_written = asked_before_written || installs() > 0;
       store[node] = text;
+      ++saves;
       reactor.post([done] { done(Ok{}); });
     };
     h.erase = [this](const std::string& node) { store.erase(node); };
@@ -564,6 +579,49 @@ TEST_CASE("phy install: the server that was written down is installed, or none",
   CHECK(bench.ends() == Code::denied);
   CHECK(bench.provider.seen_with("POST ") == 0);
   CHECK(bench.store.empty());
+}
+
+TEST_CASE("phy install: a server at another address than the node's is another server, and is not installed",
+          "[phy][install]") {
+  Bench bench;  // whose server the API has at 127.0.0.1
+  bench.declared = declared_addresses(two_nodes("127.0.0.2"), "gpu01");
+  SECTION("in the network of the nodes") { bench.declared.others.clear(); }
+  SECTION("at the address of another node") { bench.declared.network = "10.20.0.0/24"; }
+  bench.install();
+  REQUIRE(bench.ends() == Code::denied);
+  CHECK(bench.provider.seen_with("POST ") == 0);
+  CHECK(bench.saves == 0);  // no intent
+  CHECK(bench.installs() == 0);
+  for (const char* named : {"127.0.0.1", "127.0.0.2", "113100000001", "gpu01", "power.address"}) {
+    INFO(named);
+    CHECK(bench.result->error().message.find(named) != std::string::npos);
+  }
+  bench.declared.own = "127.0.0.1";  // corrected
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+}
+
+TEST_CASE("phy install: an address that proves nothing refuses no installation", "[phy][install]") {
+  Bench bench;
+  SECTION("muster chose the node's") { bench.declared = declared_addresses(two_nodes(""), "gpu01"); }
+  SECTION("the node is not in the spec any more") {
+    bench.declared = declared_addresses(two_nodes("127.0.0.2"), "gpu09");
+  }
+  SECTION("the API has one of another network") { bench.declared.own = "10.20.0.12"; }
+  SECTION("the API has none") {
+    bench.declared = declared_addresses(two_nodes("127.0.0.2"), "gpu01");
+    bench.provider.after = [](const HttpRequest& request, HttpResponse& response) {
+      auto body = parse_json(response.body);
+      if (request.method != "GET" || !body.ok() || !body->contains("servers")) return;
+      for (Json& one : (*body)["servers"]) one["ipv4"] = nullptr;
+      response.body = body->dump();
+    };
+  }
+  bench.install();
+  CHECK(bench.ends() == std::nullopt);
+  CHECK(bench.installs() == 1);
+  if (bench.provider.after) CHECK(bench.record().address == "127.0.0.2");
 }
 
 TEST_CASE("phy install: nobody waits any more: nothing new is asked for", "[phy][install]") {
