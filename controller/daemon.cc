@@ -452,9 +452,10 @@ Status RealDaemon::start() {
   });
   // Last: an operator's request must find a run that goes on already going on.
   TRY_(open_unix());
-  log::info(
-      "musterd is ready",
-      {{"version", kProgramVersion}, {"state", core_->options.state}, {"socket", core_->options.socket}});
+  log::info("musterd is ready", {{"version", kProgramVersion},
+                                 {"state", core_->options.state},
+                                 {"socket", core_->options.socket},
+                                 {"lab", core_->options.lab ? "yes" : "no"}});
   return Ok{};
 }
 

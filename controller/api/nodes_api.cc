@@ -134,15 +134,13 @@ Json run_summary(Services& services) {
 
 void get_status(const CallPtr& call) {
   Services& services = call->services;
-  Json status = {{"version", kProgramVersion},
-                 {"time", services.reactor.now()},
-                 {"run", run_summary(services)},
-                 {"nodes", Json::array()},
-                 {"problems", services.problems}};
+  Json status = {{"version", kProgramVersion},     {"lab", services.options.lab},
+                 {"time", services.reactor.now()}, {"run", run_summary(services)},
+                 {"nodes", Json::array()},         {"problems", services.problems}};
   if (const auto spec = services.spec.get(); spec.ok()) {
     status["cluster"] = (*spec)->spec.cluster;
     status["spec_revision"] = (*spec)->revision;
-    status["simulated"] = (*spec)->spec.lab;
+    status["simulated"] = is_simulated((*spec)->spec, (*spec)->spec.acceptance_profile);
     if (const auto fine = refuse_lab_only((*spec)->spec, (*spec)->revision, (*spec)->spec.acceptance_profile);
         !fine.ok() && !services.options.lab)
       status["problems"]["spec"] = fine.error().message;

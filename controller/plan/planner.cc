@@ -47,8 +47,8 @@ Result<PlanOutcome> make_plan(const PlannerInput& input) {
   p.plan.cluster = p.spec.cluster;
   p.plan.follows = p.in.follows;
   p.plan.spec_revision = p.in.revision;
-  p.plan.simulated = p.spec.lab;
   p.plan.profile = p.profile();
+  p.plan.simulated = is_simulated(p.spec, p.plan.profile);
   p.plan.limits = {
       p.spec.limits.parallel_imaging, p.spec.limits.parallel_netboot, p.spec.limits.power_stagger,
       p.spec.limits.failure_budget < 0 ? PlanLimits{}.failure_budget : p.spec.limits.failure_budget,

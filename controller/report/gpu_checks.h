@@ -24,8 +24,8 @@ struct GpuHosts {
   std::function<bool(const std::string& node)> adopted = {};  // never re-imaged; empty: none is
 };
 
-// Sets MeasuredStep::on_gpus and ::adopted: by the GPUs of its node, also where none are left of those that it
-// was planned for, and of a test of several nodes by those of its members.
+// Sets MeasuredStep::on_gpus and ::adopted: by the GPUs of its node, also where none are left of those
+// that it was planned for, and of a test of several nodes by those of its members.
 // `planned`: the action's steps as the plan has them. GPUs that a check with parts said nothing of become a
 // part that could not be measured. What a lab plays is made not applicable; outside a lab it fails.
 void mark_gpu_steps(const Json& planned, const GpuHosts& hosts, std::vector<MeasuredStep>& steps);

@@ -8,6 +8,10 @@ namespace muster {
 
 bool is_lab_profile(const std::string& name) { return name == "lab" || name.rfind("lab-", 0) == 0; }
 
+bool is_simulated(const Spec& spec, const std::string& profile) {
+  return spec.lab || is_lab_profile(profile);
+}
+
 std::vector<SpecError> lab_only(const Spec& spec, const std::string& profile) {
   std::vector<SpecError> out;
   if (is_lab_profile(profile)) {

@@ -14,6 +14,8 @@ namespace muster {
 
 // A profile for virtual machines, shipped or a spec's own: `lab`, or a name that begins with `lab-`.
 bool is_lab_profile(const std::string& name);
+// Whether what is accepted by this profile is simulated hardware, and says so everywhere.
+bool is_simulated(const Spec& spec, const std::string& profile);
 
 // What is refused where the controller is not a lab's, with its place in the spec; empty: nothing. `profile`:
 // the acceptance profile that is asked for, the spec's or a request's.

@@ -57,6 +57,8 @@ TEST_CASE("a controller of real servers stores no spec that is a lab's", "[api][
   CHECK(c.revision() == 1);
   CHECK(c.put(real_spec() + "\n") == 200);
   CHECK_FALSE(c.status()["problems"].contains("spec"));
+  CHECK(c.status()["lab"] == false);
+  CHECK(c.status()["simulated"] == false);
   CHECK(parse_json(c.call(Door::local, "GET", "/v1/version").body).value()["lab"] == false);
 }
 
@@ -64,6 +66,8 @@ TEST_CASE("one that was stored before is not planned, and the status shows why",
   Real c(lab_spec());
   CHECK(c.plan({{"kind", "auto"}}) == 200);
   CHECK_FALSE(c.status()["problems"].contains("spec"));
+  CHECK(c.status()["lab"] == true);
+  CHECK(c.status()["simulated"] == true);
   CHECK(parse_json(c.call(Door::local, "GET", "/v1/version").body).value()["lab"] == true);
   c.begins();
   for (const char* kind : {"auto", "accept", "drain"}) CHECK(c.plan({{"kind", kind}}) == 422);

@@ -73,6 +73,28 @@ TEST_CASE("what is for a lab alone is planned by no other controller, although i
   CHECK(planned_by(parsed(quick()), true, "lab"));
 }
 
+TEST_CASE("a plan with a lab's profile is one of simulated hardware, with the section or without",
+          "[plan][lab-only]") {
+  const auto simulated = [](const std::string& text, const std::string& profile) {
+    PlannerInput in = testing::with_nodes(testing::installed);
+    in.spec = parsed(text);
+    in.lab = true;
+    for (const char* name : {"acceptance/quick", "acceptance/lab-compare"})
+      in.playbooks[name] = in.playbooks["acceptance/lab"];
+    in.request.kind = RequestKind::accept;
+    in.request.profile = profile;
+    const auto made = make_plan(in);
+    REQUIRE(made.ok());
+    return made->plan.simulated;
+  };
+  CHECK_FALSE(simulated(quick(), ""));
+  CHECK(simulated(quick(), "lab"));
+  CHECK(simulated(quick(), "lab-compare"));
+  CHECK(simulated(testing::kSpec, ""));
+  CHECK_FALSE(simulated(testing::kSpec, "quick"));
+  CHECK(simulated(quick() + "lab:\n  smp: 1\n", ""));
+}
+
 TEST_CASE("every shipped profile for virtual machines is a lab's, and no other is", "[spec][lab-only]") {
   const std::set<std::string> real = {"quick", "standard", "burn"};
   std::set<std::string> labs;
