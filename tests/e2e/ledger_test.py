@@ -9,15 +9,22 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 from passes import lines, stands_on, tree as trees  # noqa: E402
-from passes.repository import LedgerTest  # noqa: E402
+from passes.repository import LedgerTest, environment  # noqa: E402
 from passes.texts_test import Claims, Data  # noqa: E402, F401
 
 HERE = Path(__file__).resolve().parent
+
+
+def obey_signals():
+    """Under nohup, or in the background of a script, signals are ignored, and no shell below can trap them."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Recording(LedgerTest):
@@ -93,18 +100,23 @@ class Recording(LedgerTest):
     def test_input_and_exit_status_are_those_of_the_test(self):
         command = [sys.executable, "tests/e2e/ledger.py", "run", "beta"]
         for do, status in (("read -r word; [ $word = abc ] && exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143)):
-            done = subprocess.run(command, cwd=self.repo.root, env={**os.environ, "DO": do}, input="abc\n", capture_output=True, text=True)
+            done = subprocess.run(command, cwd=self.repo.root, env={**environment(), "DO": do}, input="abc\n", capture_output=True, text=True)
             self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         self.assertEqual(self.repo.rows(), [])
 
     def test_a_signal_goes_to_the_test_which_ends_in_its_own_way(self):
         do = "trap 'echo cleaned; exit 130' INT TERM HUP; echo ready; read -r word"
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            with subprocess.Popen([sys.executable, "tests/e2e/ledger.py", "run", "beta"], cwd=self.repo.root, env={**os.environ, "DO": do},
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+            with subprocess.Popen([sys.executable, "tests/e2e/ledger.py", "run", "beta"], cwd=self.repo.root, env={**environment(), "DO": do},
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                  preexec_fn=obey_signals) as child:
                 self.assertEqual(child.stdout.readline(), "ready\n")
                 child.send_signal(number)
-                self.assertEqual((child.stdout.read(), child.wait(timeout=60)), ("cleaned\n", 130))
+                stuck = threading.Timer(60, child.kill)  # a test that hangs says nothing
+                stuck.start()
+                said = child.stdout.read()  # its input stays open: the script waits there for its signal
+                self.assertEqual((said, child.wait()), ("cleaned\n", 130))
+                stuck.cancel()
         self.assertEqual(self.repo.rows(), [])
 
     def test_the_version_that_cmake_writes_names_the_commit(self):

@@ -39,6 +39,11 @@ FILES = {
 }
 
 
+def environment():
+    """Without what a run of the real tests is told by its variables."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("MUSTER_") and k != "SHORTER"}
+
+
 class Repository:
     """A repository with two end-to-end tests, and programs in build/ that name its commit."""
 
@@ -93,8 +98,7 @@ class Repository:
             (self.root / f"build/{name}").chmod(0o755)
 
     def command(self, *arguments, **more):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("MUSTER_") and k != "SHORTER"}
-        return subprocess.run(arguments, cwd=self.root, env={**environment, **WHO, **more}, capture_output=True, text=True)
+        return subprocess.run(arguments, cwd=self.root, env={**environment(), **WHO, **more}, capture_output=True, text=True)
 
     def ledger(self, *arguments, **more):
         return self.command(sys.executable, "tests/e2e/ledger.py", *arguments, **more)
