@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from passes import lines, stands_on, tree as trees  # noqa: E402
-from passes.repository import LedgerTest, environment  # noqa: E402
+from passes.repository import LedgerTest  # noqa: E402
 from passes.texts_test import Claims, Data  # noqa: E402, F401
 
 HERE = Path(__file__).resolve().parent
@@ -100,14 +100,14 @@ class Recording(LedgerTest):
     def test_input_and_exit_status_are_those_of_the_test(self):
         command = [sys.executable, "tests/e2e/ledger.py", "run", "beta"]
         for do, status in (("read -r word; [ $word = abc ] && exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143)):
-            done = subprocess.run(command, cwd=self.repo.root, env={**environment(), "DO": do}, input="abc\n", capture_output=True, text=True)
+            done = subprocess.run(command, cwd=self.repo.root, env={**os.environ, "DO": do}, input="abc\n", capture_output=True, text=True)
             self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         self.assertEqual(self.repo.rows(), [])
 
     def test_a_signal_goes_to_the_test_which_ends_in_its_own_way(self):
         do = "trap 'echo cleaned; exit 130' INT TERM HUP; echo ready; read -r word"
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            with subprocess.Popen([sys.executable, "tests/e2e/ledger.py", "run", "beta"], cwd=self.repo.root, env={**environment(), "DO": do},
+            with subprocess.Popen([sys.executable, "tests/e2e/ledger.py", "run", "beta"], cwd=self.repo.root, env={**os.environ, "DO": do},
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                   preexec_fn=obey_signals) as child:
                 self.assertEqual(child.stdout.readline(), "ready\n")

@@ -39,9 +39,9 @@ FILES = {
 }
 
 
-def environment():
-    """Without what a run of the real tests is told by its variables."""
-    return {k: v for k, v in os.environ.items() if not k.startswith("MUSTER_") and k != "SHORTER"}
+# What a run of the real tests is told by its variables is nothing to these repositories.
+for name in [name for name in os.environ if name.startswith("MUSTER_") or name == "SHORTER"]:
+    del os.environ[name]
 
 
 class Repository:
@@ -98,7 +98,7 @@ class Repository:
             (self.root / f"build/{name}").chmod(0o755)
 
     def command(self, *arguments, **more):
-        return subprocess.run(arguments, cwd=self.root, env={**environment(), **WHO, **more}, capture_output=True, text=True)
+        return subprocess.run(arguments, cwd=self.root, env={**os.environ, **WHO, **more}, capture_output=True, text=True)
 
     def ledger(self, *arguments, **more):
         return self.command(sys.executable, "tests/e2e/ledger.py", *arguments, **more)
