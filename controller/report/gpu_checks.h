@@ -33,7 +33,7 @@ void mark_gpu_steps(const Json& planned, const GpuHosts& hosts, std::vector<Meas
 // Whether one of these planned steps is a check of its node's own GPUs that has a say.
 bool checks_own_gpus(const Json& planned);
 
-// A test over the GPUs of other nodes: that it did not run puts the node that starts it not out.
+// A test over the GPUs of other nodes: when it did not run, its starter is not quarantined for that.
 bool only_starts(const MeasuredStep& step);
 
 // Whether the node is not accepted unless this step has measured something.
