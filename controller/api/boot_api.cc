@@ -5,13 +5,14 @@
 
 #include "controller/api/files.h"
 #include "controller/api/handlers.h"
+#include "controller/boot/boot.h"
 #include "controller/boot/boot_service.h"
 #include "controller/image/image_service.h"
 #include "controller/services.h"
 
 namespace muster::api {
 
-void boot_chain(const CallPtr& call) { call->text(200, "#!ipxe\nchain boot/${mac:hexhyp}.ipxe || exit\n"); }
+void boot_chain(const CallPtr& call) { call->text(200, kChainScript); }
 
 void boot_script(const CallPtr& call) {
   const std::string name = call->arg("script");

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
+#include <sstream>
 
 #include "base/kernel_line.h"
 
@@ -132,7 +134,9 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
       fmt::format("dhcp-leasefile={0}/leases\npid-file={0}/dnsmasq.pid\nlog-facility={0}/dnsmasq.log\n", dir);
   out += fmt::format("enable-tftp={}\ntftp-root={}/tftp\n", network.interface, dir);
   if (network.mode == "managed") {
-    out += "dhcp-authoritative\n";
+    // An authoritative server refuses what it does not know: with it, hosts that have their address from another
+    // server would lose it. So either all that are not declared are left alone, or nobody is refused.
+    out += network.unknown_machines ? "" : "dhcp-authoritative\ndhcp-ignore=tag:!known\n";
     out += network.gateway.empty() ? "dhcp-option=option:router\n"
                                    : fmt::format("dhcp-option=option:router,{}\n", network.gateway);
     out += "dhcp-option=option:dns-server\n";
@@ -149,6 +153,28 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   if (network.mode == "managed") out += "dhcp-boot=tag:!ipxe,tag:efi,snponly.efi\n";
   out += fmt::format("dhcp-boot=tag:ipxe,http://{}:{}/boot.ipxe\n", network.address, network.http_port);
   return out + hosts;
+}
+
+std::string kept_leases(const std::string& leases, const std::vector<BootHost>& hosts) {
+  const auto same = [](const std::string& a, const std::string& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+  };
+  std::string out;
+  for (size_t at = 0; at < leases.size();) {
+    const size_t end = std::min(leases.find('\n', at), leases.size());
+    const std::string line = leases.substr(at, end - at);
+    at = end + 1;
+    // "expiry mac address name client-id"; lines of IPv6 name no declared address and stay.
+    std::istringstream words(line);
+    std::string expiry, mac, address;
+    words >> expiry >> mac >> address;
+    const bool contradicts = std::any_of(hosts.begin(), hosts.end(), [&](const BootHost& host) {
+      return same(host.mac, mac) != (host.address == address);
+    });
+    if (!contradicts) out += line + "\n";
+  }
+  return out;
 }
 
 std::string ram_arguments(const BootDecision& d) {
@@ -171,8 +197,7 @@ std::string ram_arguments(const BootDecision& d) {
 }
 
 std::string ipxe_script(const BootDecision& d) {
-  // A failure, so that the firmware goes on to the next entry of its boot order.
-  static const std::string disk = "#!ipxe\nexit 1\n";
+  const std::string disk = kDiskScript;
   if (!d.ram) return disk;
   for (const auto* value : {&d.base_url, &d.kernel, &d.initrd})
     if (!plain(*value)) return disk;

@@ -139,6 +139,10 @@ Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
   TRY_(files.write(path, config));
   const std::string argument = "--conf-file=" + path;
   end_leftover(network.run_dir, argument);
+  const std::string leases = network.run_dir + "/leases";
+  if (const auto old = files.read(leases); old.ok())
+    if (const std::string kept = kept_leases(*old, network.hosts); kept != *old)
+      TRY_(files.write(leases, kept));
   interface_ = network.interface;
   set_ra_address(interface_, true);
   const pid_t daemon = ::getpid();

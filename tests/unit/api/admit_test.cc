@@ -141,7 +141,7 @@ TEST_CASE("discovery is off until an operator switches it on, and is never on wi
           "[api][admit]") {
   Cluster c;
   CHECK(c.get("/v1/nodes")["discover_until"] == 0);
-  CHECK(c.call(Door::boot, "GET", std::string("/boot/") + kMac + ".ipxe").body == "#!ipxe\nexit\n");
+  CHECK(c.call(Door::boot, "GET", std::string("/boot/") + kMac + ".ipxe").body == "#!ipxe\nexit 1\n");
   const auto refused = c.call(Door::local, "POST", "/v1/nodes/discover", R"({"on": true})");
   CHECK(refused.status == 422);
   CHECK(says(refused, "image 'cpu'"));

@@ -14,7 +14,7 @@ using namespace muster;
 namespace {
 
 constexpr char kMac[] = "52:54:00:00:00:01";
-constexpr char kDisk[] = "#!ipxe\nexit\n";
+constexpr char kDisk[] = "#!ipxe\nexit 1\n";
 
 struct Boot {
   TempDir dir;

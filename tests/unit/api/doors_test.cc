@@ -325,7 +325,7 @@ TEST_CASE("files are served from their folder only", "[api]") {
   CHECK(chain.body.find("\nchain boot/${mac:hexhyp}.ipxe ") != std::string::npos);
   const auto script = controller.call(Door::boot, "GET", "/boot/52-54-00-00-00-01.ipxe");
   CHECK(script.status == 200);
-  CHECK(script.body == "#!ipxe\nexit\n");  // nobody armed that machine
+  CHECK(script.body == "#!ipxe\nexit 1\n");  // nobody armed that machine
 }
 
 TEST_CASE("the RAM system of a node restarts after a panic, and has the controller's kernel options",
