@@ -442,11 +442,22 @@ Output FakeMachine::accounts(const std::vector<std::string>& argv) {
     return append("/etc/group",
                   name + ":x:" + (after(argv, "-g").empty() ? "900" : after(argv, "-g")) + ":\n"),
            good();
-  if (argv[0] == "usermod") return good();
+  const bool with_field = has(argv, "-p");
+  if (argv[0] == "usermod") {
+    std::string shadow;
+    for (const auto& line : steps::lines_of(get("/etc/shadow"))) {
+      auto fields = steps::split(line, ':');
+      const bool own = with_field && !fields.empty() && fields[0] == name;
+      const size_t rest = line.find(':', name.size() + 1);
+      shadow +=
+          (own ? name + ":" + after(argv, "-p") + line.substr(std::min(rest, line.size())) : line) + "\n";
+    }
+    return put("/etc/shadow", shadow), good();
+  }
   // Ids are those of the test, so that files can be given to them without being root.
   append("/etc/passwd",
          fmt::format("{}:x:{}:{}::{}:{}\n", name, getuid(), getgid(), after(argv, "-d"), after(argv, "-s")));
-  append("/etc/shadow", name + ":!:1::::::\n");
+  append("/etc/shadow", name + ":" + (with_field ? after(argv, "-p") : "!") + ":1::::::\n");
   append("/etc/group", fmt::format("{}:x:{}:\n", name, getgid()));
   fs::create_directories(root_ + after(argv, "-d"));
   return good();

@@ -1,9 +1,12 @@
 // sshd: settings of the SSH server in one drop-in that is read first (the first value counts), applied in two
 // phases.
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "agent/steps/system/accounts.h"
@@ -38,21 +41,61 @@ std::string drop_in(const Json& params) {
   return out;
 }
 
-// The main file must include the folder before it sets anything itself.
-Status includes_folder(const StepContext& context) {
+// Words of a line as sshd splits it: at blanks, tabs and quotes, and after the keyword also at one `=`.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> out;
+  bool quoted = false, inside = false;
+  for (const char c : line) {
+    const bool separator = c == ' ' || c == '\t' || c == '\r' || (c == '=' && out.size() < 2);
+    if (c == '#' && !quoted && !inside) break;
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (separator && !quoted) {
+      inside = false;
+    } else {
+      if (!inside) out.emplace_back();
+      inside = true;
+      out.back() += c;
+    }
+  }
+  return out;
+}
+
+// Files that a pattern of Include stands for, in the order in which sshd reads them, with muster's own drop-in
+// where it would come although it is not there yet.
+std::vector<std::string> included_by(const Files& files, std::string pattern) {
+  if (!pattern.empty() && pattern[0] != '/') pattern = "/etc/ssh/" + pattern;
+  const size_t slash = pattern.rfind('/');
+  const std::string folder = pattern.substr(0, slash), name = pattern.substr(slash + 1);
+  std::set<std::string> names;
+  for (const auto& one : files.list(folder)) names.insert(one);
+  if (folder == kFolder) names.insert("00-muster.conf");
+  std::vector<std::string> out;
+  for (const auto& one : names)
+    if (fnmatch(name.c_str(), one.c_str(), FNM_PERIOD) == 0) out.push_back(folder + "/" + one);
+  return out;
+}
+
+// What sshd reads before muster's settings. The main file must include the drop-in before it sets anything itself.
+Result<std::vector<std::string>> read_before(const StepContext& context) {
   TRY(const std::string text, context.files.read(kMain));
+  std::vector<std::string> before;
   for (const auto& line : lines_of(text)) {
-    const auto words = split(line, ' ');
-    if (words.empty() || words[0][0] == '#') continue;
-    if (lower(words[0]) == "include" && line.find("sshd_config.d/") != std::string::npos) return Ok{};
-    break;
+    const auto words = words_of(line);
+    if (words.empty()) continue;
+    if (lower(words[0]) != "include") break;
+    for (size_t i = 1; i < words.size(); ++i)
+      for (const auto& file : included_by(context.files, words[i])) {
+        if (file == kDropIn) return before;
+        before.push_back(file);
+      }
   }
   return fail(Code::conflict, std::string(kMain) + " does not begin by including " + kFolder);
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!context.files.exists(kMain)) return differs("the SSH server is not installed");
-  TRY_(includes_folder(context));
+  TRY(const auto before, read_before(context));
   Diff diff;
   const auto have = context.files.read(kDropIn);
   if (!have.ok())
@@ -60,9 +103,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   else if (*have != drop_in(params))
     diff.add(std::string(kDropIn) + " differs");
   if (is_armed(context.files, "sshd")) diff.add("an earlier change was not confirmed");
-  for (const auto& name : context.files.list(kFolder))
-    if (name < "00-muster.conf" && name.size() > 5 && name.substr(name.size() - 5) == ".conf")
-      diff.add(name + " is read before muster's settings");
+  for (const auto& file : before) diff.add(file + " is read before muster's settings");
   return diff.result();
 }
 
@@ -119,10 +160,9 @@ Status change(StepContext& context, const Json& params) {
 }
 
 Status apply(StepContext& context, const Json& params) {
-  TRY_(includes_folder(context));
-  for (const auto& name : context.files.list(kFolder))
-    if (name < "00-muster.conf" && name.size() > 5 && name.substr(name.size() - 5) == ".conf")
-      return fail(Code::conflict, name + " would be read before muster's settings");
+  TRY(const auto before, read_before(context));
+  if (!before.empty())
+    return fail(Code::conflict, join(before, ", ") + " would be read before muster's settings");
   const TwoPhase phases{"sshd",
                         {kDropIn},
                         {{"systemctl", "try-reload-or-restart", "ssh.service"}},

@@ -1,4 +1,7 @@
-// user: an account with a locked password, exactly these SSH keys, and sudo or not.
+// user: an account without a password, exactly these SSH keys, and sudo or not.
+//
+// "Without a password" is `*` in /etc/shadow, never a leading `!`: sshd takes the latter for a locked account and
+// refuses its keys as well where `UsePAM no` is set.
 //
 // Check reads the account files; apply runs useradd or usermod, writes authorized_keys and the sudoers
 // drop-in (tested by visudo before it is put in place: a broken one would take sudo away from everybody).
@@ -32,13 +35,15 @@ Wanted wanted(const Json& params) {
 }
 
 std::string sudoers_text(const Wanted& want) { return want.name + " ALL=(ALL:ALL) NOPASSWD: ALL\n"; }
+bool has_no_password(const std::string& field) { return !field.empty() && field[0] == '*'; }
 std::string ssh_folder(const PasswdEntry& user) { return user.home + "/.ssh"; }
 
 void account_diff(const StepContext& context, const Wanted& want, const PasswdEntry& user, Diff& diff) {
   if (want.uid > 0 && user.uid != want.uid) diff.add(fmt::format("uid {} -> {}", user.uid, want.uid));
   if (user.shell != want.shell) diff.add("shell " + user.shell + " -> " + want.shell);
-  const std::string password = password_field(context.files, want.name);
-  if (password.empty() || (password[0] != '!' && password[0] != '*')) diff.add("password is not locked");
+  if (const std::string password = password_field(context.files, want.name); !has_no_password(password))
+    diff.add(!password.empty() && password[0] == '!' ? "locked in a way that can shut out SSH keys"
+                                                     : "password is not locked");
   for (const auto& name : want.groups) {
     const auto group = find_group(context.files, name);
     bool member = false;
@@ -81,7 +86,7 @@ Status make_account(StepContext& context, const Wanted& want) {
   if (!user) {
     // Without -m a home that survived elsewhere is not touched; useradd only copies /etc/skel into one it
     // makes.
-    argv = {"useradd", "-m", "-d", want.home, "-s", want.shell};
+    argv = {"useradd", "-m", "-d", want.home, "-s", want.shell, "-p", "*"};
     if (want.uid > 0) argv.insert(argv.end(), {"-u", std::to_string(want.uid)});
     // A group of that name from an earlier step becomes the user's own.
     if (find_group(context.files, want.name))
@@ -94,8 +99,7 @@ Status make_account(StepContext& context, const Wanted& want) {
     account_diff(context, want, *user, diff);
     if (diff.empty()) return Ok{};
     argv = {"usermod", "-s", want.shell};
-    const std::string password = password_field(context.files, want.name);
-    if (password.empty() || (password[0] != '!' && password[0] != '*')) argv.push_back("-L");
+    if (!has_no_password(password_field(context.files, want.name))) argv.insert(argv.end(), {"-p", "*"});
     if (want.uid > 0 && user->uid != want.uid) argv.insert(argv.end(), {"-u", std::to_string(want.uid)});
     if (!want.groups.empty()) argv.insert(argv.end(), {"-a", "-G", join(want.groups, ",")});
   }
