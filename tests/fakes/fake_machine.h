@@ -3,7 +3,7 @@
 // test asserts on what became of it.
 //
 // Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm,
-// sfdisk (the real one), mkfs.xfs, mount, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs,
+// sfdisk (the real one), mkfs.xfs, mount, dpkg, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs,
 // udevadm, tar, ldconfig (its list is the file /ldconfig), mfs tools, exportfs, sinfo, scontrol, true, false,
 // touch, Ceph's programs with the rm, mv and chown they are used with (fake_ceph.cc), MooseFS' master
 // (fake_moosefs.cc), ip, networkctl and dcb over its ports (fake_network.cc), storage of the site with stat,
@@ -97,6 +97,7 @@ class FakeMachine : public Process {
   Result<Output> execute(const Command& command);
   Output systemctl(const std::vector<std::string>& argv);
   Output packages(const std::vector<std::string>& argv);
+  Output read_sources(const std::vector<std::string>& argv) const;
   Output system(const std::vector<std::string>& argv);
   void reexec();
   void mount_moosefs(const std::string& unit, bool there);

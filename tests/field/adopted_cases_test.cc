@@ -60,4 +60,72 @@ FIELD_CASE("user-lock-usepam") {
   CHECK(steps::password_field(machine.files(), "mpi") == "*");
 }
 
+FIELD_CASE("apt-signed-by-other-name") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule* module = find_step_module("apt_repository");
+  const std::string folder = "/etc/apt/sources.list.d/", keyrings = "/usr/share/keyrings/archive.";
+  machine.put("/etc/os-release", "VERSION_CODENAME=trixie\n");
+  machine.put(keyrings + "gpg", "the archive's keys");
+  machine.put(keyrings + "pgp", "the archive's keys");
+  const auto system_has = [&](const std::string& key) {
+    machine.put(folder + "debian.sources",
+                "Types: deb\nURIs: http://mirror.example/debian/\nSuites: trixie trixie-updates\n"
+                "Components: main\nSigned-By: " +
+                    key + "\n");
+  };
+  system_has(keyrings + "pgp");
+  const Json params = {{"name", "more"}, {"components", {"contrib"}}, {"signed_by", keyrings + "gpg"}};
+  REQUIRE(module->apply(context, params).ok());
+  CHECK(machine.get(folder + "muster-more.sources").find("Signed-By: " + keyrings + "pgp\n") !=
+        std::string::npos);
+  CHECK(module->check(context, params)->holds == Holds::yes);
+  // What an older muster wrote beside it is put right.
+  machine.put(folder + "muster-more.sources",
+              "Types: deb\nURIs: http://mirror.example/debian/\nSigned-By: " + keyrings + "gpg\n");
+  CHECK(module->check(context, params)->holds == Holds::no);
+  REQUIRE(module->apply(context, params).ok());
+  CHECK(module->check(context, params)->holds == Holds::yes);
+  // Other keys under the other name: nothing is put in place.
+  machine.put(keyrings + "pgp", "keys of the site");
+  (void)machine.files().remove(folder + "muster-more.sources").ok();
+  CHECK(module->apply(context, params).error().code == Code::conflict);
+  CHECK(machine.get(folder + "muster-more.sources").empty());
+}
+
+FIELD_CASE("dpkg-interrupted") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule* module = find_step_module("package");
+  machine.put("/var/lib/dpkg/status", "Package: base-files\nStatus: install ok installed\nVersion: 1\n\n");
+  machine.put("/var/lib/dpkg/updates/0001", "Package: tzdata\nStatus: install ok unpacked\nVersion: 1\n");
+  REQUIRE(module->apply(context, {{"names", {"busybox-static"}}}).ok());
+  CHECK(machine.files().list("/var/lib/dpkg/updates").empty());
+  CHECK(module->check(context, {{"names", {"busybox-static"}}})->holds == Holds::yes);
+}
+
+FIELD_CASE("package-provided-name") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule* module = find_step_module("package");
+  machine.put(
+      "/var/lib/dpkg/status",
+      "Package: librdmacm1t64\nStatus: install ok installed\nVersion: 56.1-1\nProvides: librdmacm1 (= "
+      "56.1-1)\n\n"
+      "Package: libssl3t64\nStatus: hold ok installed\nProvides: libssl3 (= 3.5.1-1)\nVersion: 3.5.1-1\n\n"
+      "Package: postfix\nStatus: install ok installed\nVersion: 3.10\nProvides: mail-transport-agent\n\n"
+      "Package: gone\nStatus: deinstall ok config-files\nVersion: 2\nProvides: old (= 2)\n\n");
+  const auto holds = [&](const Json& params) { return module->check(context, params)->holds == Holds::yes; };
+  CHECK(holds({{"names", {"librdmacm1", "libssl3"}}}));
+  CHECK(holds({{"names", {"librdmacm1=56.*"}}}));
+  CHECK_FALSE(holds({{"names", {"librdmacm1=50.*"}}}));
+  CHECK_FALSE(holds({{"names", {"old"}}}));
+  CHECK_FALSE(holds({{"names", {"mail-transport-agent"}}}));
+  // The package is held, and not a name that no package has.
+  const Json held = {{"names", {"librdmacm1"}}, {"hold", true}};
+  CHECK_FALSE(holds(held));
+  REQUIRE(module->apply(context, held).ok());
+  CHECK(holds(held));
+}
+
 }  // namespace muster::tests

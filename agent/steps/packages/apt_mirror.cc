@@ -65,7 +65,8 @@ Status apply(StepContext& context, const Json& params) {
   TRY(const OwnFile want, wanted(context.files, params));
   const std::string candidate = "/var/lib/muster/apt/sources.list";
   TRY_(context.files.write(candidate, want.text));
-  const Status tried = try_sources(context, candidate);
+  Status tried = read_together(context, candidate, kSources);
+  if (tried.ok()) tried = try_sources(context, candidate);
   TRY_(context.files.remove(candidate));
   if (!tried.ok()) return Error(tried.error()).with("package mirror");
   return put(context.files, want);

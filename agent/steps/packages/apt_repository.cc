@@ -1,7 +1,8 @@
 // apt_repository: a package source with the one key that may sign it, as a deb822 file.
 //
-// The source is put in place only after apt has fetched and believed its lists with that key, so a source
-// that stands there has worked once; a crash before leaves nothing that breaks a later `apt-get update`.
+// The source is put in place only after apt has read it beside all others and has fetched and verified its lists
+// with that key, so a source that stands there has worked once; a crash before leaves nothing that breaks a
+// later `apt-get update`.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -93,6 +94,7 @@ Result<Wanted> wanted(const Files& files, const Json& params) {
   }
   TRY_(check_words(out));
   TRY_(read_key(params, out));
+  if (!out.signed_by.empty()) out.signed_by = keyring_as_named(files, out.uris, out.signed_by);
   TRY(out.preferences, preferences(params, out.name));
   return out;
 }
@@ -158,7 +160,8 @@ Status apply(StepContext& context, const Json& params) {
   // apt tells the format by the suffix.
   const std::string candidate = "/var/lib/muster/apt/" + want.name + ".sources";
   TRY_(context.files.write(candidate, source.text));
-  const Status tried = try_sources(context, candidate);
+  Status tried = read_together(context, candidate, want.source_path());
+  if (tried.ok()) tried = try_sources(context, candidate);
   TRY_(context.files.remove(candidate));
   if (!tried.ok()) return Error(tried.error()).with("package source " + want.name);
   return put(context.files, source);
