@@ -20,6 +20,9 @@ muster_embed(${CMAKE_BINARY_DIR}/embedded/schemas.cc muster::embedded
   modules ${CMAKE_SOURCE_DIR}/schema/modules.json)
 target_sources(muster_controller_logic PRIVATE ${CMAKE_BINARY_DIR}/embedded/schemas.cc)
 
+muster_embed(${CMAKE_BINARY_DIR}/embedded/xids.cc muster::embedded xids ${CMAKE_SOURCE_DIR}/hardware/xids.yaml)
+target_sources(muster_kernels PRIVATE ${CMAKE_BINARY_DIR}/embedded/xids.cc)
+
 # What is shipped by name, for who checks a spec where no playbooks are installed.
 function(muster_names out folder)
   file(GLOB found CONFIGURE_DEPENDS ${folder}/*.yaml)

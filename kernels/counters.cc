@@ -181,6 +181,10 @@ void add_log(const Files& files, const Counts& before, Measurement& out, Moved& 
   }
   for (const char* metric : kLogMetrics) out.metrics[metric] = {static_cast<double>(sums[metric]), "lines"};
   if (!shown.empty()) out.detail["kernel_log"] = shown;
+  Json noted = Json::object();
+  for (const auto& note : log.noted)
+    if (Json& texts = noted[note.group]; texts.size() < kLinesShown) texts.push_back(note.text);
+  if (!noted.empty()) out.detail["kernel_log_noted"] = noted;
 }
 
 // What the driver told is kept beside the rest, name by name.

@@ -1,8 +1,10 @@
 // What the kernel said about broken hardware: lines of its log, sorted by the part they name.
 //
-// Reference:   the driver's own words. Of NVIDIA's Xid numbers only those that stand for hardware: a program
-//              that reads past its array makes one too (13, 31, 43, 45), and is no fault of the GPU. The
-//              list is that of NVIDIA's Xid catalogue.
+// Reference:   the driver's own words. Which of NVIDIA's numbers stand for hardware: hardware/xids.yaml; a
+//              program that reads past its array makes an Xid too (13, 31, 69), and is no fault of the GPU.
+//              Forms of the lines: NVIDIA's open-gpu-kernel-modules, kernel_rc.c for Xids ("(PCI:0000:3b:00
+//              GPU-I:05 GPU-CI:01)" in MIG mode), error_nvswitch.c for SXids, osinit.c and nv.c for a GPU
+//              that is gone before there is an Xid.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,19 +13,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <regex>
+#include <utility>
 
 #include "kernels/kernels.h"
+#include "kernels/xids.h"
 
 namespace muster::kernels {
 namespace {
-
-bool is_hardware_xid(int xid) {
-  static constexpr std::pair<int, int> kRanges[] = {{48, 48}, {56, 58}, {62, 64},  {68, 77},   {79, 86},
-                                                    {88, 89}, {92, 92}, {94, 105}, {110, 120}, {122, 125}};
-  return std::any_of(std::begin(kRanges), std::end(kRanges),
-                     [xid](const auto& r) { return xid >= r.first && xid <= r.second; });
-}
 
 // The word after `key` up to one of `ends`; "" when `key` is not there.
 std::string word_after(const std::string& text, const char* key, const char* ends) {
@@ -38,33 +36,128 @@ bool has(const std::string& text, const char* what) { return text.find(what) != 
 // Any user writes part of the log: a program that crashes is logged by its name (15 characters, in front) and
 // by the names of its libraries (of any length, behind). So lines are told by what they begin with, and
 // further than a name reaches.
-const std::string kAddress = R"(\((?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)\))";
-const std::regex kGpu("^NVRM: Xid " + kAddress + R"(: (\d+))");
-const std::regex kSwitch(R"(^nvidia-nvswitch\d+: SXid )" + kAddress + R"(: \d+, )");
+const std::string kAddress = R"(([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(\.[0-7])?)";
+const std::regex kGpu("^NVRM: Xid \\((?:PCI:)?" + kAddress +
+                      R"((?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,6})\b)");
+// One event is several lines: its text with a word for the severity, then that as a number, then data.
+const std::regex kSwitch(R"(^nvidia-nvswitch\d+: SXid \((?:PCI:)?)" + kAddress +
+                         R"(\): (\d{1,6}), (Fatal|Non-fatal|Severity \d+|Data )?)");
+// Without an Xid: a driver that finds no GPU behind the address, or cannot start it.
+const std::regex kGone(
+    "^NVRM: GPU (?:at )?(?:PCI:)?" + kAddress +
+    "(?:: GPU)?:? (?:has fallen off the bus|RmInitAdapter failed!|rm_init_adapter failed)");
+const std::regex kGoneSomewhere("^NVRM: (?:RmInitAdapter failed!|rm_init_adapter failed for device )");
+// The same in up to three lines, of one record or of several: "NVRM: The NVIDIA GPU 0000:3b:00.0", "NVRM:
+// (PCI ID: 10de:2330) installed in this system has", "NVRM: fallen off the bus and is not responding ..."
+const std::regex kAnnounced("^NVRM: The NVIDIA GPU " + kAddress);
+const std::regex kAnnouncedGone("^ *NVRM: (?:system has )?fallen off the bus and is not responding");
 const std::regex kMachineCheck(R"(^(?:mce: |\{\d+\})?\[Hardware Error\]: )");
 const std::regex kBlock(R"(^(?:blk_update_request: |print_req_error: )?)"
                         R"((?:I/O error|(?:critical )?medium error), dev ([a-z][0-9a-z]*),? )");
 const std::regex kNvme(R"(^nvme (nvme\d+): )"
                        R"((?:I/O (?:tag )?\d+ .*timeout|controller is down|Removing after probe failure))");
 
-// {metric, part}; the metric is "" for a line about nothing that is broken.
-std::pair<std::string, std::string> sort_line(const std::string& text) {
-  std::smatch found;
-  const auto is = [&](const std::regex& line) { return std::regex_search(text, found, line); };
-  // "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."; NVSwitches say "SXid
-  // (PCI:0000:c7:00.0): 20034, Fatal, ..."
-  if (is(kGpu))
-    return {is_hardware_xid(std::atoi(found[2].str().c_str())) ? "gpu_xids" : "",
-            (has(text, "SIMULATED GPU") ? "SIMULATED GPU " : "GPU ") + found[1].str()};
-  if (is(kSwitch)) return {has(text, "Non-fatal") ? "" : "gpu_xids", "NVSwitch " + found[1].str()};
-  if (is(kMachineCheck)) {
-    const std::string cpu = word_after(text, "CPU ", ": ");
-    return {"machine_checks",
-            cpu.empty() || !has(text, "Machine Check") ? "processor or memory" : "cpu " + cpu};
-  }
-  if (is(kBlock) || is(kNvme)) return {"drive_errors", "drive " + found[1].str()};
-  return {};
+// Whether the kernel calls the severity of a line Fatal; the name of a program, which a user chooses, stands
+// before the kernel's own word. Nothing: it does not say.
+std::optional<bool> says_fatal(const std::string& text) {
+  const size_t fatal = text.rfind(" Fatal XC"), nonfatal = text.rfind(" Nonfatal XC");
+  if (fatal == nonfatal) return {};  // neither
+  return nonfatal == std::string::npos || (fatal != std::string::npos && fatal > nonfatal);
 }
+
+// "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)": the new one.
+std::optional<unsigned long> recovery_action(const std::string& text) {
+  const size_t at = text.rfind("GPU recovery action changed from "), to = text.rfind(" to 0x");
+  if (at == std::string::npos || to == std::string::npos || to < at) return {};
+  return std::strtoul(text.c_str() + to + std::strlen(" to "), nullptr, 16);
+}
+
+// What a line with this Xid counts as; "" for hardware.
+std::string noted_as(int xid, const std::string& text) {
+  const std::string group = xid_group(xid);
+  if (group == "hardware") return "";
+  if (group == "severity") {
+    const auto fatal = says_fatal(text);
+    return !fatal ? "unknown" : *fatal ? "" : "event";
+  }
+  if (group == "recovery") {
+    const auto action = recovery_action(text);
+    return !action ? "unknown" : *action != 0 ? "" : "event";
+  }
+  return group;
+}
+
+// Sorts lines in their order.
+class Sorter {
+ public:
+  explicit Sorter(KernelLog& out) : out_(out) {}
+
+  void take(const std::string& text) {
+    std::smatch found;
+    const auto is = [&](const std::regex& line) { return std::regex_search(text, found, line); };
+    if (is(kGpu)) return take_xid(text, std::atoi(found[3].str().c_str()), gpu(text, found[1]));
+    if (is(kSwitch))
+      return take_sxid(text, std::atoi(found[3].str().c_str()), found[4],
+                       "NVSwitch " + found[1].str() + found[2].str());
+    if (is(kGone)) return gone(gpu(text, found[1]), text);
+    if (is(kGoneSomewhere)) return gone("", text);
+    if (is(kAnnounced)) {
+      announced_ = gpu(text, found[1]);
+      if (has(text, "fallen off the bus")) gone(std::exchange(announced_, ""), text);
+      return;
+    }
+    if (is(kAnnouncedGone)) return gone(std::exchange(announced_, ""), text);
+    if (is(kMachineCheck)) {
+      const std::string cpu = word_after(text, "CPU ", ": ");
+      return fault("machine_checks",
+                   cpu.empty() || !has(text, "Machine Check") ? "processor or memory" : "cpu " + cpu, text);
+    }
+    if (is(kBlock) || is(kNvme))
+      return fault("drive_errors", "drive " + found[1].str(), text);
+  }
+
+  // A GPU that is gone is said to be so many times and by several lines: one fault, and none where an Xid
+  // says so already.
+  void finish() {
+    const auto is_counted = [this](const std::string& part) {
+      return std::any_of(out_.lines.begin(), out_.lines.end(), [&](const KernelLog::Line& line) {
+        return line.metric == kXids && (line.part == part || part == kSomeGpu);
+      });
+    };
+    std::stable_partition(gone_.begin(), gone_.end(),
+                          [](const KernelLog::Line& line) { return line.part != kSomeGpu; });
+    for (const auto& line : gone_)
+      if (!is_counted(line.part)) out_.lines.push_back(line);
+  }
+
+ private:
+  static constexpr const char* kXids = "gpu_xids";
+  static constexpr const char* kSomeGpu = "a GPU";  // older drivers do not say which
+
+  static std::string gpu(const std::string& text, const std::string& address) {
+    return (has(text, "SIMULATED GPU") ? "SIMULATED GPU " : "GPU ") + address;
+  }
+  void fault(const char* metric, const std::string& part, const std::string& text) {
+    out_.lines.push_back({metric, part, text});
+  }
+  void gone(const std::string& part, const std::string& text) {
+    gone_.push_back({kXids, part.empty() ? kSomeGpu : part, text});
+  }
+  void take_xid(const std::string& text, int xid, const std::string& part) {
+    const std::string noted = noted_as(xid, text);
+    if (noted.empty()) return fault(kXids, part, text);
+    out_.noted.push_back({noted, part, text});
+  }
+  void take_sxid(const std::string& text, int sxid, const std::string& word, const std::string& part) {
+    if (word == "Fatal" || word == "Severity 1") return fault(kXids, part, text);
+    if (word == "Non-fatal") out_.noted.push_back({sxid_group(sxid), part, text});
+    // Else the details of a line before.
+  }
+
+  KernelLog& out_;
+  std::string announced_ = {};  // the GPU of a message whose end is still to come
+  std::vector<KernelLog::Line> gone_ = {};
+};
 
 }  // namespace
 
@@ -76,6 +169,7 @@ KernelLog read_kernel_log(const Files& files, uint64_t since) {
   if (fd < 0) return out;
   std::array<char, 8192> buffer;
   std::string rest;
+  Sorter sorter(out);
   for (ssize_t n; (n = ::read(fd, buffer.data(), buffer.size())) > 0 || (n < 0 && errno == EPIPE);) {
     if (n < 0) continue;
     out.readable = true;
@@ -88,11 +182,11 @@ KernelLog read_kernel_log(const Files& files, uint64_t since) {
         continue;  // of a record before: " KEY=value"
       out.next = sequence + 1;
       if (sequence < since) continue;
-      const auto [metric, part] = sort_line(record.substr(text + 1));
-      if (!metric.empty()) out.lines.push_back({metric, part, record.substr(text + 1)});
+      sorter.take(record.substr(text + 1));
     }
   }
   ::close(fd);
+  sorter.finish();
   return out;
 }
 

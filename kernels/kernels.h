@@ -244,7 +244,8 @@ struct CountersOptions {
 };
 // Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected,
 // network_errors, link_down, cpu_throttled; lines of the kernel's log: gpu_xids, machine_checks,
-// drive_errors; where there is a driver, those of kernels/gpu_counters.h. Where there are RDMA ports also,
+// drive_errors (detail.kernel_log; Xids that stand for no broken hardware: detail.kernel_log_noted, by their
+// class); where there is a driver, those of kernels/gpu_counters.h. Where there are RDMA ports also,
 // per hour of the time between: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries,
 // rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. What could not be read has none.
 Measurement run_counters(const Files& files, const CountersOptions& options);
@@ -254,9 +255,13 @@ struct KernelLog {
   struct Line {
     std::string metric = {}, part = {}, text = {};
   };
+  struct Note {
+    std::string group = {}, part = {}, text = {};  // "application", "event", "unknown", "fatal", "nonfatal"
+  };
   bool readable = false;
   uint64_t next = 0;             // sequence number of the record that is not there yet
   std::vector<Line> lines = {};  // about broken hardware
+  std::vector<Note> noted = {};  // Xids and SXids that are not, by their class in hardware/xids.yaml
 };
 // From record `since` on; what the kernel has overwritten is lost.
 KernelLog read_kernel_log(const Files& files, uint64_t since);

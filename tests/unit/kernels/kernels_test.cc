@@ -842,10 +842,14 @@ TEST_CASE("the kernel's log: what a user's program is called is no broken hardwa
   };
   for (const char* name :
        {"Xid (x): 79,", "NVRM: Xid (PCI:", "NVRM: Xid (0000", "[Hardware Error", "mce: [Hardware ",
-        "I/O error, dev ", "nvme nvme0: I/O", "nvme nvme0", "nvidia-nvswitch"})
+        "I/O error, dev ", "nvme nvme0: I/O", "nvme nvme0", "nvidia-nvswitch",
+        "NVRM: GPU 0000:", "NVRM: GPU at PC", "NVRM: The NVIDI", "NVRM: RmInitAda", "     NVRM: fall"})
     for (const char* library : {"libc.so.6", "NVRM: Xid (PCI:0000:3b:00): 79, ", "[Hardware Error]: ",
                                 "I/O error, dev sda, ", " QID 5 timeout", "nvme nvme3: controller is down",
-                                "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 1, "}) {
+                                "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 1, ",
+                                "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 1, Fatal, ",
+                                "NVRM: GPU 0000:3b:00.0: RmInitAdapter failed!", " has fallen off the bus",
+                                "NVRM: fallen off the bus and is not responding to commands."}) {
       INFO(name << " / " << library);
       CHECK(metrics(name + crash + library + "[7f11+1000]").empty());
     }

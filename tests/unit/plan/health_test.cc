@@ -91,6 +91,11 @@ const char* kHardware = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen o
 const char* kStandIn = "NVRM: Xid (PCI:0000:e1:00): 79, pid=1, SIMULATED GPU, has fallen off the bus.";
 const char* kDrive = "I/O error, dev sda, sector 1 op 0x0:(READ)";
 const char* kProgram = "NVRM: Xid (PCI:0000:3b:00): 31, pid=1, name=python3, MMU Fault";
+const char* kClassError = "NVRM: Xid (PCI:0000:3b:00): 69, pid=1, name=python3, Class Error";
+const char* kInstance = "NVRM: Xid (PCI:0000:3b:00 GPU-I:01): 48, pid=1, name=python3, DBE";
+const char* kSwitchText = "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 22013, Non-fatal, Link 02";
+const char* kSwitchDetails =
+    "nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 22013, Severity 0 Engine instance 02";
 
 }  // namespace
 
@@ -99,9 +104,14 @@ TEST_CASE("before a job a GPU's hardware Xid takes the node out of Slurm; a prog
   Bench bench;
   CHECK(bench.health() == 0);
   CHECK_FALSE(bench.logged());
-  bench.counted({kProgram});
-  CHECK(bench.health() == 0);
-  CHECK(bench.drained().empty());
+  for (const std::vector<std::string>& harmless : {std::vector<std::string>{kProgram, kClassError},
+                                                   std::vector<std::string>{kSwitchText, kSwitchDetails}}) {
+    bench.counted(harmless);
+    CHECK(bench.health() == 0);
+    CHECK(bench.drained().empty());
+  }
+  bench.counted({kInstance});
+  CHECK(bench.health() == 1);
   bench.counted({kHardware, kProgram});
   CHECK(bench.health() == 1);
   CHECK(bench.drained().find("nodename=hgx01 state=drain") != std::string::npos);

@@ -1,0 +1,136 @@
+// The kernel's log as machines really wrote it: what counts as a broken GPU, NVSwitch, and for which
+// part it counts. The same count takes nodes out of acceptance and, before each job, out of Slurm.
+#include <sstream>
+
+#include "base/os.h"
+#include "kernels/kernels.h"
+#include "tests/fakes/temp_dir.h"
+#include "tests/field/case.h"
+
+namespace muster::tests {
+
+using kernels::Measurement;
+
+namespace {
+
+// What muster-accept says when the kernel wrote these lines, each a record, since the counters were saved.
+Measurement looked(const std::string& lines) {
+  const TempDir dir;
+  const Files machine(dir.path(""));
+  REQUIRE(machine.write("/proc/sys/kernel/random/boot_id", "one\n").ok());
+  std::string log = "6,1,1,-;Linux version 6.1\n";
+  REQUIRE(machine.write("/dev/kmsg", log).ok());
+  REQUIRE(kernels::run_counters(machine, {.save = "/before"}).outcome == kernels::Outcome::measured);
+  std::istringstream in(lines);
+  int number = 2;
+  for (std::string line; std::getline(in, line); ++number)
+    log += "3," + std::to_string(number) + ",1,-;" + line + "\n SUBSYSTEM=pci\n";
+  REQUIRE(machine.write("/dev/kmsg", log).ok());
+  return kernels::run_counters(machine, {.since = "/before"});
+}
+
+double count(const Measurement& told, const std::string& metric) { return told.metrics.at(metric).value; }
+double xids(const std::string& name, const std::string& file = "input.txt") {
+  return count(looked(field_input(name, file)), "gpu_xids");
+}
+std::string part(const Measurement& told) { return told.detail["part"]; }
+size_t noted(const Measurement& told, const std::string& group) {
+  const Json all = told.detail.value("kernel_log_noted", Json::object());
+  return all.contains(group) ? all[group].size() : 0;
+}
+
+}  // namespace
+
+FIELD_CASE("xid-mig-format") {
+  const Measurement told = looked(field_input("xid-mig-format", "input.txt"));
+  CHECK(count(told, "gpu_xids") == 2);
+  CHECK(part(told) == "GPU 0000:3b:00");
+}
+
+FIELD_CASE("xid-newer-numbers") {
+  CHECK(xids("xid-newer-numbers") == 8);
+  CHECK(count(looked("NVRM: Xid (PCI:0000:3b:00): 144, SAW_MVB Nonfatal XC0 i0 Link 00 (0x00000001)\n"),
+              "gpu_xids") == 0);
+}
+
+FIELD_CASE("xid-application") {
+  const Measurement told = looked(field_input("xid-application", "input.txt"));
+  CHECK(count(told, "gpu_xids") == 0);
+  CHECK(part(told).empty());  // no part is at fault
+  CHECK(noted(told, "application") == 3);
+}
+
+FIELD_CASE("sxid-nonfatal-details") {
+  const Measurement told = looked(field_input("sxid-nonfatal-details", "input.txt"));
+  CHECK(count(told, "gpu_xids") == 0);
+  CHECK(noted(told, "nonfatal") == 1);
+  // The text and the severity of a fatal one; its data says nothing.
+  const Measurement fatal = looked(field_input("sxid-nonfatal-details", "fatal.txt"));
+  CHECK(count(fatal, "gpu_xids") == 2);
+  CHECK(part(fatal) == "NVSwitch 0000:0b:00.0");
+}
+
+FIELD_CASE("sxid-data-line-alone") { CHECK(xids("sxid-data-line-alone") == 0); }
+
+FIELD_CASE("gpu-off-bus-no-xid") {
+  for (const char* file : {"input.txt", "record.txt"}) {
+    INFO(file);
+    const Measurement told = looked(field_input("gpu-off-bus-no-xid", file));
+    CHECK(count(told, "gpu_xids") == 1);
+    CHECK(part(told) == "GPU 0000:3b:00");
+  }
+}
+
+FIELD_CASE("off-bus-after-xid") { CHECK(xids("off-bus-after-xid") == 1); }
+
+FIELD_CASE("off-bus-old-drivers") {
+  for (const char* file : {"input.txt", "wrapped.txt"}) {
+    INFO(file);
+    const Measurement told = looked(field_input("off-bus-old-drivers", file));
+    CHECK(count(told, "gpu_xids") == 1);
+    CHECK(part(told) == "GPU 0000:5e:00");
+  }
+  CHECK(xids("off-bus-old-drivers", "unnamed.txt") == 1);
+  // Said of no GPU beside one that is named: the same fault.
+  const std::string both =
+      field_input("off-bus-old-drivers", "unnamed.txt") + field_input("off-bus-old-drivers", "input.txt");
+  CHECK(part(looked(both)) == "GPU 0000:5e:00");
+}
+
+FIELD_CASE("off-bus-old-drivers: two GPUs that are gone are two faults") {
+  const Measurement told = looked(field_input("off-bus-old-drivers", "input.txt") +
+                                  field_input("gpu-off-bus-no-xid", "input.txt"));
+  CHECK(count(told, "gpu_xids") == 2);
+  CHECK(part(told) == "GPU 0000:3b:00, GPU 0000:5e:00");
+}
+
+FIELD_CASE("unsupported-gpu-no-fault") { CHECK(xids("unsupported-gpu-no-fault") == 0); }
+
+FIELD_CASE("nvlink-nonfatal") {
+  const Measurement told = looked(field_input("nvlink-nonfatal", "input.txt"));
+  CHECK(count(told, "gpu_xids") == 0);
+  CHECK(noted(told, "event") == 4);
+  CHECK(xids("nvlink-nonfatal", "fatal.txt") == 2);
+}
+
+FIELD_CASE("xid-caused-by-another") { CHECK(xids("xid-caused-by-another") == 0); }
+FIELD_CASE("xid-68-of-a-program") { CHECK(xids("xid-68-of-a-program") == 0); }
+
+FIELD_CASE("xid-64-and-63") {
+  const Measurement told = looked(field_input("xid-64-and-63", "input.txt"));
+  CHECK(count(told, "gpu_xids") == 1);
+  CHECK(noted(told, "event") == 1);
+}
+
+FIELD_CASE("recovery-action-none") {
+  CHECK(xids("recovery-action-none") == 0);
+  CHECK(xids("recovery-action-none", "needed.txt") == 3);
+}
+
+FIELD_CASE("xid-without-source") {
+  const Measurement told = looked(field_input("xid-without-source", "input.txt"));
+  CHECK(count(told, "gpu_xids") == 0);
+  CHECK(noted(told, "unknown") == 1);
+}
+
+}  // namespace muster::tests
