@@ -56,6 +56,8 @@ const std::regex kBlock(R"(^(?:blk_update_request: |print_req_error: )?)"
                         R"((?:I/O error|(?:critical )?medium error), dev ([a-z][0-9a-z]*),? )");
 const std::regex kNvme(R"(^nvme (nvme\d+): )"
                        R"((?:I/O (?:tag )?\d+ .*timeout|controller is down|Removing after probe failure))");
+// Not sr0, fd0, loop3, nbd0, zram0 ...: an empty drive for discs (a BMC's virtual one as well), or no drive.
+const std::regex kDrive(R"((?:sd|hd|vd|xvd|dasd)[a-z]+\d*|nvme\d+(?:c\d+)?n\d+(?:p\d+)?|mmcblk\d+|pmem\d+)");
 
 // Whether the kernel calls the severity of a line Fatal; the name of a program, which a user chooses, stands
 // before the kernel's own word. Nothing: it does not say.
@@ -90,7 +92,7 @@ std::string noted_as(int xid, const std::string& text) {
 // Sorts lines in their order.
 class Sorter {
  public:
-  explicit Sorter(KernelLog& out) : out_(out) {}
+  Sorter(const Files& files, KernelLog& out) : files_(files), out_(out) {}
 
   void take(const std::string& text) {
     std::smatch found;
@@ -112,7 +114,7 @@ class Sorter {
       return fault("machine_checks",
                    cpu.empty() || !has(text, "Machine Check") ? "processor or memory" : "cpu " + cpu, text);
     }
-    if (is(kBlock) || is(kNvme))
+    if ((is(kBlock) && is_drive(found[1])) || is(kNvme))
       return fault("drive_errors", "drive " + found[1].str(), text);
   }
 
@@ -153,7 +155,13 @@ class Sorter {
     if (word == "Non-fatal") out_.noted.push_back({sxid_group(sxid), part, text});
     // Else the details of a line before.
   }
+  // A medium that can be taken out is no drive of this machine's: a stick, a BMC's virtual disk.
+  bool is_drive(const std::string& name) const {
+    return std::regex_match(name, kDrive) &&
+           files_.read_line("/sys/block/" + name + "/removable", "0") != "1";
+  }
 
+  const Files& files_;
   KernelLog& out_;
   std::string announced_ = {};  // the GPU of a message whose end is still to come
   std::vector<KernelLog::Line> gone_ = {};
@@ -169,7 +177,7 @@ KernelLog read_kernel_log(const Files& files, uint64_t since) {
   if (fd < 0) return out;
   std::array<char, 8192> buffer;
   std::string rest;
-  Sorter sorter(out);
+  Sorter sorter(files, out);
   for (ssize_t n; (n = ::read(fd, buffer.data(), buffer.size())) > 0 || (n < 0 && errno == EPIPE);) {
     if (n < 0) continue;
     out.readable = true;

@@ -1,6 +1,7 @@
-// The kernel's log as machines really wrote it: what counts as a broken GPU, NVSwitch, and for which
+// The kernel's log as machines really wrote it: what counts as a broken GPU, NVSwitch or drive, and for which
 // part it counts. The same count takes nodes out of acceptance and, before each job, out of Slurm.
 #include <sstream>
+#include <vector>
 
 #include "base/os.h"
 #include "kernels/kernels.h"
@@ -14,10 +15,11 @@ using kernels::Measurement;
 namespace {
 
 // What muster-accept says when the kernel wrote these lines, each a record, since the counters were saved.
-Measurement looked(const std::string& lines) {
+Measurement looked(const std::string& lines, const std::vector<std::string>& removable = {}) {
   const TempDir dir;
   const Files machine(dir.path(""));
   REQUIRE(machine.write("/proc/sys/kernel/random/boot_id", "one\n").ok());
+  for (const auto& disk : removable) REQUIRE(machine.write("/sys/block/" + disk + "/removable", "1\n").ok());
   std::string log = "6,1,1,-;Linux version 6.1\n";
   REQUIRE(machine.write("/dev/kmsg", log).ok());
   REQUIRE(kernels::run_counters(machine, {.save = "/before"}).outcome == kernels::Outcome::measured);
@@ -131,6 +133,34 @@ FIELD_CASE("xid-without-source") {
   const Measurement told = looked(field_input("xid-without-source", "input.txt"));
   CHECK(count(told, "gpu_xids") == 0);
   CHECK(noted(told, "unknown") == 1);
+}
+
+FIELD_CASE("drive-errors-removable") {
+  CHECK(count(looked(field_input("drive-errors-removable", "input.txt")), "drive_errors") == 0);
+}
+
+FIELD_CASE("virtual-disk-of-a-bmc") {
+  const std::string lines = field_input("virtual-disk-of-a-bmc", "input.txt");
+  CHECK(count(looked(lines, {"sdz"}), "drive_errors") == 0);
+  CHECK(count(looked(lines, {"sdy"}), "drive_errors") == 1);
+}
+
+FIELD_CASE("cdrom-of-a-cloud") {
+  CHECK(count(looked(field_input("cdrom-of-a-cloud", "input.txt")), "drive_errors") == 0);
+}
+
+FIELD_CASE("floppy-that-is-not-there") {
+  CHECK(count(looked(field_input("floppy-that-is-not-there", "input.txt")), "drive_errors") == 0);
+}
+
+FIELD_CASE("drive-that-fails") {
+  const Measurement told = looked(field_input("drive-that-fails", "input.txt"));
+  CHECK(count(told, "drive_errors") == 4);
+  CHECK(part(told) == "drive nvme1c1n1, drive sdc, drive vdb");
+}
+
+FIELD_CASE("operation-not-supported") {
+  CHECK(count(looked(field_input("operation-not-supported", "input.txt")), "drive_errors") == 0);
 }
 
 }  // namespace muster::tests
