@@ -1,5 +1,5 @@
 // nccl-tests: "size count type redop [root] time algbw busbw #wrong" twice per line, out of place and in
-// place.
+// place, and closing lines behind the table, which a test that ends early does not print.
 #include "controller/report/import_lines.h"
 
 namespace muster {
@@ -38,17 +38,37 @@ std::string size_text(double bytes) {
   return fmt::format("{:.4g} {}", bytes, units[unit]);
 }
 
+// Without what `mpirun --tag-output` puts in front: "[1,0]<stdout>:".
+std::string untagged(const std::string& line) {
+  const size_t end = line.find(">:");
+  if (line.empty() || line[0] != '[' || end == std::string::npos) return line;
+  const std::string tag = line.substr(0, end);
+  return tag.ends_with("]<stdout") || tag.ends_with("]<stderr") ? line.substr(end + 2) : line;
+}
+
+// A test's own words about its end: "host: Test CUDA failure common.cu:123 '...'".
+bool tells_failure(const std::string& line) {
+  const size_t at = line.find(": Test ");
+  return at != std::string::npos && line.find(" failure ", at) != std::string::npos;
+}
+
 }  // namespace
 
 Result<Imported> import_nccl_tests(const std::string& text) {
   Imported out;
   out.format = kName;
   std::vector<Row> rows;
-  std::string model;
+  std::string model, failure;
   size_t ranks = 0, number = 0;
-  for (const auto& line : lines_of(text)) {
+  bool ended = false;
+  for (const auto& tagged : lines_of(text)) {
     ++number;
+    const std::string line = untagged(tagged);
     const auto words = words_of(line);
+    ended = ended || line.find("Avg bus bandwidth") != std::string::npos;
+    if (failure.empty() && tells_failure(line)) failure = line;
+    if (line.find("Out of bounds values") != std::string::npos && words.back() == "FAILED")
+      out.problems.push_back(line.substr(line.find("Out of bounds")));
     if (words.size() > 2 && words[0] == "#" && words[1] == "Rank") {
       ++ranks;
       if (const size_t at = line.find("] "); at != std::string::npos) model = line.substr(at + 2);
@@ -58,6 +78,11 @@ Result<Imported> import_nccl_tests(const std::string& text) {
     if (row.size > 0) rows.push_back(row);
   }
   if (rows.empty()) return fail(Code::invalid, "nccl-tests output without a row of measurements");
+  if (!ended)
+    return fail(Code::invalid,
+                "nccl-tests output without its last line (\"Avg bus bandwidth\"): it did not end" +
+                    (failure.empty() ? "" : ": " + failure));
+  if (!failure.empty()) out.problems.push_back(failure);
   out.title = fmt::format("{} ranks{}", ranks, model.empty() ? "" : " on " + model);
   double wrong = 0;
   for (const auto& row : rows) wrong += row.wrong[0] + row.wrong[1];

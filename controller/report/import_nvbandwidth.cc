@@ -1,5 +1,8 @@
-// nvbandwidth: per test a matrix with a header of column numbers, then its sum.
+// nvbandwidth: per test a title that ends with the unit, "(GB/s)" or "(ns)", a matrix with a header of column
+// numbers, then its sum.
 #include <algorithm>
+#include <optional>
+#include <regex>
 
 #include "controller/report/import_lines.h"
 
@@ -34,6 +37,24 @@ void finish(const Test& test, const std::string& model, Imported& out) {
         fmt::format("{}: the worst is {:.4g} of at most {:.4g} {}", test.name, *low, *high, test.unit));
 }
 
+// "Device 0: NVIDIA H100 80GB HBM3 (00000000:17:00)"; of several processes, "Process 0 (host): device 0: ..."
+// Its model; nothing for another line, as is the title "Device to Device Latency ... (ns)".
+std::optional<std::string> device_of(const std::string& line) {
+  static const std::regex start(R"(^(?:Process \d{1,6} \([^)]{1,200}\): )?[Dd]evice \d{1,6}: )");
+  std::smatch found;
+  if (!std::regex_search(line, found, start, std::regex_constants::match_continuous)) return {};
+  const std::string model = found.suffix();
+  return model.substr(0, model.rfind(" ("));
+}
+
+// What a title ends with; "" for another line.
+std::string unit_of(const std::string& line) {
+  const size_t open = line.rfind('('), close = line.find_last_not_of(" \t");
+  if (open == std::string::npos || line[close] != ')') return "";
+  const std::string unit = line.substr(open + 1, close - open - 1);
+  return unit == "GB/s" || unit == "ns" ? unit : "";
+}
+
 }  // namespace
 
 Result<Imported> import_nvbandwidth(const std::string& text) {
@@ -46,16 +67,14 @@ Result<Imported> import_nvbandwidth(const std::string& text) {
     ++number;
     const auto words = words_of(line);
     if (words.empty()) continue;
-    if (words[0] == "Device" && words.size() > 2) {
+    if (const auto device = device_of(line)) {
       ++devices;
-      const size_t at = line.find(": "), end = line.rfind(" (");
-      if (at != std::string::npos && end != std::string::npos && end > at)
-        model = line.substr(at + 2, end - at - 2);
+      if (!device->empty()) model = *device;
     } else if (words[0] == "Running" && words.size() == 2) {
       test = {};
       test.name = words[1].substr(0, words[1].find_last_not_of('.') + 1);
-    } else if (words[0] == "memcpy" || line.find("(ns)") != std::string::npos) {
-      test.unit = line.find("(ns)") != std::string::npos ? "ns" : "GB/s";
+    } else if (const std::string unit = unit_of(line); !unit.empty()) {
+      test.unit = unit;
     } else if (words[0] == "SUM") {
       if (words.size() != 3 || !number_of(words[2]))
         return malformed(kName, number, "a sum that is no number");
