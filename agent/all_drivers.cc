@@ -70,6 +70,7 @@ std::vector<StepModule> other_modules() {
       nccl_conf_module(),
       networks_module(),
       not_applicable_module(),
+      own_devices_module(),
       package_module(),
       probe_module(),
       prometheus_targets_module(),

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "agent/disk/bearers.h"
 #include "base/log.h"
 
 namespace muster {
@@ -111,6 +112,15 @@ void remove_folder(const Files& files, const std::string& folder) {
   std::filesystem::remove(files.real(folder), ignored);
 }
 
+// A copy of a disk has its UUIDs too, and what looks one up takes either.
+Status one_bearer(const std::string& uuid, const std::vector<std::string>& all) {
+  if (all.size() < 2) return Ok{};
+  return denied(
+      fmt::format("{} is {}: one is a copy of the other, and nothing says from which the boot loader "
+                  "would read",
+                  uuid, fmt::join(all, " and ")));
+}
+
 // ---- systemd-boot
 
 // The partition the loader itself was started from, mounted for root alone.
@@ -119,6 +129,7 @@ Status mount_esp(const Files& files, Process& process) {
   for (char& c : part) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (part.empty() || part.find_first_not_of("0123456789abcdef-") != std::string::npos)
     return denied("systemd-boot does not say where it was started from");
+  TRY_(one_bearer("PARTUUID=" + part, partition_bearers(files, part)));
   TRY_(files.make_directories(kEsp, 0700));
   const auto mounted = run_ok(process, {{"mount", "-t", "vfat", "-o", "umask=0077,nosuid,nodev,noexec",
                                          "/dev/disk/by-partuuid/" + part, kEsp}});
@@ -283,6 +294,7 @@ Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
   if (uuid.empty() || uuid.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos ||
       path.empty() || path.find_first_of(" '\"\\\n") != std::string::npos)
     return denied("grub-probe and grub-mkrelpath say what is no place: " + uuid + " " + path);
+  TRY_(one_bearer("UUID=" + uuid, file_system_bearers(files, uuid)));
   TRY_(write_system(files, kGrub, kGrubFolder, boot));
   TRY_(files.write(std::string(kGrubFolder) + "/entry.cfg", grub_entry(uuid, path, words), 0600));
   const std::string custom = files.read(kCustom).value_or("");

@@ -13,6 +13,8 @@
 #include "agent/steps/system/smbios.h"
 #include "agent/steps/step_modules.h"
 #include "agent/storage/metadata.h"
+#include "base/by_label.h"
+#include "base/pci_address.h"
 #include "base/port_address.h"
 #include "base/rail_choice.h"
 #include "base/rails.h"
@@ -36,10 +38,6 @@ std::string lower(std::string text) {
 }
 
 std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-bool is_pci_address(const std::string& text) {
-  return text.size() == 12 && text[4] == ':' && text[7] == ':' && text[10] == '.';
-}
 
 // The PCI function a device link leads to; virtio devices sit one level below theirs.
 std::string pci_of(const Files& files, const std::string& device) {
@@ -183,6 +181,7 @@ Result<HardwareFacts> collect_facts(const Files& files) {
   facts.kernel = files.read_line("/proc/sys/kernel/osrelease");
   facts.os = os_name(files);
   facts.storage_metadata = storage_metadata(files);
+  facts.by_label = devices_by_label(files);
   return facts;
 }
 

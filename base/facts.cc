@@ -115,25 +115,27 @@ bool is_local_transport(const std::string& transport) {
 }
 
 Json to_json(const DiskFacts& d) {
-  return {{"serial", d.serial},
-          {"wwid", d.wwid},
-          {"model", d.model},
-          {"size_bytes", d.size_bytes},
-          {"transport", d.transport},
-          {"name", d.name},
-          {"pcie_address", d.pcie_address},
-          {"bus_speed", d.bus_speed},
-          {"logical_block", d.logical_block},
-          {"content", d.content},
-          {"content_hash", d.content_hash},
-          {"blank", d.blank},
-          {"partitions", list_json(d.partitions)},
-          {"signatures", d.signatures},
-          {"mounted", d.mounted},
-          {"is_os_ancestor", d.is_os_ancestor},
-          {"muster_cluster", d.muster_cluster},
-          {"muster_node", d.muster_node},
-          {"muster_authority", d.muster_authority}};
+  Json out = {{"serial", d.serial},
+              {"wwid", d.wwid},
+              {"model", d.model},
+              {"size_bytes", d.size_bytes},
+              {"transport", d.transport},
+              {"name", d.name},
+              {"pcie_address", d.pcie_address},
+              {"bus_speed", d.bus_speed},
+              {"logical_block", d.logical_block},
+              {"content", d.content},
+              {"content_hash", d.content_hash},
+              {"blank", d.blank},
+              {"partitions", list_json(d.partitions)},
+              {"signatures", d.signatures},
+              {"mounted", d.mounted},
+              {"is_os_ancestor", d.is_os_ancestor},
+              {"muster_cluster", d.muster_cluster},
+              {"muster_node", d.muster_node},
+              {"muster_authority", d.muster_authority}};
+  if (d.read_only) out["read_only"] = true;
+  return out;
 }
 
 Json to_json(const HardwareFacts& f) {
@@ -173,6 +175,7 @@ Json to_json(const HardwareFacts& f) {
               {"kernel", f.kernel},
               {"os", f.os}};
   if (!f.storage_metadata.empty()) out["storage_metadata"] = f.storage_metadata;
+  if (!f.by_label.empty()) out["by_label"] = f.by_label;
   return out;
 }
 
@@ -194,6 +197,7 @@ Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path
   r.get_or("blank", out.blank, false);
   r.get_or("signatures", out.signatures, {});
   r.get_or("mounted", out.mounted, false);
+  r.get_or("read_only", out.read_only, false);
   r.get_or("is_os_ancestor", out.is_os_ancestor, false);
   r.get_or("muster_cluster", out.muster_cluster, {});
   r.get_or("muster_node", out.muster_node, {});
@@ -235,6 +239,7 @@ Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
   r.get_or("kernel", out.kernel, {});
   r.get_or("os", out.os, {});
   r.get_or("storage_metadata", out.storage_metadata, {});
+  r.get_or("by_label", out.by_label, {});
   TRY_(r.finish());
   return out;
 }

@@ -84,6 +84,9 @@ struct DiskFacts {
   std::vector<std::string> signatures = {};  // "mdraid member of gpu01:scratch", "xfs label=DATA"
   bool mounted =
       false;  // it, a partition of it, or a device on top of it is mounted, swap, or otherwise in use
+  bool read_only =
+      false;  // the kernel lets nothing be written to it: write protection, or a drive in its last
+              // state
   bool is_os_ancestor = false;  // holds /, /boot, the ESP or swap of the running system
   // Whose system muster wrote here: of which node of which cluster, and the fingerprint of its controller's
   // CA. All empty: nobody's, or the agent is too old to say. Only cluster or authority empty: written by a
@@ -107,6 +110,8 @@ struct HardwareFacts {
   // Engine of shared storage ("moosefs", "ceph") -> whether its metadata (a master's, a monitor's) lies in
   // this system. Nothing of an engine that this system does not have, nor from the RAM system: unknown.
   std::map<std::string, bool> storage_metadata = {};
+  // What this system chooses by a label, "LABEL=scratch /scratch", "root=LABEL=x /" (base/by_label.h).
+  std::vector<std::string> by_label = {};
 };
 
 // Whether it has GPUs and all of them are a lab's stand-ins: nothing that is measured of them says anything.

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <set>
 
+#include "base/pci_address.h"
+
 namespace muster {
 namespace {
 
@@ -27,10 +29,7 @@ bool is_host_bridge(const std::string& part) {
   return part.size() >= 10 && part.rfind("pci", 0) == 0 && part[part.size() - 3] == ':';
 }
 
-bool is_function(const std::string& part) {
-  return part.size() >= 12 && part[part.size() - 8] == ':' && part[part.size() - 5] == ':' &&
-         part[part.size() - 2] == '.' && part.find_first_not_of("0123456789abcdef:.") == std::string::npos;
-}
+bool is_function(const std::string& part) { return is_pci_address(part); }
 
 size_t in_common(const std::string& one, const std::string& other) {
   const auto a = parts_of(one), b = parts_of(other);

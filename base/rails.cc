@@ -6,17 +6,13 @@
 #include <cstdlib>
 
 #include "base/json_dump.h"
+#include "base/pci_address.h"
 
 namespace muster {
 namespace {
 
 constexpr const char* kNet = "/sys/class/net/";
 constexpr const char* kRdma = "/sys/class/infiniband/";
-
-bool is_pci_address(const std::string& text) {
-  return text.size() >= 12 && text[text.size() - 8] == ':' && text[text.size() - 5] == ':' &&
-         text[text.size() - 2] == '.' && text.find_first_not_of("0123456789abcdef:.") == std::string::npos;
-}
 
 // The last PCI address on the way to a device: virtio devices sit one level below theirs.
 std::string last_pci(const Result<std::string>& link) {

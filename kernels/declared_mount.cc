@@ -1,17 +1,15 @@
 // Is this path really what was declared? Asked before a byte is written: a storage test on a folder of the
 // root disk measures the root disk, and says "fine".
-#include <fcntl.h>
 #include <fnmatch.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <fmt/format.h>
+#include <optional>
 #include <sstream>
 
+#include "base/disk_source.h"
+#include "base/disks_under.h"
 #include "kernels/kernels.h"
 
 namespace muster::kernels {
@@ -73,18 +71,20 @@ bool fits(const std::string& declared, const std::string& found) {
   return ::fnmatch(declared.c_str(), found.c_str(), FNM_NOESCAPE) == 0;
 }
 
-// Is what is mounted at `point` the file system that "/dev/disk/by-label/NAME" names? Asked of the kernel:
-// udev takes such links away for a moment whenever somebody has written to the device.
-bool has_declared_label(const Files& files, const std::string& point, const std::string& declared) {
-  const std::string by_label = "/dev/disk/by-label/";
-  if (declared.compare(0, by_label.size(), by_label) != 0) return false;
-  const int fd = ::open(files.real(point).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return false;
-  char label[FSLABEL_MAX] = {};
-  const bool asked = ::ioctl(fd, FS_IOC_GETFSLABEL, label) == 0;
-  ::close(fd);
-  return asked && label[0] != '\0' &&
-         declared.substr(by_label.size()) == std::string(label, ::strnlen(label, sizeof label));
+// The topmost mount on exactly this path; nothing: none.
+std::optional<MountEntry> mounted_at(const std::string& mountinfo, const std::string& path) {
+  std::istringstream lines(mountinfo);
+  std::string line;
+  std::optional<MountEntry> found;
+  MountEntry entry;
+  while (std::getline(lines, line))
+    if (parse_line(line, entry) && entry.point == path) found = entry;
+  return found;
+}
+
+Status not_declared(const std::string& path, const MountEntry& found, const MountRule& rule) {
+  return fail(Code::denied, fmt::format("{} is {} from {}, declared is {} from {}; nothing was written", path,
+                                        found.fstype, found.source, rule.fstype, rule.source));
 }
 
 }  // namespace
@@ -94,21 +94,22 @@ Status check_mount(const Files& files, const MountRule& rule) {
     return fail(Code::invalid, "a mount rule needs an absolute path, a file system type and a source");
   TRY(const std::string text, files.read("/proc/self/mountinfo"));
   const std::string wanted = without_trailing_slash(rule.path);
-  std::istringstream lines(text);
-  std::string line;
-  MountEntry found, entry;
-  bool any = false;
-  while (std::getline(lines, line))
-    if (parse_line(line, entry) && entry.point == wanted)
-      found = entry, any = true;  // the last one is on top
-  if (!any) return fail(Code::denied, fmt::format("{} is not a mount point; nothing was written", wanted));
-  const bool same_source = fits(rule.source, found.source) ||
-                           resolved(files, found.source) == resolved(files, rule.source) ||
-                           has_declared_label(files, wanted, rule.source);
-  if (!fits(rule.fstype, found.fstype) || !same_source)
-    return fail(Code::denied, fmt::format("{} is {} from {}, declared is {} from {}; nothing was written",
-                                          wanted, found.fstype, found.source, rule.fstype, rule.source));
-  return Ok{};
+  const auto found = mounted_at(text, wanted);
+  if (!found) return fail(Code::denied, fmt::format("{} is not a mount point; nothing was written", wanted));
+  if (is_disk_source(rule.source)) {
+    if (auto on = lies_on(files, found->source, rule.source); !on.ok())
+      return std::move(on).error().with(wanted + " is not as declared; nothing was written");
+  } else if (!fits(rule.source, found->source) &&
+             resolved(files, found->source) != resolved(files, rule.source)) {
+    return not_declared(wanted, *found, rule);
+  }
+  return fits(rule.fstype, found->fstype) ? Status(Ok{}) : not_declared(wanted, *found, rule);
+}
+
+std::string mounted_source(const Files& files, const std::string& path) {
+  const auto found =
+      mounted_at(files.read("/proc/self/mountinfo").value_or(""), without_trailing_slash(path));
+  return found ? found->source : "";
 }
 
 }  // namespace muster::kernels

@@ -216,7 +216,7 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
     return give_up(out, Outcome::refused, room.error().message);
   if (auto made = create(files, file, options.size_bytes); !made)
     return blamed(give_up(out, Outcome::failed, made.error().message), options);
-  const Under under = drives_under(files, options.mount.source);
+  const Under under = drives_under(files, mounted_source(files, options.mount.path));
   if (!under.drives.empty()) out.detail["drives"] = under.drives;
   if (!under.level.empty()) out.detail["level"] = under.level;
   const Jobs jobs = jobs_of(options, under);

@@ -176,11 +176,14 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
 struct MountRule {  // what a path must be before anything is written there
   std::string path = {};
   std::string fstype = {};  // as in mountinfo: "xfs", "fuse*"
-  std::string source = {};  // "/dev/md/scratch" (links are followed), "*10.20.0.11:9421"
+  // "*10.20.0.11:9421", "/dev/disk/by-id/..." (links are followed), "disks:..." (base/disk_source.h)
+  std::string source = {};
 };
 // Reads /proc/self/mountinfo below `files`. Code::denied, saying what is there instead, unless `rule.path` is
 // itself a mount point whose topmost mount has that type and source.
 Status check_mount(const Files& files, const MountRule& rule);
+// What the kernel says is mounted there ("/dev/md127"); "" when nothing is.
+std::string mounted_source(const Files& files, const std::string& path);
 
 // --- fio.cc
 struct FioOptions {
@@ -206,7 +209,7 @@ struct Under {                           // a file system
   std::vector<std::string> drives = {};  // serials of whole disks, else kernel names; sorted
   std::string level = {};                // of an md array, as the kernel calls it; empty: none
 };
-// What this block device ("/dev/disk/by-label/scratch") is made of. Nothing for what is not one.
+// What this block device ("/dev/md127") is made of. Nothing for what is not one.
 Under drives_under(const Files& files, const std::string& device);
 
 // --- checksum.cc

@@ -34,6 +34,9 @@ Result<BlockDevice> BlockDevice::open(const std::string& path, Access access) {
   int logical = 512;
   if (::ioctl(fd, BLKGETSIZE64, &device.size_) != 0)
     return fail(Code::failed, path + ": its size cannot be read");
+  int read_only = 0;
+  if (access == Access::exclusive_write && ::ioctl(fd, BLKROGET, &read_only) == 0 && read_only != 0)
+    return fail(Code::denied, path + " is read-only: nothing can be written to it");
   if (::ioctl(fd, BLKSSZGET, &logical) == 0) device.logical_block_ = static_cast<uint32_t>(logical);
   return device;
 }

@@ -10,6 +10,7 @@
 
 #include "agent/disk/block_device.h"
 #include "agent/disk/disk_probe.h"
+#include "base/pci_address.h"
 
 namespace muster {
 namespace {
@@ -173,7 +174,7 @@ void read_bus(const Files& files, DiskFacts& disk) {
       link = files.read_link(path + "/device/" + entry).value_or(link);
   std::istringstream parts(link);
   for (std::string part; std::getline(parts, part, '/');)
-    if (part.size() == 12 && part[4] == ':' && part[7] == ':' && part[10] == '.') disk.pcie_address = part;
+    if (is_pci_address(part)) disk.pcie_address = part;
   if (disk.pcie_address.empty()) return;
   const std::string folder = "/sys/bus/pci/devices/" + disk.pcie_address;
   std::string speed = files.read_line(folder + "/current_link_speed");
@@ -187,6 +188,7 @@ DiskFacts read_identity(const Files& files, const std::string& name) {
   DiskFacts d;
   d.name = name;
   d.size_bytes = number(files.read_line(folder + "/size")) * 512;
+  d.read_only = files.read_line(folder + "/ro") == "1";
   d.logical_block = static_cast<uint32_t>(number(files.read_line(folder + "/queue/logical_block_size")));
   d.wwid = clean(files.read_line(folder + "/wwid"));
   if (d.wwid.empty()) d.wwid = clean(files.read_line(folder + "/device/wwid"));
@@ -236,12 +238,13 @@ void read_content(const Files& files, const Uses& used, DiskFacts& disk) {
     disk.content = "unreadable: " + content.error().message;
     return;
   }
-  disk.content = content->summary;
+  disk.content = content->summary + (disk.read_only ? ", read-only" : "");
   disk.content_hash = content->hash;
   disk.blank = content->blank;
   for (const auto& s : content->signatures)
     disk.signatures.push_back(s.type + (s.label.empty() ? "" : " label=" + s.label) +
-                              (s.uuid.empty() ? "" : " uuid=" + s.uuid));
+                              (s.uuid.empty() ? "" : " uuid=" + s.uuid) +
+                              (s.detail.empty() ? "" : " " + s.detail));
   add_partitions(files, *content, disk);
   read_pool_use(used, *content, disk);
   if (!content->marker) return;
@@ -278,27 +281,5 @@ std::vector<DiskFacts> scan(const Files& files, bool content) {
 
 std::vector<DiskFacts> scan_disks(const Files& files) { return scan(files, true); }
 std::vector<DiskFacts> scan_identities(const Files& files) { return scan(files, false); }
-
-Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::string& serial,
-                            uint64_t size_bytes, const std::string& wwid, const std::string& model) {
-  if (serial.empty())
-    return fail(Code::invalid, "a disk is only found by its serial number, and none was given");
-  const DiskFacts* found = nullptr;
-  for (const auto& d : disks) {
-    if (d.serial != serial) continue;
-    if (found) return fail(Code::conflict, "two disks have the serial number " + serial);
-    found = &d;
-  }
-  if (!found) return fail(Code::not_found, "no disk has the serial number " + serial);
-  const auto differs = [&](const char* what, const std::string& is, const std::string& expected) {
-    return fail(Code::conflict,
-                fmt::format("disk {} has {} \"{}\", expected \"{}\"", serial, what, is, expected));
-  };
-  if (found->size_bytes != size_bytes)
-    return differs("size", std::to_string(found->size_bytes), std::to_string(size_bytes));
-  if (!wwid.empty() && found->wwid != wwid) return differs("WWID", found->wwid, wwid);
-  if (!model.empty() && found->model != model) return differs("model", found->model, model);
-  return *found;
-}
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "base/disk_identity.h"
 #include "base/facts.h"
 #include "base/os.h"
 #include "base/result.h"
@@ -15,12 +16,7 @@ namespace muster {
 
 // Whole physical disks (no loop, RAM, device-mapper or md devices), sorted by serial then name.
 std::vector<DiskFacts> scan_disks(const Files& files);
-// The same without reading any content: quick, for finding a disk by identity.
+// The same without reading any content: quick, for finding a disk by identity (base/disk_identity.h).
 std::vector<DiskFacts> scan_identities(const Files& files);
-
-// Exactly one disk with this serial and size, and with this WWID and model where they are given.
-// not_found: none. conflict: more than one, or a disk of that serial with another size, WWID or model.
-Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::string& serial,
-                            uint64_t size_bytes, const std::string& wwid, const std::string& model);
 
 }  // namespace muster

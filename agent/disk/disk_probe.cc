@@ -30,7 +30,7 @@ struct Region {
   std::string text(uint64_t offset, size_t n) const { return text_at(at(offset, n), 0, n); }
   std::string uuid(uint64_t offset) const { return uuid_at(at(offset, 16), 0); }
   void add(std::vector<Signature>& out, const char* type, std::string label = "", std::string id = "") const {
-    out.push_back({type, std::move(label), std::move(id), start});
+    out.push_back({type, std::move(label), std::move(id), start, {}});
   }
 };
 
@@ -58,14 +58,30 @@ void find_file_systems(const Region& r, Found& out) {
     if (r.is(at, "OCFSV2")) r.add(out, "ocfs2");
 }
 
+// What md's superblock of version 1 says of the whole array.
+std::string array_words(const Region& r, uint64_t at) {
+  const auto number = [&](uint64_t from) {
+    uint32_t n = 0;
+    const std::string bytes = r.at(at + from, sizeof n);
+    if (bytes.size() == sizeof n) std::memcpy(&n, bytes.data(), sizeof n);
+    return n;
+  };
+  constexpr uint32_t kMostLevel = 10;  // above are the negative ones: linear, multipath, a container
+  std::string out = number(72) <= kMostLevel ? fmt::format("level=raid{}", number(72)) : "level=other";
+  if (number(92) > 0) out += fmt::format(" devices={}", number(92));
+  return out;
+}
+
 void find_md(const Region& r, Found& out) {
   const auto magic = "\xfc\x4e\x2b\xa9"sv;
   const auto little = "\xfc\x4e\x2b\xa9"sv;
   const uint64_t sectors = r.size / 512;
   const uint64_t v10 = sectors > 16 ? ((sectors - 16) & ~7ull) * 512 : 0;
   for (const uint64_t at : {uint64_t{0}, uint64_t{4096}, v10})
-    if ((at || r.head.size() > 4096) && r.is(at, little))
+    if ((at || r.head.size() > 4096) && r.is(at, little)) {
       r.add(out, "linux_raid_member", r.text(at + 32, 32), r.uuid(at + 16));
+      out.back().detail = array_words(r, at);
+    }
   const uint64_t v090 = r.size >= 131072 ? (r.size & ~65535ull) - 65536 : 0;
   if (v090 && r.is(v090, magic)) r.add(out, "linux_raid_member", "", to_hex(r.at(v090 + 20, 4)));
 }
@@ -128,7 +144,7 @@ std::string place(uint64_t at) {
                              : fmt::format("{} bytes", at);
 }
 Signature remains(const std::string& type, const std::string& label, const std::string& uuid, uint64_t at) {
-  return {fmt::format("{}{} at {}", kRemains, type, place(at)), label, uuid, at};
+  return {fmt::format("{}{} at {}", kRemains, type, place(at)), label, uuid, at, {}};
 }
 
 std::string label_of(const Signature& s) { return s.type + (s.label.empty() ? "" : " \"" + s.label + "\""); }
@@ -198,7 +214,7 @@ Status add_closer_look(const BlockDevice& disk, DiskContent& c) {
   }
   for (const auto& r : look.remains)
     if (types.insert(r.type).second) c.signatures.push_back(remains(r.type, r.label, r.uuid, r.at));
-  c.signatures.push_back({kUnknownData, "", look.digest});
+  c.signatures.push_back({kUnknownData, "", look.digest, 0, {}});
   return Ok{};
 }
 
@@ -240,7 +256,7 @@ Result<DiskContent> probe_disk(const BlockDevice& disk) {
   }
   // What muster itself noted counts: a disk that was re-imaged since the plan was made is another content.
   if (auto marker = read_marker(disk)) {
-    c.signatures.push_back({"muster_image", marker->digest, marker->slot + " " + marker->stage});
+    c.signatures.push_back({"muster_image", marker->digest, marker->slot + " " + marker->stage, 0, {}});
     c.marker = std::move(marker).value();
   }
   const bool known = !c.signatures.empty() || c.mbr || !c.gpt.disk_guid.empty();

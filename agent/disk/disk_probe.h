@@ -35,6 +35,8 @@ struct Signature {
   std::string label = {};
   std::string uuid = {};
   uint64_t start = 0;  // of the region (whole disk or partition) it was found in, bytes
+  // More of it in words, "level=raid0 devices=2" of an array's member; not part of the hash.
+  std::string detail = {};
 };
 
 struct DiskContent {

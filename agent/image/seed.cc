@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <sstream>
 
 #include "agent/disk/block_device.h"
 #include "agent/disk/disk.h"
@@ -205,6 +206,27 @@ Status hand_over_identity(const Files& files, const std::string& identity, const
   return state.close();
 }
 
+// For people, who type `mount /boot/efi`. By what only this disk's partition has: another disk with muster's
+// partitions may be there. A line of the recipe's own stays, unless a label chooses in it.
+static Status write_esp_line(const Files& root, const SeedRequest& r) {
+  const GptPartition* esp = r.layout.named("muster-esp");
+  if (!esp) return Ok{};
+  std::string text;
+  bool own = false;
+  std::istringstream lines(root.read("/etc/fstab").value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string source, target;
+    words >> source >> target;
+    const bool is_esp = target == "/boot/efi" && source[0] != '#';
+    if (is_esp && source.find("LABEL=") != std::string::npos) continue;
+    own = own || is_esp;
+    text += line + "\n";
+  }
+  if (!own) text += fmt::format("PARTUUID={} /boot/efi vfat noauto,umask=0077 0 0\n", esp->guid);
+  return root.write("/etc/fstab", text);
+}
+
 Status seed_root(const Files& root, const SeedRequest& r, const std::string& machine_id,
                  const RamNetwork& way) {
   const wire::ImageJob& job = r.job;
@@ -218,6 +240,7 @@ Status seed_root(const Files& root, const SeedRequest& r, const std::string& mac
   // what the spec declares takes its place.
   const bool there = root.exists("/etc/resolv.conf") || root.read_link("/etc/resolv.conf").ok();
   if (!job.dns.empty() || !there) TRY_(root.write("/etc/resolv.conf", resolver_text(job.dns, job.search)));
+  TRY_(write_esp_line(root, r));
   TRY_(root.make_directories("/state"));
   // systemd must not take this for the first boot of an updated system.
   TRY_(root.write("/etc/.updated", ""));

@@ -327,6 +327,9 @@ Result<DiskFacts> find_os_disk(const wire::ImageJob& job, const WriteDeps& deps)
                                           disk.serial, disk.transport));
   if (disk.mounted)
     return fail(Code::conflict, fmt::format("disk {} is in use on this machine", disk.serial));
+  if (disk.read_only)
+    return fail(Code::denied, fmt::format("disk {} ({}) is read-only: nothing can be written to it",
+                                          disk.serial, disk.name));
   return disk;
 }
 

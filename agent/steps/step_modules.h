@@ -18,6 +18,7 @@ StepModule user_module();
 StepModule group_module();
 StepModule sysctl_module();
 StepModule hostname_module();
+StepModule own_devices_module();
 StepModule command_module();
 StepModule ufw_module();
 StepModule sshd_module();

@@ -41,7 +41,7 @@ Result<std::vector<Part>> disk_parts(const StepContext&, const Json& params) {
     const Json one = Json::array({params["disks"][i]});
     out.push_back({filesystem_module(), {{"fs", "xfs"}, {"label", label}, {"disks", one}}});
     out.push_back({mount_module(),
-                   {{"source", "LABEL=" + label},
+                   {{"label", label},
                     {"target", target},
                     {"fs", "xfs"},
                     {"disks", one},

@@ -7,6 +7,8 @@
 
 #include "agent/steps/step_modules.h"
 #include "agent/steps/disk/mounts.h"
+#include "base/disk_source.h"
+#include "base/disks_under.h"
 
 namespace muster::steps {
 namespace {
@@ -22,6 +24,10 @@ std::string mount_problem(const Files& files, const Json& params) {
   const auto entry = find_mount(files, target);
   if (!entry) return target + " is not mounted";
   if (!fits(fstype, entry->fs)) return fmt::format("{} is {}, not {}", target, entry->fs, fstype);
+  if (is_disk_source(source)) {
+    const Status on = lies_on(files, entry->source, source);
+    return on.ok() ? "" : target + ": " + on.error().message;
+  }
   const bool device = source.rfind("/dev/", 0) == 0;
   const bool right =
       device ? kernel_name(files, source) == kernel_name(files, entry->source) : fits(source, entry->source);
@@ -55,7 +61,8 @@ Json parameters() {
   return Json::array(
       {parameter("target", "string", true, "mount point"),
        parameter("fstype", "string", true, "glob of the file system type that must be mounted there"),
-       parameter("source", "string", true, "glob of its source, or a link below /dev/disk"),
+       parameter("source", "string", true,
+                 "glob of its source, a link below /dev/disk/by-id, or the disks it lies on (disks:...)"),
        parameter("file", "string", true, "name"), parameter("content", "string", true, "content")});
 }
 

@@ -1,11 +1,12 @@
 // One server, an array of its drives, everybody else a client: nothing of it outlives the server.
+#include "base/disk_source.h"
 #include "controller/engines/engine.h"
 
 namespace muster {
 namespace {
 
 RightMount right_mount(const MountedSection& of) {
-  if (of.served_here) return {of.section.fs, "/dev/disk/by-label/" + of.section.name};
+  if (of.served_here) return {of.section.fs, kDiskSource};
   return {"nfs4", of.leader_address + ":" + of.section.mount};
 }
 

@@ -10,21 +10,25 @@ namespace {
 // of a partition takes seconds to appear, and the agent and sshd wait for it. Shell built-ins only, apart
 // from mount.
 constexpr const char* kMountState = R"sh(#!/bin/sh
-# Mounts the partition named muster-state of the disk that holds / (another disk may carry the same name).
+# Mounts the one partition named muster-state of the disk that holds / (another disk may carry the same name).
 set -eu
 root=
 while read -r _ _ dev _ at _; do
   if [ "$at" = / ]; then root=$dev; fi
 done < /proc/self/mountinfo
 part=$(readlink -f "/sys/dev/block/$root")
+state=
 for u in "${part%/*}"/*/uevent; do
   [ -e "$u" ] || continue
   name= label=
   while IFS='=' read -r key value; do
     case $key in DEVNAME) name=$value;; PARTNAME) label=$value;; esac
   done < "$u"
-  if [ "$label" = muster-state ]; then exec mount -t ext4 -o noatime,nodev "/dev/$name" /state; fi
+  [ "$label" = muster-state ] || continue
+  if [ -n "$state" ]; then echo "muster: both /dev/$state and /dev/$name are named muster-state" >&2; exit 1; fi
+  state=$name
 done
+if [ -n "$state" ]; then exec mount -t ext4 -o noatime,nodev "/dev/$state" /state; fi
 echo "muster: no partition muster-state beside the root partition" >&2
 exit 1
 )sh";
@@ -111,8 +115,8 @@ KbdInteractiveAuthentication no
 )";
 
 constexpr const char* kFstab =
-    R"(# / comes from the kernel command line (A/B slots), /state from muster-state.service.
-PARTLABEL=muster-esp /boot/efi vfat noauto,umask=0077 0 0
+    R"(# / comes from the kernel command line (A/B slots), /state from muster-state.service. The line of /boot/efi
+# is written with the disk, by the partition's UUID.
 )";
 
 // systemd/muster-agent.service, baked in so that every slot has it; a test keeps the two equal. The program

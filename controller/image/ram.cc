@@ -45,23 +45,25 @@ const Names kApplets = {
     "readlink",    "setsid", "cttyhack", "lspci"};
 
 // Runs in the installed system's initrd: finds the root partition by its unique id and hands over. The shell
-// waits for slow controllers; it never guesses a device name.
+// waits for slow controllers; it never guesses a device name, and mounts nothing where a label chooses or where
+// two partitions have that id.
 constexpr const char* kBootInit = R"(#!/bin/sh
 export PATH=/usr/sbin:/usr/bin
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
 init=/sbin/init
 for word in $(cat /proc/cmdline); do case $word in root=*) root=${word#root=};; init=*) init=${word#init=};; esac; done
+stop() { echo "muster: $1; rebooting in 60 s"; sleep 60; reboot -f; exit 1; }
+case $root in PARTUUID=*|UUID=*) ;; *) stop "root=$root does not say which partition is meant";; esac
 modprobe -a ext4 sd_mod 2>/dev/null
 n=0
 while [ $n -lt 600 ]; do
   case $n in 0|5|20|100) for bus in pci virtio scsi; do modprobe -a $(cat /sys/bus/$bus/devices/*/modalias 2>/dev/null) 2>/dev/null; done;; esac
   dev=$(blkid -l -o device -t "$root" 2>/dev/null)
+  [ -n "$dev" ] && set -- $(blkid -o device -t "$root" 2>/dev/null) && [ $# -gt 1 ] && stop "$root is $*, and one is a copy of the other: take it away"
   [ -n "$dev" ] && mount -t ext4 -o rw "$dev" /root && break
   n=$((n + 1)); sleep 0.1
 done
-if [ ! -x "/root$init" ] && [ ! -L "/root$init" ]; then
-  echo "muster: no root file system $root; rebooting in 60 s"; sleep 60; reboot -f
-fi
+if [ ! -x "/root$init" ] && [ ! -L "/root$init" ]; then stop "no root file system $root"; fi
 mount --move /proc /root/proc; mount --move /sys /root/sys; mount --move /dev /root/dev
 exec switch_root /root "$init"
 )";
@@ -246,6 +248,8 @@ Result<std::string> pack(const RamRequest& request, const std::string& agent) {
 }  // namespace
 
 int ram_tree_version() { return 2; }
+
+std::string boot_init() { return kBootInit; }
 
 Result<std::string> kernel_release(const std::string& tree) {
   const Names found = Files(tree).list("/usr/lib/modules");

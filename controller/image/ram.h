@@ -46,6 +46,8 @@ Result<std::string> kernel_release(const std::string& tree);
 Status collect_ram_tree(const std::string& tree, const std::string& release, const std::string& out);
 // Initrd of the installed system, for kernels that have NVMe or ext4 as modules.
 Status make_boot_initrd(const std::string& tree, const std::string& release, const std::string& out);
+// Its first program, a shell script.
+std::string boot_init();
 // Changes whenever collect_ram_tree() would collect something else.
 int ram_tree_version();
 

@@ -4,6 +4,7 @@
 
 #include "controller/plan/closed_port.h"
 #include "controller/plan/interconnect.h"
+#include "controller/plan/label_lines.h"
 #include "controller/plan/network_services.h"
 #include "controller/plan/storage_context.h"
 
@@ -75,6 +76,14 @@ Json closed_port_of(const ContextInput& in) {
   return port ? Json(*port) : Json();
 }
 
+// An earlier version left labels that choose the system's own partitions. Seen, not declared: no part of the
+// configuration digest.
+bool has_labels(const ContextInput& in) {
+  const auto seen = in.cluster.machines().find(in.node.name);
+  return in.with_content && seen != in.cluster.machines().end() &&
+         !label_lines(in.spec, in.node, *seen->second).of_system.empty();
+}
+
 bool keeps_accounts(const ContextInput& in) {
   const NodeSpec* slurm = in.cluster.of("scheduler").leader;
   if (!slurm) slurm = in.cluster.of("").leader;
@@ -104,6 +113,7 @@ NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.c
                {"role", in.node.role},
                {"image", in.node.image},
                {"ssh_port", in.node.adopt.port},
+               {"by_label", has_labels(in)},
                {"hardware", hardware_of(in.node.hardware)}}},
              {"controller_rules", controller_rules(in)},
              {"closed_port", closed_port_of(in)},

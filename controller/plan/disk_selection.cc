@@ -6,6 +6,7 @@
 #include <cctype>
 #include <set>
 
+#include "base/disk_identity.h"
 #include "controller/engines/engine.h"
 
 namespace muster {
@@ -31,6 +32,14 @@ std::string holds(const DiskFacts& d) {
 Destruction destruction(const NodeSpec& node, const std::string& group, const DiskFacts& d, std::string why) {
   return {node.name, group,    d.serial,       d.wwid,        d.model, static_cast<int64_t>(d.size_bytes),
           d.name,    holds(d), d.content_hash, std::move(why)};
+}
+
+// "level=raid0" of a signature line; "" where it does not say.
+std::string signature_word(const std::string& signature, const std::string& key) {
+  const auto at = signature.find(" " + key + "=");
+  if (at == std::string::npos) return "";
+  const std::string rest = signature.substr(at + key.size() + 2);
+  return rest.substr(0, rest.find(' '));
 }
 
 // The label a signature line speaks of: "xfs label=DATA", "mdraid member of gpu01:scratch".
@@ -71,6 +80,19 @@ bool is_assigned(const std::string& wwid) {
   return false;
 }
 
+// A whole disk is an array's member or nothing to such a section: the agent makes its file system on an array
+// only, and keeps no other disk.
+bool is_own_member(const DiskFacts& disk, const std::string& node, const StorageSpec& storage) {
+  return !disk.signatures.empty() &&
+         std::all_of(disk.signatures.begin(), disk.signatures.end(), [&](const std::string& signature) {
+           const std::string kind = "linux_raid_member label=";
+           if (signature.rfind(kind, 0) != 0) return false;
+           // The whole label, blanks and all: what comes behind it is its UUID.
+           const std::string label = signature.substr(kind.size(), signature.find(" uuid=") - kind.size());
+           return is_own_array(label, storage.name, node);
+         });
+}
+
 class Chooser {
  public:
   Chooser(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts, const DiskUse& use)
@@ -97,8 +119,9 @@ class Chooser {
     auto& found = out_.groups[group.name];
     for (const auto& disk : facts_.disks)
       if (disk_matches(group.match, disk)) found.push_back(disk);
-    std::sort(found.begin(), found.end(),
-              [](const auto& a, const auto& b) { return identity(a) < identity(b); });
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+      return std::pair(identity(a), a.wwid) < std::pair(identity(b), b.wwid);
+    });
     if (static_cast<int>(found.size()) != group.match.count) {
       std::string list;
       for (const auto& d : found) list += (list.empty() ? ": " : ", ") + people(d);
@@ -112,6 +135,10 @@ class Chooser {
       if (const auto [it, fresh] = taken_.emplace(identity(disk) + "/" + disk.wwid, group.name); !fresh)
         refuse("disk-overlap",
                people(disk) + " is matched by group '" + it->second + "' and by group '" + group.name + "'");
+      // The agent looks for it by the same rule.
+      else if (const auto again = find_disk(facts_.disks, disk); !again.ok() && !identity(disk).empty())
+        refuse("disk-identity", people(disk) + " of group '" + group.name +
+                                    "' could not be told apart on the node: " + again.error().message);
     }
   }
 
@@ -126,17 +153,72 @@ class Chooser {
         storage->level, storage->name);
   }
 
+  // An engine that takes disks as they are calls each by its serial number: in labels, folders and ids.
+  void check_names(const DiskGroup& group, const StorageEngine& engine) {
+    std::map<std::string, const DiskFacts*> seen;
+    for (const auto& disk : out_.groups[group.name]) {
+      const std::string name = engine.disk_label ? engine.disk_label(disk) : disk.serial;
+      const auto [it, fresh] = seen.emplace(name, &disk);
+      if (disk.serial.empty())
+        refuse("disk-identity",
+               fmt::format("{} of group '{}' has no serial number, and storage of engine {} calls "
+                           "its disks by theirs",
+                           people(disk), group.name, engine.name));
+      else if (!fresh)
+        refuse("disk-identity",
+               fmt::format("{} and {} of group '{}' would both be called {} by storage of engine {}",
+                           people(*it->second), people(disk), group.name, name, engine.name));
+    }
+  }
+
+  // What the array on the disks is, where it differs from the section; the agent keeps an array as it is or
+  // not at all.
+  void check_array(const DiskGroup& group, const StorageSpec& storage) {
+    const auto& disks = out_.groups[group.name];
+    std::set<std::string> uuids, levels, sizes;
+    for (const auto& disk : disks)
+      for (const auto& signature : disk.signatures) {
+        uuids.insert(signature_word(signature, "uuid"));
+        if (const std::string level = signature_word(signature, "level"); !level.empty())
+          levels.insert(level);
+        if (const std::string size = signature_word(signature, "devices"); !size.empty()) sizes.insert(size);
+      }
+    const std::string who = fmt::format("the disks of group '{}' carry ", group.name);
+    if (uuids.size() > 1)
+      return refuse("array-mixed",
+                    fmt::format("{}{} arrays that are all called '{}'; keep the disks of one, or "
+                                "wipe them by hand (blkdiscard -z)",
+                                who, uuids.size(), storage.name));
+    if (!levels.empty() && levels != std::set<std::string>{storage.level})
+      return refuse("array-level",
+                    fmt::format("{}array '{}' of level {}, and the section declares {}; declare what "
+                                "is there, or wipe the disks by hand (blkdiscard -z)",
+                                who, storage.name, *levels.begin(), storage.level));
+    if (!sizes.empty() && sizes != std::set<std::string>{std::to_string(disks.size())})
+      refuse("array-incomplete", fmt::format("{}array '{}' of {} members, and {} are selected", who,
+                                             storage.name, *sizes.begin(), disks.size()));
+  }
+
   // A drive among members that carry the array is a replacement, which md is told of by hand: made anew, the
   // array would lose what it holds.
   void check_members(const DiskGroup& group) {
     const StorageSpec* storage = owner(spec_, node_, group.name);
-    if (!storage || !is_redundant(storage->level)) return;
+    if (!storage) return;
+    if (engine_of(*storage).by_disk) return check_names(group, engine_of(*storage));
     std::string ours, others;
     for (const auto& disk : out_.groups[group.name]) {
       std::string& list = is_our_data(disk, spec_.cluster, node_.name, *storage) ? ours : others;
       list += (list.empty() ? "" : ", ") + people(disk);
     }
-    if (ours.empty() || others.empty()) return;
+    if (ours.empty()) return;
+    if (others.empty()) return check_array(group, *storage);
+    if (!is_redundant(storage->level))
+      return refuse(
+          "array-incomplete",
+          fmt::format("the {} of storage '{}' is on {}, and not on {}: nothing of it can be read without "
+                      "all of its disks. If what is on them may be lost, wipe them by hand (blkdiscard "
+                      "-z) and plan again",
+                      storage->level, storage->name, ours, others));
     refuse(
         "array-degraded",
         fmt::format("the {} of storage '{}' is on {}, and not on {}: an array that lacks a member is never "
@@ -154,8 +236,17 @@ class Chooser {
            is_mine(disk.muster_authority, use_.authority);
   }
 
+  void refuse_read_only(const DiskGroup& group, const DiskFacts& disk) {
+    refuse("disk-read-only",
+           fmt::format("{} of group '{}' is read-only: the kernel lets nothing be written to it "
+                       "(write protection, or a drive at the end of its life)",
+                       people(disk), group.name));
+  }
+
   void judge_os(const DiskGroup& group, const DiskFacts& disk) {
-    if (use_.image.empty() || out_.os_is_ours) return;
+    if (use_.image.empty()) return;
+    if (disk.read_only) return refuse_read_only(group, disk);
+    if (out_.os_is_ours) return;
     if ((disk.mounted || disk.is_os_ancestor) && !use_.through_ram)
       return refuse("disk-in-use", people(disk) + " is in use by the running system: " + disk.content);
     if (group.policy == DiskPolicy::keep)
@@ -186,6 +277,7 @@ class Chooser {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage) return;
     if (is_our_data(disk, spec_.cluster, node_.name, *storage)) return check_owner(*storage, group, disk);
+    if (disk.read_only) return refuse_read_only(group, disk);
     const std::string why = fmt::format(
         "{} for {}", engine_of(*storage).by_disk ? storage->engine : storage->level, storage->mount);
     if (disk.is_os_ancestor || disk.mounted || is_os_layout(disk))
@@ -246,6 +338,7 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
                  const StorageSpec& storage) {
   const StorageEngine& engine = engine_of(storage);
   if (engine.is_ours) return engine.is_ours(disk, cluster, storage);
+  if (!engine.by_disk && disk.partitions.empty()) return is_own_member(disk, node, storage);
   std::set<std::string> ours;
   if (engine.disk_label) ours.insert(engine.disk_label(disk));
   for (const std::string& base : {storage.name, "muster-" + storage.name, "mfs-" + storage.name}) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/disk_identity.h"
 #include "controller/plan/disk_selection.h"
 
 namespace muster {
@@ -75,7 +76,7 @@ void check_order(const Plan& plan, Problems& problems) {
     if (n > 0) return problems.push_back("the dependencies have a cycle through " + id);
 }
 
-using Destroyed = std::set<std::pair<std::string, std::string>>;  // node, serial or wwid
+using Destroyed = std::set<std::pair<std::string, std::string>>;  // node, disk_key()
 
 // Steps may format a disk only when they carry the hash of what is on it: no such hash without an entry in
 // the list.
@@ -83,9 +84,12 @@ void check_step_disks(const Action& action, const Json& json, const Destroyed& d
                       Problems& problems) {
   if (json.is_object() && json.contains("serial") && json.contains("content_hash") &&
       json["content_hash"].is_string() && !json["content_hash"].get_ref<const std::string&>().empty()) {
-    const std::string serial = json["serial"].is_string() ? json["serial"].get<std::string>() : "";
-    if (!destroyed.count({action.node, serial}))
-      problems.push_back(action.id + ": may format disk " + serial +
+    const auto text = [&](const char* key) {
+      const auto it = json.find(key);
+      return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
+    };
+    if (!destroyed.count({action.node, disk_key(text("serial"), text("wwid"))}))
+      problems.push_back(action.id + ": may format disk " + disk_title(text("serial"), text("wwid")) +
                          ", which is not in the destruction list");
   }
   if (json.is_structured())
@@ -113,11 +117,11 @@ void check_destruction(const Plan& plan, Problems& problems) {
   std::map<std::string, std::string> node_of;  // by what makes a disk the same one wherever it is seen
   for (const auto& d : plan.destroys) {
     if (d.every_disk) continue;
-    const std::string identity = d.serial.empty() ? d.wwid : d.serial;
+    const std::string identity = disk_title(d.serial, d.wwid);
     if (identity.empty()) problems.push_back(d.node + ": a disk without serial and wwid is to be destroyed");
     if (d.content_hash.empty())
       problems.push_back(d.node + ": disk " + identity + " is not bound to what is on it now");
-    if (!destroyed.insert({d.node, identity}).second)
+    if (!destroyed.insert({d.node, disk_key(d.serial, d.wwid)}).second)
       problems.push_back(d.node + ": disk " + identity + " is destroyed twice");
     const std::string medium = medium_of(d.serial, d.wwid, d.model);
     if (const auto [it, fresh] = node_of.emplace(medium, d.node);
@@ -129,8 +133,9 @@ void check_destruction(const Plan& plan, Problems& problems) {
     if (a.kind != ActionKind::image) check_step_disks(a, a.params, destroyed, problems);
     if (a.kind != ActionKind::image || a.params.value("allow_ours", false)) continue;
     const std::string serial = a.params.value("disk_serial", ""), wwid = a.params.value("disk_wwid", "");
-    if (!destroyed.count({a.node, serial.empty() ? wwid : serial}))
-      problems.push_back(a.id + ": writes disk " + serial + ", which is not in the destruction list");
+    if (!destroyed.count({a.node, disk_key(serial, wwid)}))
+      problems.push_back(a.id + ": writes disk " + disk_title(serial, wwid) +
+                         ", which is not in the destruction list");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "controller/plan/hardware.h"
+#include "controller/plan/label_lines.h"
 #include "controller/plan/node_steps.h"
 
 namespace muster {
@@ -39,6 +40,17 @@ void refuse_own_disks(Planning& p, const Draft& d) {
   }
 }
 
+void note_labels(Planning& p, const Draft& d, const HardwareFacts& facts) {
+  if (d.imaging || p.kind() == RequestKind::accept) return;
+  const LabelLines lines = label_lines(p.spec, *d.spec, facts);
+  for (const auto* list : {&lines.of_system, &lines.of_storage})
+    for (const auto& line : *list)
+      p.plan.notes.push_back(
+          fmt::format("{} has {}, written by an earlier version: another disk may have that label; "
+                      "the UUID takes its place",
+                      d.spec->name, line));
+}
+
 }  // namespace
 
 void prepare(Planning& p, Draft& d) {
@@ -66,6 +78,7 @@ void prepare(Planning& p, Draft& d) {
   p.refusals.insert(p.refusals.end(), d.disks.refusals.begin(), d.disks.refusals.end());
   if (!d.disks.refusals.empty()) return;
   refuse_own_disks(p, d);
+  note_labels(p, d, facts);
   if (d.imaging && d.disks.groups["os"].empty())
     p.refuse(d.spec->name, "disk-os", "no disk group 'os' is declared");
   render(p, d, image ? image->digest : "");
@@ -121,7 +134,8 @@ void drop_unchanged(Planning& p) {
   std::vector<Draft> rest;
   for (auto& d : p.drafts) {
     const bool same = !d.imaging && d.seen->state == NodeState::accepted && d.seen->online &&
-                      d.seen->config_digest == d.digest;
+                      d.seen->config_digest == d.digest &&
+                      !(d.seen->facts && label_lines(p.spec, *d.spec, *d.seen->facts).any());
     if (same && !p.forced(d) && d.disks.refusals.empty())
       p.plan.unchanged.push_back(d.spec->name);
     else

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/disk_source.h"
 #include "controller/engines/engine.h"
 #include "controller/plan/external_storage.h"
 #include "controller/plan/interconnect.h"
@@ -35,6 +36,12 @@ Json disk_list(const NodeDisks& disks, const NodeSpec& node, const std::string& 
   return out;
 }
 
+// What is right where the section's own disks are mounted.
+std::string own_source(const ContextInput& in, const StorageSpec& s) {
+  const auto found = in.disks.groups.find(s.disks);
+  return disk_source(found == in.disks.groups.end() ? std::vector<DiskFacts>() : found->second);
+}
+
 Json local_storage(const ContextInput& in) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage)
@@ -43,6 +50,7 @@ Json local_storage(const ContextInput& in) {
                      {"mount", s.mount},
                      {"level", s.level},
                      {"fs", s.fs},
+                     {"source", own_source(in, s)},
                      {"disks", disk_list(in.disks, in.node, s.disks, in.with_content)}});
   return out;
 }
@@ -92,7 +100,7 @@ Json shared_storage(const ContextInput& in, const StorageEngine* only) {
          {"level", s.level},
          {"fs", s.fs},
          {"fstype", right.fstype},
-         {"source", right.source},
+         {"source", right.source == kDiskSource ? own_source(in, s) : right.source},
          {"is_leader", leads},
          {"is_member", member},
          {"members", members},

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "agent/step.h"
+#include "agent/steps/step_modules.h"
 #include "base/digest.h"
 #include "tests/catch.h"
 #include "tests/fakes/acs_config.h"
@@ -69,6 +70,13 @@ Json named(std::initializer_list<const char*> names) {
 // The digests of "tarball\n" and "key\n" come from the fake web below.
 const std::string kKey = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQ==\n-----END PGP PUBLIC KEY BLOCK-----\n";
 void booted(FakeMachine& m) { m.put("/run/systemd/system/x", ""); }
+
+// A node that muster installed, in its first slot.
+void from_own_disk(FakeMachine& m) {
+  m.add_system("nvme0n1", "OS1");
+  m.mount_entry("nvme0n1p2", "/", "ext4");
+  m.put("/etc/muster/image.json", R"({"name":"cpu","digest":"sha256:1","slot":"a"})");
+}
 
 // Two rails, one of them RoCE's first, a storage port, and one that nobody cabled.
 void with_ports(FakeMachine& m) {
@@ -223,7 +231,7 @@ Samples samples_of_the_system() {
         }}},
       {"kernel_command_line",
        {[](FakeMachine& m) {
-          booted(m), m.put("/etc/muster/image.json", R"({"name":"cpu","digest":"sha256:1","slot":"a"})");
+          booted(m), from_own_disk(m);
           m.put("/proc/cmdline", "root=PARTUUID=1 rw quiet iommu=on\n");
           m.put("/boot/efi/loader/entries/muster-a.conf",
                 "title x\noptions root=PARTUUID=1 rw quiet iommu=on\n");
@@ -231,6 +239,13 @@ Samples samples_of_the_system() {
         [](FakeMachine&) {
           return Json{{"present", {"iommu=pt"}}, {"absent", {"quiet"}}};
         }}},
+      {"own_devices",
+       {[](FakeMachine& m) {
+          from_own_disk(m);
+          m.put("/etc/fstab",
+                "PARTLABEL=muster-esp /boot/efi vfat noauto,umask=0077 0 0\nLABEL=mine /mine ext4 rw 0 2\n");
+        },
+        [](FakeMachine&) { return Json::object(); }}},
       {"udev_rule",
        {booted,
         [](FakeMachine&) {
@@ -313,8 +328,8 @@ Samples samples_of_disks() {
           m.add_disk("nvme1n1", "A");
           (void)m.run({.argv = {"mkfs.xfs", "-L", "data", "/dev/nvme1n1"}});
         },
-        [](FakeMachine&) {
-          return Json{{"source", "LABEL=data"}, {"target", "/scratch"}};
+        [](FakeMachine& m) {
+          return Json{{"label", "data"}, {"target", "/scratch"}, {"disks", Json::array({m.approved("A")})}};
         }}},
       {"mount_flags",
        {[](FakeMachine& m) {
@@ -570,7 +585,7 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
                                                     {"download", "/usr/lib/apt/apt-helper"},
                                                     {"archive", "tar"},
                                                     {"kernel_module", "update-initramfs"},
-                                                    {"kernel_command_line", "mount -o rw"},
+                                                    {"kernel_command_line", "mount -t vfat -o rw"},
                                                     {"udev_rule", "udevadm trigger"},
                                                     {"reboot", "systemctl --no-block reboot"},
                                                     {"acs", "systemctl enable"},
@@ -610,6 +625,42 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
     INFO((later.ok() ? "" : later.error().message));
     CHECK(later.ok());
     CHECK(module->check(context, params)->holds == Holds::yes);
+  }
+}
+
+// What a label would choose a device by.
+bool chooses_by_label(const std::string& text) {
+  for (const char* way : {"LABEL=", "/by-label/", "/by-partlabel/", "name=any:"})
+    if (text.find(way) != std::string::npos) return true;
+  return false;
+}
+
+TEST_CASE("steps: no module chooses a device by a label, in what it calls and in what it writes") {
+  for (const auto& [name, sample] : changing()) {
+    INFO(name);
+    FakeMachine machine;
+    sample.prepare(machine);
+    const Json params = sample.params(machine);
+    std::set<std::string> before;  // lines of the host's own
+    for (const auto& [path, digest] : machine.snapshot())
+      if (path.rfind("/etc/", 0) == 0 || path.rfind("/boot/", 0) == 0)
+        for (const auto& line : steps::lines_of(machine.get(path))) before.insert(line);
+    machine.calls.clear();
+    StepContext context = machine.context();
+    const StepModule* module = find_step_module(name);
+    (void)module->check(context, params).ok();
+    REQUIRE(module->apply(context, params).ok());
+    for (const auto& call : machine.calls) {
+      INFO(call);
+      CHECK_FALSE(chooses_by_label(call));
+    }
+    for (const auto& [path, digest] : machine.snapshot()) {
+      if (path.rfind("/etc/", 0) != 0 && path.rfind("/boot/", 0) != 0) continue;
+      for (const auto& line : steps::lines_of(machine.get(path))) {
+        INFO(path << ": " << line);
+        CHECK((before.count(line) > 0 || !chooses_by_label(line)));
+      }
+    }
   }
 }
 

@@ -38,6 +38,10 @@ size_t parity_of(const std::string& level) { return level == "raid5" ? 1 : level
 // redundancy bring all members into step.
 void FakeMachine::show_array(const std::string& level, const std::vector<std::string>& members) {
   put(kFolder + "/md/level", level + "\n");
+  put(kFolder + "/dev", "9:127\n");
+  put(kFolder + "/size", std::to_string((1u << 30) / 512) + "\n");
+  if (!fs::is_symlink(root_ + "/sys/class/block/" + kMd))
+    fs::create_symlink("../../block/" + kMd, root_ + "/sys/class/block/" + kMd);
   put(kFolder + "/md/array_state", "clean\n");
   put(kFolder + "/md/raid_disks", std::to_string(members.size()) + "\n");
   for (const auto& member : members) {
@@ -61,6 +65,7 @@ Output FakeMachine::mdadm(const std::vector<std::string>& argv) {
     for (const auto& slave : files().list(kFolder + "/slaves"))
       fs::remove(root_ + "/sys/block/" + slave + "/holders/" + kMd);
     fs::remove_all(root_ + kFolder);
+    fs::remove(root_ + "/sys/class/block/" + kMd);
     return good();
   }
   std::string level = "raid0";
@@ -75,6 +80,7 @@ Output FakeMachine::mdadm(const std::vector<std::string>& argv) {
       const std::string name = "any:" + value_of(argv, "--name=");
       block.replace(32, name.size(), name);
       block.replace(72, 4, little(std::stoul(level.substr(4)), 4));
+      block.replace(92, 4, little(members.size(), 4));
       block.replace(128, 8, little(kArrayData / 512, 8));
       block.replace(136, 8, little((fs::file_size(root_ + "/dev/" + member) - kArrayData) / 512, 8));
       write_disk(member, 4096, block);

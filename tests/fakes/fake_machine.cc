@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/disk/bearers.h"
 #include "agent/disk/disk.h"
 #include "agent/disk/gpt.h"
 #include "agent/steps/step_modules.h"
@@ -149,7 +150,37 @@ void FakeMachine::mount_entry(const std::string& name, const std::string& target
       flags += fmt::format(",{}", flag);
   append("/proc/self/mountinfo",
          fmt::format("30 1 {} / {} rw{},relatime - {} /dev/{} rw\n",
-                     files().read_line("/sys/block/" + name + "/dev", "0:50"), target, flags, type, name));
+                     files().read_line("/sys/class/block/" + name + "/dev",
+                                       files().read_line("/sys/block/" + name + "/dev", "0:50")),
+                     target, flags, type, name));
+}
+
+void FakeMachine::add_system(const std::string& name, const std::string& serial) {
+  add_disk(name, serial);
+  constexpr uint64_t kMiB = 1 << 20;
+  GptTable table;
+  const auto guid = [&](int part) {
+    std::string hex = sha256(fmt::format("{} {}", serial, part)).substr(7, 32);
+    for (const size_t at : {20, 16, 12, 8}) hex.insert(at, "-");
+    return hex;
+  };
+  table.disk_guid = guid(0);
+  int number = 0;
+  for (const char* title : {"muster-esp", "muster-root-a", "muster-root-b", "muster-state"}) {
+    const std::string part = partition_path(name, ++number), folder = "/sys/block/" + name + "/" + part;
+    put(folder + "/partition", std::to_string(number) + "\n");
+    put(folder + "/uevent",
+        fmt::format("DEVNAME={}\nDEVTYPE=partition\nPARTN={}\nPARTNAME={}\n", part, number, title));
+    put(folder + "/dev", fmt::format("259:{}\n", next_device_++));
+    put(folder + "/size", "2048\n");
+    fs::create_symlink("../../block/" + name + "/" + part, root_ + "/sys/class/block/" + part);
+    put("/dev/" + part, "");
+    fs::resize_file(root_ + "/dev/" + part, kMiB);
+    table.partitions.push_back({number, number == 1 ? kTypeEsp : kTypeLinux, guid(number), title,
+                                static_cast<uint64_t>(number) * kMiB, kMiB});
+  }
+  const auto device = BlockDevice::open(files().real("/dev/" + name), BlockDevice::Access::exclusive_write);
+  (void)(device.ok() && write_gpt(*device, table).ok());
 }
 
 std::map<std::string, std::string> FakeMachine::snapshot() const {
@@ -491,13 +522,32 @@ Output FakeMachine::accounts(const std::vector<std::string>& argv) {
   return good();
 }
 
+// As mount looks it up: of several that carry a name, one.
+std::string FakeMachine::device_of(const std::string& source) const {
+  const std::string value = source.substr(source.find('=') + 1);
+  if (source.rfind("/dev/", 0) == 0) return source.substr(5);
+  if (source.rfind("LABEL=", 0) == 0) {
+    const auto link = files().read_link("/dev/disk/by-label/" + value);
+    return link.ok() ? link->substr(link->rfind('/') + 1) : "";
+  }
+  for (const auto& name : files().list("/sys/class/block")) {
+    const auto device = BlockDevice::open(files().real("/dev/" + name), BlockDevice::Access::read);
+    const auto found = device.ok() ? probe_region(*device, 0, device->size())
+                                   : Result<std::vector<Signature>>(device.error());
+    if (!found.ok()) continue;
+    for (const auto& s : *found)
+      if (source == "UUID=" + file_system_uuid(s)) return name;
+  }
+  return "";
+}
+
 Output FakeMachine::storage(const std::vector<std::string>& argv) {
   if (argv[0] == "mkfs.xfs") {
     const std::string label = after(argv, "-L");
     std::string block(512, '\0');
     block.replace(0, 4, "XFSB");
     block.replace(4, 4, std::string("\0\0\x10\0", 4));
-    block.replace(32, 16, "fedcba9876543210");
+    block.replace(32, 16, fmt::format("fedcba98{:08}", next_device_++));  // no two are the same
     block.replace(108, label.size(), label);
     block.replace(102, 2, std::string("\x02\0", 2));
     write_disk(argv.back().substr(5), 0, block);
@@ -506,8 +556,6 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
       fs::create_symlink("../../" + argv.back().substr(5), root_ + "/dev/disk/by-label/" + label);
     return good();
   }
-  if (argv[0] == "mount" && argv.back() == "/boot/efi")
-    return append("/proc/self/mountinfo", "31 1 259:9 / /boot/efi rw - vfat /dev/nvme0n1p1 rw\n"), good();
   if (argv[0] == "mount" && argv[2].rfind("remount,", 0) == 0) {
     std::string all;
     for (const auto& line : steps::lines_of(get("/proc/self/mountinfo"))) {
@@ -519,10 +567,10 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
     return put("/proc/self/mountinfo", all), good();
   }
   if (argv[0] == "mount") {
-    const std::string source = argv[argv.size() - 2];
-    const auto link = files().read_link("/dev/disk/by-label/" + source.substr(source.find('=') + 1));
-    if (!link.ok()) return bad("no such label");
-    mount_entry(link->substr(link->rfind('/') + 1), argv.back(), after(argv, "-t"), after(argv, "-o"));
+    if (on_mount) on_mount();
+    const std::string name = device_of(argv[argv.size() - 2]);
+    if (name.empty()) return bad("can't find " + argv[argv.size() - 2]);
+    mount_entry(name, argv.back(), after(argv, "-t"), after(argv, "-o"));
     return good();
   }
   if (argv[0] == "mfssetgoal" || argv[0] == "mfssettrashtime")

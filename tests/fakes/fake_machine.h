@@ -42,6 +42,8 @@ class FakeMachine : public Process {
   // A whole disk: kernel name, serial, size; blank.
   void add_disk(const std::string& name, const std::string& serial, uint64_t size = 512u << 20,
                 const std::string& model = "LAB");
+  // A disk with muster's partitions, as its table has them and the kernel shows them; nothing is in them.
+  void add_system(const std::string& name, const std::string& serial);
   // The parameter entry an approved plan would have for it as it is now.
   Json approved(const std::string& serial, const std::string& policy = "format-if-blank") const;
   void write_disk(const std::string& name, uint64_t offset, const std::string& bytes) const;
@@ -74,6 +76,7 @@ class FakeMachine : public Process {
         "";  // not empty: what systemd shows for its links until all units are loaded again
   };
   std::map<std::string, Unit> units;
+  std::function<void()> on_mount = {};          // called each time before mount looks its source up
   std::function<void()> before_is_active = {};  // called each time when systemd is asked what is active
 
   // A network port: what the kernel has of it. `dcb`: its driver can do that.
@@ -109,6 +112,7 @@ class FakeMachine : public Process {
   Output accounts(const std::vector<std::string>& argv);
   Output storage(const std::vector<std::string>& argv);
   std::string volume();
+  std::string device_of(const std::string& source) const;
   Output slurm(const std::vector<std::string>& argv);
   Output ceph(const Command& command);
   Output ceph_tools(const Command& command);

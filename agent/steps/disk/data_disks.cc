@@ -28,11 +28,11 @@ Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key
   const auto it = params.find(key);
   if (it == params.end() || !it->is_array() || it->empty()) return fail(Code::invalid, "no disks are named");
   std::vector<WantedDisk> out;
-  std::set<std::string> serials;
+  std::set<std::string> keys;
   for (const auto& element : *it) {
     WantedDisk disk;
     JsonReader r(element, "disk");
-    r.get("serial", disk.serial);
+    r.get_or("serial", disk.serial, {});
     r.get_or("wwid", disk.wwid, {});
     r.get_or("model", disk.model, {});
     r.get("size_bytes", disk.size_bytes);
@@ -40,12 +40,12 @@ Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key
     r.get_or("policy", disk.policy, std::string("keep"));
     r.allow_unknown();
     TRY_(r.finish());
-    if (disk.serial.empty() || disk.size_bytes == 0)
-      return fail(Code::invalid, "a disk is named by its serial and size");
+    if ((disk.serial.empty() && disk.wwid.empty()) || disk.size_bytes == 0)
+      return fail(Code::invalid, "a disk is named by its WWID or serial, and its size");
     if (disk.policy != "keep" && disk.policy != "format-if-blank" && disk.policy != "format")
-      return fail(Code::invalid, "disk " + disk.serial + ": policy '" + disk.policy + "' is not known");
-    if (!serials.insert(disk.serial).second)
-      return fail(Code::invalid, "disk " + disk.serial + " is named twice");
+      return fail(Code::invalid, "disk " + title_of(disk) + ": policy '" + disk.policy + "' is not known");
+    if (!keys.insert(key_of(disk)).second)
+      return fail(Code::invalid, "disk " + title_of(disk) + " is named twice");
     out.push_back(std::move(disk));
   }
   return out;
@@ -57,11 +57,11 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
   std::set<std::string> names;
   for (const auto& want : wanted) {
     TRY(auto disk, find_disk(present, want.serial, want.size_bytes, want.wwid, want.model));
-    if (disk.name.empty()) return fail(Code::not_found, "disk " + want.serial + " has no device");
+    if (disk.name.empty()) return fail(Code::not_found, "disk " + title_of(want) + " has no device");
     if (disk.is_os_ancestor)
-      return fail(Code::denied, "disk " + want.serial + " (" + disk.name + ") carries the running system");
+      return fail(Code::denied, "disk " + title_of(want) + " (" + disk.name + ") carries the running system");
     if (!is_local_transport(disk.transport))
-      return fail(Code::denied, fmt::format("disk {} ({}) is not a local disk but '{}'", want.serial,
+      return fail(Code::denied, fmt::format("disk {} ({}) is not a local disk but '{}'", title_of(want),
                                             disk.name, disk.transport));
     if (!names.insert(disk.name).second)
       return fail(Code::conflict, "two named disks are the same device " + disk.name);
@@ -71,6 +71,10 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
 }
 
 std::string device_path(const std::string& kernel_name) { return "/dev/" + kernel_name; }
+
+std::string key_of(const WantedDisk& disk) { return disk_key(disk.serial, disk.wwid); }
+
+std::string title_of(const WantedDisk& disk) { return disk.serial.empty() ? disk.wwid : disk.serial; }
 
 Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>& disks) {
   std::set<std::string> members, holders;
@@ -98,10 +102,11 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
 }
 
 Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted, const DiskFacts& disk) {
-  const std::string who = fmt::format("disk {} ({}, {})", wanted.serial, disk.name, disk.model);
+  const std::string who = fmt::format("disk {} ({}, {})", title_of(wanted), disk.name, disk.model);
   if (wanted.policy == "keep") return fail(Code::denied, who + ": its policy is keep");
   if (disk.is_os_ancestor) return fail(Code::denied, who + " carries the running system");
   if (disk.mounted) return fail(Code::denied, who + " is in use");
+  if (disk.read_only) return fail(Code::denied, who + " is read-only: nothing can be written to it");
   // An approval without a hash approves nothing.
   if (wanted.content_hash.empty())
     return fail(Code::denied,

@@ -2,10 +2,10 @@
 // one.
 //
 // Every destructive module goes through here; nothing else in agent/steps writes to a disk.
-//   - a disk is found by serial, size, WWID and model; two that fit, or one that only half fits, are an
-//   error;
-//   - never a disk that carries the running system, is mounted, swapped on or held by something else, or is
-//   remote;
+//   - a disk is found by WWID, serial, size and model (base/disk_identity.h); two that fit, or one that only
+//   half fits, are an error;
+//   - never a disk that carries the running system, is mounted, swapped on or held by something else, is
+//   read-only, or is remote;
 //   - what is on it is probed again while it is held open exclusively, and must be what the plan was approved
 //   for;
 //   - policy `keep` is never written, `format-if-blank` only when blank, `format` when its content is the
@@ -30,13 +30,16 @@ struct WantedDisk {
   std::string policy;  // keep | format-if-blank | format
   uint64_t size_bytes = 0;
 };
-// [{serial, wwid, model, size_bytes, content_hash, policy}]; invalid for an empty list, a missing serial or
-// size, or a serial twice.
+// [{serial, wwid, model, size_bytes, content_hash, policy}]; invalid for an empty list, a disk without size, or
+// without both serial and WWID, or one disk twice.
 Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key = "disks");
 
 // The same disks as they are now, in the order given.
 Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vector<WantedDisk>& wanted);
 std::string device_path(const std::string& kernel_name);  // "/dev/nvme0n1"
+// What notes of interrupted work call it: two disks never have the same.
+std::string key_of(const WantedDisk& disk);
+std::string title_of(const WantedDisk& disk);  // for people
 
 // Kernel name of the assembled array whose members are exactly these disks; "" when none of them is in any
 // array. conflict: some are, or they are in one with other members.

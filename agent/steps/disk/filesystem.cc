@@ -7,6 +7,7 @@
 
 #include "agent/disk/disk_probe.h"
 #include "agent/steps/disk/data_disks.h"
+#include "agent/steps/disk/selected_device.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
@@ -38,25 +39,6 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-// The device of the partition of this name, once both the table and the kernel have it.
-Result<std::string> find_partition(const Files& files, const std::string& name, const DiskFacts& disk) {
-  TRY(const auto whole, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
-  TRY(const auto content, probe_disk(whole));
-  const GptPartition* found = nullptr;
-  for (const auto& p : content.gpt.partitions) {
-    if (p.name != name) continue;
-    if (found) return fail(Code::conflict, "disk " + disk.serial + " has two partitions named " + name);
-    found = &p;
-  }
-  if (!found) return fail(Code::not_found, "disk " + disk.serial + " has no partition " + name);
-  const std::string folder = "/sys/block/" + disk.name + "/" + partition_path(disk.name, found->number);
-  if (files.read_line(folder + "/start") != std::to_string(found->start / 512) ||
-      files.read_line(folder + "/size") != std::to_string(found->size / 512))
-    return fail(Code::conflict, "disk " + disk.serial + ": the kernel does not show partition " + name +
-                                    " as the table has it");
-  return device_path(partition_path(disk.name, found->number));
-}
-
 struct Target {
   std::string device;  // "/dev/md127"
   std::vector<DiskFacts> disks;
@@ -68,7 +50,7 @@ Result<Target> target(const Files& files, const Wanted& want) {
   TRY(const std::string md, array_over(files, out.disks));
   if (want.on_array && md.empty()) return fail(Code::not_found, "there is no array over the disks");
   if (!want.on_array && !md.empty())
-    return fail(Code::conflict, "disk " + want.disks[0].serial + " is a member of array " + md);
+    return fail(Code::conflict, "disk " + title_of(want.disks[0]) + " is a member of array " + md);
   out.device = device_path(want.on_array ? md : out.disks[0].name);
   if (!want.partition.empty()) {
     TRY(out.device, find_partition(files, want.partition, out.disks[0]));
@@ -134,7 +116,7 @@ Status apply(StepContext& context, const Json& params) {
   if (content.found == Found::ours) return Ok{};
   if (want.on_array || !want.partition.empty()) {
     for (const auto& disk : want.disks)
-      if (disk.policy == "keep") return fail(Code::denied, "disk " + disk.serial + ": its policy is keep");
+      if (disk.policy == "keep") return fail(Code::denied, "disk " + title_of(disk) + ": its policy is keep");
     if (content.found != Found::empty)
       return fail(Code::denied, on.device + " is not empty: " + content.summary);
     // Held for a moment: nobody else uses it.

@@ -1,81 +1,175 @@
 // mount: this source is mounted here with this type, now and at every boot.
 //
+// Where disks are named, they lead to the device (selected_device.h), and the UUID that is read from it at this
+// moment is what is mounted and what /etc/fstab says. A label chooses nothing: it is compared. Another bearer of
+// the UUID is refused by name, before anything is mounted. A line of fstab for the same mount point, however its
+// path is written, makes room: systemd takes the first one.
+//
 // Right is only what the kernel says is mounted; /etc/fstab alone proves nothing. The folder below the mount
 // point gets mode 0000, so that no ordinary user writes to the root disk while the mount is missing.
 #include <fmt/format.h>
 
-#include "agent/steps/system/accounts.h"
-#include "agent/steps/disk/data_disks.h"
-#include "agent/steps/step_modules.h"
+#include "agent/disk/bearers.h"
 #include "agent/steps/disk/mounts.h"
+#include "agent/steps/disk/selected_device.h"
+#include "agent/steps/step_modules.h"
+#include "agent/steps/system/accounts.h"
 
 namespace muster::steps {
 namespace {
 
+constexpr const char* kFstab = "/etc/fstab";
+
 struct Wanted {
-  std::string source, target, fs, options, mode;
+  std::string source, label, partition, target, fs, options, mode;
   bool fstab = true;
+  std::vector<WantedDisk> disks;  // empty: the source says it all
 };
 
-Result<Wanted> wanted(const Json& params) {
-  Wanted out{text_of(params, "source"),    text_of(params, "target"),
-             text_of(params, "fs", "xfs"), text_of(params, "options", "defaults"),
-             text_of(params, "mode"),      bool_of(params, "fstab", true)};
-  if (out.target.size() < 2 || out.target[0] != '/' || out.target.back() == '/')
-    return fail(Code::invalid, "mount: 'target' must be an absolute path");
-  if ((out.source + out.target + out.options).find_first_of(" \t\n") != std::string::npos)
-    return fail(Code::invalid, "mount: white space in source, target or options");
-  return out;
-}
+// What is there to be mounted.
+struct Place {
+  std::string source;  // as mount and fstab have it
+  std::string device;  // kernel name; what a source without disks stands for
+  FileSystemOn on = {};
+};
 
-std::string fstab_line(const Wanted& want) {
-  return fmt::format("{} {} {} {} 0 0", want.source, want.target, want.fs, want.options);
-}
+bool begins(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
 
-bool fstab_names(const Files& files, const Wanted& want) {
-  const auto text = files.read("/etc/fstab");
-  if (!text.ok()) return false;
-  for (const auto& line : lines_of(*text))
-    if (line == fstab_line(want)) return true;
+// Names that another device may have as well, or that were given in the order in which devices answered.
+bool chooses_by_chance(const std::string& source) {
+  for (const char* start : {"LABEL=", "PARTLABEL=", "/dev/disk/by-label/", "/dev/disk/by-partlabel/",
+                            "/dev/md", "/dev/sd", "/dev/nvme", "/dev/vd", "/dev/hd", "/dev/dm-"})
+    if (begins(source, start)) return true;
   return false;
 }
 
-// Which device the disks say it must be; "" when the step names no disks.
-Result<std::string> expected_device(const Files& files, const Json& params) {
-  if (!params.contains("disks")) return std::string();
-  TRY(const auto wanted_list, wanted_disks(params));
-  TRY(const auto disks, resolve_disks(files, wanted_list));
-  TRY(const std::string md, array_over(files, disks));
-  if (!md.empty()) return md;
-  if (disks.size() == 1) return disks[0].name;
-  return fail(Code::not_found, "there is no array over the disks");
+Result<Wanted> wanted(const Json& params) {
+  Wanted out;
+  out.source = text_of(params, "source");
+  out.label = text_of(params, "label");
+  out.partition = text_of(params, "partition");
+  out.target = text_of(params, "target");
+  out.fs = text_of(params, "fs", "xfs");
+  out.options = text_of(params, "options", "defaults");
+  out.mode = text_of(params, "mode");
+  out.fstab = bool_of(params, "fstab", true);
+  if (out.target.size() < 2 || out.target[0] != '/' || plain_path(out.target) != out.target)
+    return fail(Code::invalid, "mount: 'target' must be an absolute path, without a slash too many");
+  if ((out.source + out.target + out.options).find_first_of(" \t\n") != std::string::npos)
+    return fail(Code::invalid, "mount: white space in source, target or options");
+  if (params.contains("disks")) {
+    TRY(out.disks, wanted_disks(params));
+    // As playbooks were written while the label chose the device.
+    if (begins(out.source, "LABEL=") && out.label.empty()) out.label = out.source.substr(6);
+    return out;
+  }
+  if (out.source.empty()) return fail(Code::invalid, "mount: neither 'disks' nor 'source' is given");
+  if (!out.partition.empty() || !out.label.empty())
+    return fail(Code::invalid, "mount: 'partition' and 'label' are of 'disks', which are not given");
+  if (chooses_by_chance(out.source))
+    return fail(Code::invalid,
+                fmt::format("mount: '{}' does not say which device is meant: another may have that "
+                            "name. Name the 'disks' that it lies on, or give UUID=...",
+                            out.source));
+  return out;
+}
+
+// Of a source without disks.
+Result<Place> named_place(const Files& files, const Wanted& want) {
+  Place out{want.source, kernel_name(files, want.source)};
+  std::vector<std::string> all;
+  if (begins(want.source, "UUID=")) all = file_system_bearers(files, want.source.substr(5));
+  if (begins(want.source, "PARTUUID=")) all = partition_bearers(files, want.source.substr(9));
+  if (all.size() > 1)
+    return fail(Code::conflict,
+                fmt::format("{} is {}: nothing says which of them is meant; take one away, or name "
+                            "the 'disks'",
+                            want.source, join(all, " and ")));
+  if (all.size() == 1) out.device = all.front();
+  return out;
+}
+
+// not_found: there is nothing yet that the disks lead to, or no file system on it.
+Result<Place> find_place(const Files& files, const Wanted& want) {
+  if (want.disks.empty()) return named_place(files, want);
+  Place out;
+  TRY(out.device, selected_device(files, want.disks, want.partition));
+  TRY(out.on, file_system_on(files, out.device));
+  const std::string path = device_path(out.device);
+  const bool of_ext = begins(want.fs, "ext") && begins(out.on.type, "ext");
+  if (out.on.type != want.fs && !of_ext)
+    return fail(Code::conflict, fmt::format("{} holds {}, not {}", path, out.on.type, want.fs));
+  if (!want.label.empty() && out.on.label != want.label)
+    return fail(Code::conflict, fmt::format("the {} on {} is labelled '{}', not '{}'", out.on.type, path,
+                                            out.on.label, want.label));
+  out.source = "UUID=" + out.on.uuid;
+  const bool by_label = begins(want.source, "LABEL=") || want.source.empty();
+  if (!by_label && want.source != out.source && kernel_name(files, want.source) != out.device)
+    return fail(Code::conflict, fmt::format("the disks lead to {} ({}), and 'source' says {}", path,
+                                            out.source, want.source));
+  TRY_(only_bearer(files, out.on));
+  return out;
+}
+
+// Octal escapes, as mountinfo and fstab have them, are not needed: there is no white space in any of it.
+std::string fstab_line(const Wanted& want, const Place& place) {
+  return fmt::format("{} {} {} {} 0 0", place.source, want.target, want.fs, want.options);
+}
+
+// Whether a line of fstab is for this mount point.
+bool is_for(const std::string& line, const std::string& target) {
+  std::string spaced = line;
+  for (char& c : spaced)
+    if (c == '\t') c = ' ';
+  const auto words = split(spaced, ' ');
+  return words.size() >= 2 && words[0][0] != '#' && plain_path(words[1]) == target;
+}
+
+// The lines for this mount point, in their order.
+std::vector<std::string> fstab_lines(const Files& files, const std::string& target) {
+  std::vector<std::string> out;
+  const auto text = files.read(kFstab);
+  if (!text.ok()) return out;
+  for (const auto& line : lines_of(*text))
+    if (is_for(line, target)) out.push_back(line);
+  return out;
+}
+
+// "" when fstab has our line for this mount point, and no other.
+std::string fstab_diff(const Files& files, const Wanted& want, const Place& place) {
+  if (!want.fstab) return "";
+  const auto have = fstab_lines(files, want.target);
+  const std::string line = fstab_line(want, place);
+  if (have == std::vector<std::string>{line}) return "";
+  if (have.empty()) return std::string(kFstab) + " does not name " + want.target;
+  return fmt::format("{}: {} -> {}", kFstab, join(have, " | "), line);
 }
 
 // "" when it is mounted as declared.
-Result<std::string> mounted_diff(const Files& files, const Json& params, const Wanted& want) {
+std::string mounted_diff(const Files& files, const Wanted& want, const Place& place) {
   const auto entry = find_mount(files, want.target);
   if (!entry) return want.target + " is not mounted";
   if (entry->fs != want.fs) return fmt::format("{} is {}, not {}", want.target, entry->fs, want.fs);
-  TRY(const std::string device, expected_device(files, params));
-  const std::string have = kernel_name(files, entry->source),
-                    should = device.empty() ? kernel_name(files, want.source) : device;
-  if (have != should)
-    return fmt::format("{} is {} ({}), not {} ({})", want.target, entry->source, have, want.source, should);
-  return std::string();
+  const bool right = place.device == place.source ? entry->source == place.source
+                                                  : is_on_device(files, *entry, place.device);
+  if (right) return "";
+  return fmt::format("{} is {} ({}), not {} ({})", want.target, entry->source,
+                     kernel_name(files, entry->source), place.source, place.device);
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
+  const auto place = find_place(context.files, want);
+  if (!place.ok() && place.error().code == Code::not_found) return differs(place.error().message);
+  if (!place.ok()) return place.error();
   Diff diff;
-  auto mounted = mounted_diff(context.files, params, want);
-  if (!mounted.ok() && mounted.error().code == Code::not_found) return differs(mounted.error().message);
-  if (!mounted.ok()) return mounted.error();
-  if (!mounted->empty()) diff.add(*mounted);
-  if (want.fstab && !fstab_names(context.files, want)) diff.add("/etc/fstab does not name " + want.target);
-  if (mounted->empty())
+  const std::string wrong = mounted_diff(context.files, want, *place);
+  if (!wrong.empty()) diff.add(wrong);
+  if (const auto text = fstab_diff(context.files, want, *place); !text.empty()) diff.add(text);
+  if (wrong.empty())
     if (const auto flags = lacking_flags(context.files, want.target, want.options); !flags.empty())
       diff.add(flags);
-  if (mounted->empty() && !want.mode.empty()) {
+  if (wrong.empty() && !want.mode.empty()) {
     TRY(const unsigned mode, parse_mode(want.mode));
     if (look(context.files, want.target).mode != mode) diff.add(want.target + ": mode");
   }
@@ -83,35 +177,38 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 }
 
 // fstab with one line for this target, ours.
-Status write_fstab(StepContext& context, const Wanted& want) {
-  const auto have = context.files.read("/etc/fstab");
+Status write_fstab(StepContext& context, const Wanted& want, const Place& place) {
+  const auto have = context.files.read(kFstab);
   std::string text;
   if (have.ok())
-    for (const auto& line : lines_of(*have)) {
-      std::string spaced = line;
-      for (char& c : spaced)
-        if (c == '\t') c = ' ';
-      const auto words = split(spaced, ' ');
-      if (words.size() >= 2 && words[0][0] != '#' && words[1] == want.target) continue;
-      text += line + "\n";
-    }
-  return context.files.write("/etc/fstab", text + fstab_line(want) + "\n");
+    for (const auto& line : lines_of(*have))
+      if (!is_for(line, want.target)) text += line + "\n";
+  return context.files.write(kFstab, text + fstab_line(want, place) + "\n");
+}
+
+// What came to lie there is looked at before anything is done to it: between looking the UUID up and mounting
+// it, a copy may have appeared.
+Status mount_it(StepContext& context, const Wanted& want, const Place& place) {
+  if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
+  TRY(auto out,
+      run_tool(context, {"mount", "-t", want.fs, "-o", want.options, place.source, want.target}, kMinute));
+  (void)out;
+  if (want.disks.empty()) return Ok{};
+  const std::string wrong = mounted_diff(context.files, want, place);
+  if (wrong.empty()) return Ok{};
+  (void)run_tool(context, {"umount", want.target}).ok();
+  return fail(Code::conflict, wrong + "; it was unmounted again");
 }
 
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
-  if (want.fstab && !fstab_names(context.files, want)) TRY_(write_fstab(context, want));
-  if (const auto entry = find_mount(context.files, want.target)) {
-    TRY(const std::string wrong, mounted_diff(context.files, params, want));
-    // Something else lies there: taking it away could take it from a running job.
-    if (!wrong.empty()) return fail(Code::conflict, wrong);
-    TRY_(set_flags(context, want.target, want.options));
-  } else {
-    if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
-    TRY(auto out,
-        run_tool(context, {"mount", "-t", want.fs, "-o", want.options, want.source, want.target}, kMinute));
-    (void)out;
-  }
+  TRY(const Place place, find_place(context.files, want));
+  const bool mounted = find_mount(context.files, want.target).has_value();
+  // Something else lies there: taking it away could take it from a running job.
+  if (const std::string wrong = mounted_diff(context.files, want, place); mounted && !wrong.empty())
+    return fail(Code::conflict, wrong);
+  if (!fstab_diff(context.files, want, place).empty()) TRY_(write_fstab(context, want, place));
+  TRY_(mounted ? set_flags(context, want.target, want.options) : mount_it(context, want, place));
   if (want.mode.empty()) return Ok{};
   TRY(const unsigned mode, parse_mode(want.mode));
   return set_permissions(context.files, want.target, mode, -1, -1);
@@ -123,16 +220,22 @@ StepModule mount_module() {
   StepModule m;
   m.name = "mount";
   m.help =
-      "A file system is mounted here, now and at every boot. Checked against what the kernel has mounted: "
-      "type and device.";
+      "A file system is mounted here, now and at every boot: the one on the named disks, by its UUID, or the "
+      "one "
+      "that the source names. Checked against what the kernel has mounted: type and device.";
   m.parameters = Json::array(
-      {parameter("source", "string", true, "LABEL=..., UUID=..., /dev/..."),
+      {parameter("source", "string", false,
+                 "what is mounted where no disks are named: UUID=..., PARTUUID=..., a link below "
+                 "/dev/disk/by-id, SERVER:/PATH",
+                 ""),
        parameter("target", "string", true, "mount point"), parameter("fs", "string", false, "type", "xfs"),
        parameter("options", "string", false, "mount options", "defaults"),
        parameter("mode", "string", false,
                  "mode of the mounted root folder, octal; left alone when not given"),
        parameter("fstab", "bool", false, "mounted at every boot", true),
-       parameter("disks", "list", false, "the disks it must lie on; found by identity")});
+       parameter("disks", "list", false, "the disks it lies on; found by identity"),
+       parameter("partition", "string", false, "on the one disk's partition of this name", ""),
+       parameter("label", "string", false, "the label it must have; it chooses nothing", "")});
   m.check = check;
   m.apply = apply;
   return m;

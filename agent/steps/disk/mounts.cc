@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/disk/bearers.h"
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {
@@ -59,12 +60,34 @@ std::string lacking_flags(const Files& files, const std::string& target, const s
 
 std::string kernel_name(const Files& files, const std::string& source) {
   std::string path = source;
-  if (source.rfind("LABEL=", 0) == 0) path = "/dev/disk/by-label/" + source.substr(6);
   if (source.rfind("UUID=", 0) == 0) path = "/dev/disk/by-uuid/" + source.substr(5);
   if (path.rfind("/dev/", 0) != 0) return source;
   const auto target = files.read_link(path);
   const std::string last = target.ok() ? *target : path;
   return last.substr(last.rfind('/') + 1);
+}
+
+bool is_on_device(const Files& files, const MountEntry& entry, const std::string& device) {
+  const std::string number = device_number(files, device);
+  const bool own_number = number.empty() || entry.device.empty() || entry.device.rfind("0:", 0) == 0;
+  return own_number ? kernel_name(files, entry.source) == device : entry.device == number;
+}
+
+bool is_mounted(const Files& files, const std::string& device) {
+  for (const auto& [target, entry] : all_mounts(files))
+    if (is_on_device(files, entry, device)) return true;
+  const auto swaps = files.read("/proc/swaps");
+  for (const auto& line : lines_of(swaps.ok() ? *swaps : ""))
+    if (kernel_name(files, line.substr(0, line.find_first_of(" \t"))) == device) return true;
+  return false;
+}
+
+std::string plain_path(const std::string& path) {
+  std::string out;
+  for (const char c : unescaped(path))
+    if (c != '/' || out.empty() || out.back() != '/') out += c;
+  if (out.size() > 1 && out.back() == '/') out.pop_back();
+  return out;
 }
 
 Status set_flags(StepContext& context, const std::string& target, const std::string& options) {

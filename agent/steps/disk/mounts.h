@@ -23,9 +23,18 @@ inline constexpr const char* kSafeFlags = "nosuid,nodev";
 // Which of nosuid, nodev and noexec are in `options` and not in force on the mount at `target`, in words; ""
 // when none.
 std::string lacking_flags(const Files& files, const std::string& target, const std::string& options);
-// Kernel name a source stands for: "/dev/md/scratch" -> "md127", "LABEL=scratch" -> through
-// /dev/disk/by-label; itself otherwise.
+// Kernel name a source stands for: "/dev/md/scratch" -> "md127", "UUID=..." -> through /dev/disk/by-uuid;
+// itself otherwise. Of what is mounted or is only compared: what is about to be mounted is looked up by
+// selected_device.h.
 std::string kernel_name(const Files& files, const std::string& source);
+// Whether this is a mount of that device: by its number, or by its name where a file system has a number of its
+// own (btrfs).
+bool is_on_device(const Files& files, const MountEntry& entry, const std::string& device);
+// Whether it is mounted anywhere, or swapped on.
+bool is_mounted(const Files& files, const std::string& device);
+
+// A path as mount and systemd take it: "//scratch/" is "/scratch"; \040 and so on are read.
+std::string plain_path(const std::string& path);
 
 // Puts those into force; what uses the mount goes on.
 Status set_flags(StepContext& context, const std::string& target, const std::string& options);

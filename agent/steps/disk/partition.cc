@@ -98,7 +98,7 @@ Result<std::vector<GptPartition>> layout(const Wanted& want, const WantedDisk& d
   for (const auto& p : want.partitions) {
     const uint64_t size = p.size ? p.size : at < end ? end - at : 0;
     if (size == 0 || at > end || size > end - at)
-      return fail(Code::invalid, fmt::format("disk {} has no room for partition {}", disk.serial, p.name));
+      return fail(Code::invalid, fmt::format("disk {} has no room for partition {}", title_of(disk), p.name));
     out.push_back({static_cast<int>(out.size()) + 1, p.type, "", p.name, at, size});
     at += size;
   }
@@ -124,7 +124,7 @@ struct Target {
 
 // Serials are the vendors' own words; a file name is not.
 std::string intent_of(const Files& files, const WantedDisk& disk) {
-  return intent_path(files, "partition-" + sha256(disk.serial).substr(7, 16));
+  return intent_path(files, "partition-" + sha256(key_of(disk)).substr(7, 16));
 }
 
 Result<std::vector<Target>> look(const Files& files, const Wanted& want) {
@@ -153,7 +153,7 @@ std::string not_shown(const Files& files, const Target& t) {
     if (files.read_line(folder + "/start") != std::to_string(p.start / 512) ||
         files.read_line(folder + "/size") != std::to_string(p.size / 512))
       return fmt::format("disk {} ({}): the kernel does not show partition {} as the table has it",
-                         t.wanted->serial, t.disk.name, p.name);
+                         title_of(*t.wanted), t.disk.name, p.name);
   }
   return "";
 }
@@ -171,9 +171,9 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   for (const auto& t : targets) {
     if (t.interrupted)
-      diff.add("disk " + t.wanted->serial + ": an earlier partitioning was interrupted");
+      diff.add("disk " + title_of(*t.wanted) + ": an earlier partitioning was interrupted");
     else if (!t.ours)
-      diff.add(fmt::format("disk {} ({}) is to get a new GPT with {}; on it is: {}", t.wanted->serial,
+      diff.add(fmt::format("disk {} ({}) is to get a new GPT with {}; on it is: {}", title_of(*t.wanted),
                            t.disk.name, words_of(t), t.content));
     else if (const std::string missing = not_shown(context.files, t); !missing.empty())
       diff.add(missing);
@@ -204,11 +204,11 @@ Status empty(const BlockDevice& device, const Target& t) {
 Status make_table(StepContext& context, const Target& t, BlockDevice device) {
   const std::string input = script(t, device.logical_block());
   if (!t.interrupted)
-    TRY_(context.files.write(intent_of(context.files, *t.wanted), dump_json(Json{{"disk", t.wanted->serial}}),
-                             0600));
+    TRY_(context.files.write(intent_of(context.files, *t.wanted),
+                             dump_json(Json{{"disk", title_of(*t.wanted)}}), 0600));
   TRY_(empty(device, t));
   { const BlockDevice closed = std::move(device); }  // sfdisk wants it for itself
-  say(context, fmt::format("partitioning disk {} ({}): {}", t.wanted->serial, t.disk.name, words_of(t)));
+  say(context, fmt::format("partitioning disk {} ({}): {}", title_of(*t.wanted), t.disk.name, words_of(t)));
   // Nothing is forced: it refuses a disk in use too. The lock keeps udev from looking into a half-made table.
   Command sfdisk;
   sfdisk.argv = {"sfdisk", "--quiet",           "--lock=yes", "--wipe",
@@ -227,7 +227,8 @@ Status confirm(StepContext& context, const Wanted& want) {
     lacking.clear();
     for (const auto& t : targets) {
       if (!t.ours)
-        return fail(Code::failed, "sfdisk succeeded, but disk " + t.wanted->serial + " holds: " + t.content);
+        return fail(Code::failed,
+                    "sfdisk succeeded, but disk " + title_of(*t.wanted) + " holds: " + t.content);
       if (lacking.empty()) lacking = not_shown(context.files, t);
     }
     if (lacking.empty()) return Ok{};

@@ -1,5 +1,5 @@
-// raid: one md array over exactly these disks. An array of that name that the disks already carry is
-// assembled and kept.
+// raid: one md array over exactly these disks. An array of that name that the disks already carry, and that was
+// made for this node, is assembled and kept; another host's array of that name is a foreign one.
 //
 // The order of writing: intent noted -> every disk allowed and held -> all disks wiped (data_disks.h) ->
 // mdadm
@@ -15,12 +15,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
+#include "agent/disk/bearers.h"
 #include "agent/disk/disk_probe.h"
 #include "agent/steps/disk/array_health.h"
 #include "agent/steps/disk/data_disks.h"
+#include "agent/steps/disk/mounts.h"
 #include "agent/steps/step_modules.h"
+#include "base/disk_identity.h"
 #include "base/json_dump.h"
 
 namespace muster::steps {
@@ -55,7 +59,8 @@ constexpr const char* kReplace = "docs/storage.md says how to replace a drive; n
 
 std::string called(const Wanted& want, const DiskFacts& disk) {
   for (const auto& one : want.disks)
-    if (one.serial == disk.serial) return fmt::format("disk {} ({})", disk.serial, disk.name);
+    if (key_of(one) == disk_key(disk.serial, disk.wwid))
+      return fmt::format("disk {} ({})", title_of(one), disk.name);
   return disk.name;
 }
 
@@ -110,18 +115,37 @@ std::string broken_members(const Files& files, const Wanted& want, const std::st
                      want.level, health.members - health.lacking, health.members, who, kReplace);
 }
 
-std::string config_line(const Wanted& want) {
-  return fmt::format("ARRAY /dev/md/{} metadata=1.2 name=any:{}", want.name, want.name);
+// By the array's UUID: two arrays may have one name, and the first that is seen would get it. mdadm writes a
+// UUID as four words.
+std::string config_line(const Wanted& want, const std::string& uuid) {
+  std::string words;
+  size_t digits = 0;
+  for (const char c : uuid) {
+    if (c == '-') continue;
+    if (digits > 0 && digits % 8 == 0) words += ':';
+    words += c;
+    ++digits;
+  }
+  return fmt::format("ARRAY /dev/md/{} metadata=1.2 UUID={}", want.name, words);
 }
 
 // What the members' own superblocks say.
 enum class Members { none, ours, foreign, some };  // some: of an array with redundancy
 struct MemberState {
   Members state = Members::none;
-  std::string text;
+  std::string text = {};
+  std::string uuid = {};  // of our array
 };
 
-Result<MemberState> member_state(const Files& files, const Wanted& want,
+// The member's superblock; nullptr where there is none, or something else beside it: the plan takes such a disk
+// for another's (controller/plan/disk_selection.h), and so does this.
+const Signature* superblock(const DiskContent& content) {
+  const bool alone = content.gpt.partitions.empty() && !content.mbr && content.signatures.size() == 1;
+  const Signature* first = content.signatures.empty() ? nullptr : &content.signatures.front();
+  return alone && first->type == "linux_raid_member" && first->start == 0 ? first : nullptr;
+}
+
+Result<MemberState> member_state(const Files& files, const std::string& node, const Wanted& want,
                                  const std::vector<DiskFacts>& disks) {
   size_t ours = 0, others = 0;
   std::string array, text, outside;
@@ -131,21 +155,17 @@ Result<MemberState> member_state(const Files& files, const Wanted& want,
   for (const auto& disk : disks) {
     TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
     TRY(const auto content, probe_disk(device));
-    const auto it =
-        std::find_if(content.signatures.begin(), content.signatures.end(),
-                     [](const Signature& s) { return s.type == "linux_raid_member" && s.start == 0; });
-    if (it == content.signatures.end()) {
+    const Signature* block = superblock(content);
+    if (!block) {
       no_member(disk);
       continue;
     }
-    const auto colon = it->label.find(':');
-    const std::string name = colon == std::string::npos ? it->label : it->label.substr(colon + 1);
-    if (name == want.name && (array.empty() || array == it->uuid))
-      ++ours, array = it->uuid;
+    if (is_own_array(block->label, want.name, node) && (array.empty() || array == block->uuid))
+      ++ours, array = block->uuid;
     else
-      ++others, no_member(disk), text = disk.serial + " belongs to array '" + it->label + "'";
+      ++others, no_member(disk), text = called(want, disk) + " belongs to array '" + block->label + "'";
   }
-  if (ours == disks.size()) return MemberState{Members::ours, ""};
+  if (ours == disks.size()) return MemberState{Members::ours, "", array};
   if (ours && is_redundant_array(want.level))
     return MemberState{Members::some,
                        fmt::format("array {} ({}) lacks a drive: {} of {} disks belong to it, not {}; {}",
@@ -155,6 +175,13 @@ Result<MemberState> member_state(const Files& files, const Wanted& want,
     return MemberState{Members::foreign, fmt::format("only {} of {} disks belong to array '{}'", ours,
                                                      disks.size(), want.name)};
   return MemberState{};
+}
+
+// "" when the array that runs over the disks is the section's own; what it is instead.
+std::string another_array(const Wanted& want, const MemberState& members, const std::string& md) {
+  if (members.state == Members::ours) return "";
+  return fmt::format("{} over these disks is not array {}: {}", md, want.name,
+                     members.text.empty() ? "its members do not say so" : members.text);
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
@@ -169,6 +196,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
       none.note = "in use at once; md brings its members into step (resync)";
     return none;
   }
+  TRY(const MemberState members, member_state(context.files, context.node, want, disks));
+  if (const std::string other = another_array(want, members, md); !other.empty()) return differs(other);
   const std::string folder = "/sys/block/" + md + "/md/";
   if (const auto level = context.files.read_line(folder + "level"); level != want.level)
     return fail(Code::conflict,
@@ -180,17 +209,22 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
       state == "inactive" || state == "clear" || state == "broken")
     diff.add("array " + md + " is " + state);
   const auto config = context.files.read(kConfig);
-  if (!config.ok() || ("\n" + *config).find("\n" + config_line(want) + "\n") == std::string::npos)
-    diff.add(std::string(kConfig) + " does not name it");
+  if (!config.ok() ||
+      ("\n" + *config).find("\n" + config_line(want, members.uuid) + "\n") == std::string::npos)
+    diff.add(std::string(kConfig) + " does not name it by its UUID");
   CheckResult result = diff.result();
   if (const std::string activity = array_health(context.files, md).activity; !activity.empty())
     result.note = md + " is in use while md works on it: " + activity;
   return result;
 }
 
-Status write_config(StepContext& context, const Wanted& want) {
-  const Json line = {
-      {"path", kConfig}, {"line", config_line(want)}, {"prefix", "ARRAY /dev/md/" + want.name + " "}};
+Status write_config(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
+  TRY(const MemberState members, member_state(context.files, context.node, want, disks));
+  if (members.state != Members::ours)
+    return fail(Code::failed, "array " + want.name + " is not on its disks: " + members.text);
+  const Json line = {{"path", kConfig},
+                     {"line", config_line(want, members.uuid)},
+                     {"prefix", "ARRAY /dev/md/" + want.name + " "}};
   return line_module().apply(context, line);
 }
 
@@ -222,13 +256,10 @@ Status assemble(StepContext& context, const Wanted& want, const std::vector<Disk
 
 // A member that an interrupted creation left: of our array, and where the array's data lies on it there is
 // nothing. By the superblock of version 1.2, since with other members missing no array can be looked into.
-bool is_empty_member(const Files& files, const Wanted& want, const DiskFacts& disk,
+bool is_empty_member(const Files& files, const std::string& node, const Wanted& want, const DiskFacts& disk,
                      const DiskContent& content) {
-  const bool ours =
-      std::any_of(content.signatures.begin(), content.signatures.end(), [&](const Signature& s) {
-        return s.type == "linux_raid_member" && s.label.substr(s.label.find(':') + 1) == want.name;
-      });
-  if (!ours) return false;
+  const Signature* mark = superblock(content);
+  if (!mark || !is_own_array(mark->label, want.name, node)) return false;
   const auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read);
   const auto block = device.ok() ? device->read_at(4096, 256) : device.error();
   if (!block.ok()) return false;
@@ -243,24 +274,27 @@ bool is_empty_member(const Files& files, const Wanted& want, const DiskFacts& di
   return blank.ok() && *blank;
 }
 
+Json keys_of(const Wanted& want) {
+  Json out = Json::array();
+  for (const auto& disk : want.disks) out.push_back(key_of(disk));
+  return out;
+}
+
 // Allowed disks, all of them, before the first byte is written to any.
 Status wipe_members(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks,
                     bool resumed) {
   std::vector<BlockDevice> held;
   for (size_t i = 0; i < disks.size(); ++i) {
     const auto left = [&](const DiskContent& content) {
-      return is_empty_member(context.files, want, disks[i], content);
+      return is_empty_member(context.files, context.node, want, disks[i], content);
     };
     TRY(auto device, resumed ? open_after_interruption(context.files, want.disks[i], disks[i], left)
                              : open_for_format(context.files, want.disks[i], disks[i]));
     held.push_back(std::move(device));
   }
-  if (!resumed) {
-    Json serials = Json::array();
-    for (const auto& disk : want.disks) serials.push_back(disk.serial);
+  if (!resumed)
     TRY_(context.files.write(intent_path(context.files, "raid-" + want.name),
-                             dump_json(Json{{"disks", serials}}), 0600));
-  }
+                             dump_json(Json{{"disks", keys_of(want)}}), 0600));
   for (const auto& device : held) {
     TRY_(wipe(device));
     TRY_(device.reread_partitions());
@@ -316,9 +350,7 @@ Result<bool> resumes(const Files& files, const Wanted& want) {
   const auto text = files.read(intent_path(files, "raid-" + want.name));
   if (!text.ok()) return false;
   TRY(const Json intent, parse_json(*text));
-  Json serials = Json::array();
-  for (const auto& disk : want.disks) serials.push_back(disk.serial);
-  if (intent.value("disks", Json()) != serials)
+  if (intent.value("disks", Json()) != keys_of(want))
     return fail(Code::conflict, "an interrupted creation of array " + want.name + " was over other disks");
   return true;
 }
@@ -344,12 +376,67 @@ Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFa
   return context.files.remove(intent);
 }
 
+// It holds what the plan says is destroyed: what runs over it is a part of that.
+Result<bool> is_given_up(const Files& files, const WantedDisk& want, const DiskFacts& disk) {
+  if (want.policy != "format" || want.content_hash.empty()) return false;
+  TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
+  TRY(const auto content, probe_disk(device));
+  return content.hash == want.content_hash;
+}
+
+// The disks of ours that an array consists of, by index; nullopt when it has another one, or none.
+std::optional<std::vector<size_t>> disks_of_array(const Files& files, const std::string& md,
+                                                  const std::vector<DiskFacts>& disks) {
+  std::vector<size_t> out;
+  for (const auto& slave : files.list("/sys/block/" + md + "/slaves")) {
+    const std::string whole = disk_of_partition(files, slave);
+    const auto found = std::find_if(disks.begin(), disks.end(), [&](const DiskFacts& d) {
+      return d.name == (whole.empty() ? slave : whole);
+    });
+    if (found == disks.end()) return std::nullopt;
+    out.push_back(static_cast<size_t>(found - disks.begin()));
+  }
+  return out.empty() ? std::nullopt : std::optional(out);
+}
+
+// Arrays of others that were assembled by themselves when the system started, whole or in part. They are stopped
+// where the plan gives up what is on all their disks; one in use is not stopped, neither here nor by mdadm.
+Status stop_given_up(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
+  for (const auto& md : context.files.list("/sys/block")) {
+    if (!context.files.exists("/sys/block/" + md + "/md")) continue;
+    const auto members = disks_of_array(context.files, md, disks);
+    bool given_up = members.has_value();
+    for (const size_t i : members.value_or(std::vector<size_t>())) {
+      TRY(const bool one, is_given_up(context.files, want.disks[i], disks[i]));
+      given_up = given_up && one;
+    }
+    if (!given_up) continue;
+    const bool held = !context.files.list("/sys/block/" + md + "/holders").empty();
+    if (held || is_mounted(context.files, md))
+      return fail(Code::denied,
+                  fmt::format("{} is over disks of array {} and in use; nothing is written", md, want.name));
+    say(context,
+        fmt::format("{} is over disks of array {}; it is stopped, and they become a new one, as the plan "
+                    "says",
+                    md, want.name));
+    TRY(auto out, run_tool(context, {"mdadm", "--stop", device_path(md)}));
+    (void)out;
+  }
+  return Ok{};
+}
+
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
-  TRY(const auto disks, members_of(context.files, want));
+  TRY(auto disks, members_of(context.files, want));
   TRY(const bool resumed, resumes(context.files, want));
+  TRY(const MemberState members, member_state(context.files, context.node, want, disks));
+  if (!resumed && members.state != Members::ours && members.state != Members::some) {
+    TRY_(stop_given_up(context, want, disks));
+    TRY(disks, members_of(context.files, want));
+  }
   TRY(const std::string md, array_of(context.files, want, disks));
-  TRY(const MemberState members, member_state(context.files, want, disks));
+  if (!resumed && !md.empty() && members.state != Members::ours)
+    return fail(Code::denied, another_array(want, members, md) + "; nothing is written");
   if (resumed && members.state == Members::ours) {
     TRY_(finish(context, want, disks));
   } else if (resumed) {
@@ -372,7 +459,7 @@ Status apply(StepContext& context, const Json& params) {
     else
       TRY_(create(context, want, disks, false));
   }
-  return write_config(context, want);
+  return write_config(context, want, disks);
 }
 
 }  // namespace

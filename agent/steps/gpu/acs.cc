@@ -9,6 +9,7 @@
 
 #include "agent/steps/files/own_file.h"
 #include "base/json_dump.h"
+#include "base/pci_address.h"
 
 namespace muster::steps {
 namespace {
@@ -65,10 +66,8 @@ uint16_t wanted_value(const AcsSetting& setting, uint16_t now) {
 // "2b:00.0" -> "0000:2b:00.0"
 Result<std::string> full_address(std::string text) {
   if (text.size() == 7) text = "0000:" + text;
-  bool good = text.size() == 12 && text[4] == ':' && text[7] == ':' && text[10] == '.';
-  for (size_t i = 0; good && i < text.size(); ++i)
-    if (i != 4 && i != 7 && i != 10) good = isxdigit(static_cast<unsigned char>(text[i])) != 0;
-  if (!good) return fail(Code::invalid, "acs: '" + text + "' is no PCI address (0000:00:1c.0)");
+  if (!is_pci_address(text))
+    return fail(Code::invalid, "acs: '" + text + "' is no PCI address (0000:00:1c.0)");
   for (char& c : text) c = static_cast<char>(tolower(c));
   return text;
 }

@@ -1,21 +1,19 @@
 // kernel_command_line: arguments of the next boot. Takes effect with a reboot, which it asks for.
 //
-// A node with muster's layout boots the entry of its slot on the ESP (loader/entries/muster-SLOT.conf): that
-// one is edited, never the other slot's. Elsewhere GRUB's drop-in folder is used. The check asks the running
+// A node with muster's layout boots the entry of its slot on the ESP of its disk (own_esp.h,
+// loader/entries/muster-SLOT.conf): that one is edited, never the other slot's or another disk's. Elsewhere GRUB's drop-in folder is used. The check asks the running
 // kernel too: an entry that nobody booted has no effect.
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "agent/identity.h"
-#include "agent/steps/disk/mounts.h"
 #include "agent/steps/files/own_file.h"
+#include "agent/steps/system/own_esp.h"
 
 namespace muster::steps {
 namespace {
 
-constexpr const char* kEsp = "/boot/efi";
 constexpr const char* kMark = "/run/muster/reboot/kernel_command_line-";
 
 struct Wanted {
@@ -83,33 +81,6 @@ std::string with_options(const std::string& entry, const std::vector<std::string
   return out;
 }
 
-// The ESP is not mounted in normal operation; here it is for as long as this lives.
-class Esp {
- public:
-  static Result<Esp> open(StepContext& context, const char* access) {
-    Esp out(context);
-    if (find_mount(context.files, kEsp)) return Result<Esp>(std::move(out));
-    TRY(auto mounted, run_tool(context, {"mount", "-o", access, kEsp}));
-    (void)mounted;
-    out.mounted_ = true;
-    return Result<Esp>(std::move(out));
-  }
-  Esp(Esp&& other) noexcept : context_(other.context_), mounted_(std::exchange(other.mounted_, false)) {}
-  Esp(const Esp&) = delete;
-  ~Esp() {
-    if (mounted_) (void)run_tool(context_, {"umount", kEsp}).ok();
-  }
-
- private:
-  explicit Esp(StepContext& context) : context_(context) {}
-  StepContext& context_;
-  bool mounted_ = false;
-};
-
-std::string entry_path(const std::string& slot) {
-  return std::string(kEsp) + "/loader/entries/muster-" + slot + ".conf";
-}
-
 // Sourced by grub-mkconfig, after /etc/default/grub and the drop-ins of images. Both variables lose what makes room:
 // GRUB writes GRUB_CMDLINE_LINUX_DEFAULT behind GRUB_CMDLINE_LINUX, and the kernel takes the last one.
 OwnFile grub_file(const Wanted& want) {
@@ -149,8 +120,8 @@ Status boot_diff(StepContext& context, const Wanted& want, Diff& diff) {
     if (owes(context.files, "grub-" + want.name)) diff.add("GRUB's menu is not up to date");
     return Ok{};
   }
-  TRY(const Esp esp, Esp::open(context, "ro"));
-  TRY(const std::string entry, context.files.read(entry_path(slot)));
+  TRY(const OwnEsp esp, OwnEsp::open(context, "ro"));
+  TRY(const std::string entry, context.files.read(boot_entry_path(slot)));
   const auto now = words(entry_options(entry));
   if (edited(want, now) != now)
     diff.add("boot entry: " + join(now, " ") + " -> " + join(edited(want, now), " "));
@@ -178,12 +149,12 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 }
 
 Status apply_entry(StepContext& context, const Wanted& want, const std::string& slot) {
-  TRY(const Esp esp, Esp::open(context, "rw"));
-  TRY(const std::string entry, context.files.read(entry_path(slot)));
+  TRY(const OwnEsp esp, OwnEsp::open(context, "rw"));
+  TRY(const std::string entry, context.files.read(boot_entry_path(slot)));
   const auto now = words(entry_options(entry));
-  if (now.empty()) return fail(Code::conflict, entry_path(slot) + " has no options line");
+  if (now.empty()) return fail(Code::conflict, boot_entry_path(slot) + " has no options line");
   if (edited(want, now) == now) return Ok{};
-  return context.files.write(entry_path(slot), with_options(entry, edited(want, now)));
+  return context.files.write(boot_entry_path(slot), with_options(entry, edited(want, now)));
 }
 
 Status apply_grub(StepContext& context, const Wanted& want) {

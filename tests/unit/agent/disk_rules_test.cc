@@ -48,6 +48,8 @@ TEST_CASE("disks: a serial that is not there, or is there twice") {
   Two two;
   Json params = two.both();
   params["disks"][1]["serial"] = "X";
+  CHECK(two.raid(params).error().code == Code::conflict);  // its WWID says another one
+  params["disks"][1]["wwid"] = "eui.X";
   CHECK(two.raid(params).error().code == Code::not_found);
   two.machine.add_disk("nvme3n1", "B");
   CHECK(two.raid(two.both()).error().code == Code::conflict);
@@ -612,7 +614,7 @@ TEST_CASE("partition: only the second copy of the table was written, or only tha
   // Without a note of an interruption this is somebody's disk with a damaged table: not ours to replace.
   CHECK(c.check(params)->holds == Holds::no);
   CHECK(c.apply(params).error().code == Code::denied);
-  c.machine.put("/var/lib/muster/intent-partition-" + sha256("A").substr(7, 16) + ".json", "{}");
+  c.machine.put("/var/lib/muster/intent-partition-" + sha256("A\neui.A").substr(7, 16) + ".json", "{}");
   CHECK(c.apply(params).ok());
   CHECK(c.check(params)->holds == Holds::yes);
 }
@@ -744,7 +746,7 @@ TEST_CASE("mounts: what forbids programs to change who runs them is in force, no
   StepContext context = machine.context();
   machine.add_disk("nvme1n1", "A");
   (void)machine.run({.argv = {"mkfs.xfs", "-L", "data", "/dev/nvme1n1"}});
-  Json params = {{"source", "LABEL=data"}, {"target", "/data"}};
+  Json params = {{"label", "data"}, {"target", "/data"}, {"disks", Json::array({machine.approved("A")})}};
   const StepModule* mount = find_step_module("mount");
   REQUIRE(mount->apply(context, params).ok());
   params["options"] = "noatime,nosuid,nodev";

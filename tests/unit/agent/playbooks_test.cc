@@ -25,7 +25,7 @@ Json disk(const char* serial) {
 }
 
 Json node(const char* name, const char* address) {
-  return {{"name", name}, {"address", address}, {"role", "cpu"}, {"ssh_port", 22}};
+  return {{"name", name}, {"address", address}, {"role", "cpu"}, {"ssh_port", 22}, {"by_label", true}};
 }
 
 Json network() {
@@ -67,6 +67,7 @@ Json context() {
                  {"mount", "/scratch"},
                  {"level", "raid0"},
                  {"fs", "xfs"},
+                 {"source", "disks:eui.1/A,eui.1/B"},
                  {"disks", {disk("A"), disk("B")}}}}},
               {"storage_shared",
                {{{"name", "shared"},
@@ -115,7 +116,7 @@ Json context() {
                          {"level", "raid0"},
                          {"fs", "xfs"},
                          {"fstype", "xfs"},
-                         {"source", "/dev/disk/by-label/home"},
+                         {"source", "disks:eui.1/A,eui.1/B"},
                          {"disks", {disk("D")}}}};
   out["storage_beegfs"] = out["storage_nfs"];
   out["storage_external"] = {{{"name", "data"},

@@ -673,9 +673,9 @@ TEST_CASE("the drives under a file system are found through arrays, volumes and 
   REQUIRE(files.write("/sys/class/block/dm-0/slaves/md127", "").ok());
   for (const char* device : {"/dev/md127", "/dev/dm-0", "/dev/nvme2n1p1", "/dev/loop0"})
     REQUIRE(files.write(device, "").ok());
-  REQUIRE(files.make_directories("/dev/disk/by-label").ok());
-  REQUIRE(files.symlink("../../md127", "/dev/disk/by-label/scratch").ok());
-  const Under array = drives_under(files, "/dev/disk/by-label/scratch");
+  REQUIRE(files.make_directories("/dev/md").ok());
+  REQUIRE(files.symlink("../md127", "/dev/md/scratch").ok());
+  const Under array = drives_under(files, "/dev/md/scratch");
   CHECK(array.drives == std::vector<std::string>{"S0", "S1"});
   CHECK(array.level == "raid0");
   CHECK(drives_under(files, "/dev/dm-0").drives == array.drives);

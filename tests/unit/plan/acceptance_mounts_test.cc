@@ -36,10 +36,19 @@ struct Machine {
   Machine() {
     char pattern[] = "/tmp/muster-mounts-test.XXXXXX";
     path = ::mkdtemp(pattern);
-    std::filesystem::create_directories(path + "/dev/disk/by-label");
+    std::filesystem::create_directories(path + "/dev");
     std::filesystem::create_directories(path + "/shared");
     std::ofstream(path + "/dev/sdq1") << "";
-    std::filesystem::create_symlink("../../sdq1", path + "/dev/disk/by-label/shared");
+    // The first partition of node01's disk.
+    const std::string disk = path + "/sys/devices/sdq", block = path + "/sys/class/block/";
+    std::filesystem::create_directories(disk + "/sdq1");
+    std::filesystem::create_directories(disk + "/device");
+    std::filesystem::create_directories(block);
+    std::ofstream(disk + "/wwid") << "eui.BULKnode01\n";
+    std::ofstream(disk + "/device/serial") << "BULKnode01\n";
+    std::ofstream(disk + "/sdq1/partition") << "1\n";
+    std::filesystem::create_symlink("../../devices/sdq", block + "sdq");
+    std::filesystem::create_symlink("../../devices/sdq/sdq1", block + "sdq1");
   }
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;

@@ -503,17 +503,21 @@ TEST_CASE("only disks of the destruction list carry the right to be formatted", 
   in.nodes["node01"].image_digest = "sha256:before";  // installed from here once
   auto& disks = in.nodes["node01"].facts->disks;
   in.spec.nodes[0].disks["fast"].policy = DiskPolicy::format;
-  disks[1].blank = false;
-  disks[1].content = "xfs \"scratch\"";
-  disks[1].content_hash = "sha256:precious";
-  disks[1].signatures = {"xfs label=scratch uuid=1"};
+  for (const size_t i : {1, 2}) {  // the array's members: of half of them none would be used
+    disks[i].blank = false;
+    disks[i].content = "linux_raid_member \"any:scratch\"";
+    disks[i].content_hash = "sha256:precious";
+    disks[i].signatures = {"linux_raid_member label=any:scratch uuid=1"};
+  }
   Plan plan = planned(in);
-  for (const auto& d : plan.destroys) CHECK(d.serial != disks[1].serial);
+  for (const auto& d : plan.destroys) CHECK((d.serial != disks[1].serial && d.serial != disks[2].serial));
   Json& array = const_cast<Action*>(plan.find("node01/configure"))->params["steps"][1]["params"];
   REQUIRE(array["disks"].size() == 2);
   CHECK(array["disks"][0]["serial"] == disks[1].serial);
   CHECK(array["disks"][0]["content_hash"] == "");
-  CHECK(array["disks"][1]["content_hash"] == disks[2].content_hash);
+  CHECK(array["disks"][1]["content_hash"] == "");
+  const Json& blank = plan.find("node02/configure")->params["steps"][1]["params"]["disks"];
+  CHECK(blank[0]["content_hash"] == in.nodes["node02"].facts->disks[1].content_hash);
   CHECK(lint_plan(plan).empty());
   array["disks"][0]["content_hash"] = "sha256:precious";
   REQUIRE_FALSE(lint_plan(plan).empty());

@@ -1,0 +1,102 @@
+#include "agent/disk/bearers.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+
+namespace muster {
+namespace {
+
+const std::string kBlock = "/sys/class/block/";
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// Those that can be opened and stand for themselves.
+std::vector<std::string> devices(const Files& files) {
+  std::vector<std::string> out;
+  for (const auto& name : files.list(kBlock)) {
+    static const char* const kNone[] = {"sr", "fd", "nbd", "ram", "zram"};
+    const bool left_out = std::any_of(std::begin(kNone), std::end(kNone),
+                                      [&](const char* kind) { return name.rfind(kind, 0) == 0; });
+    if (left_out || files.read_line(kBlock + name + "/hidden") == "1") continue;
+    if (files.read_line(kBlock + name + "/size", "0") == "0") continue;
+    if (files.list(kBlock + name + "/holders").empty()) out.push_back(name);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// What cannot be read cannot be mounted either.
+bool carries(const Files& files, const std::string& name, const std::string& uuid) {
+  const auto device = BlockDevice::open(files.real("/dev/" + name), BlockDevice::Access::read);
+  if (!device.ok()) return false;
+  const auto found = probe_region(*device, 0, device->size());
+  return found.ok() && std::any_of(found->begin(), found->end(),
+                                   [&](const Signature& s) { return file_system_uuid(s) == uuid; });
+}
+
+}  // namespace
+
+std::vector<std::string> file_system_bearers(const Files& files, const std::string& uuid) {
+  std::vector<std::string> out;
+  if (uuid.empty()) return out;
+  for (const auto& name : devices(files))
+    if (carries(files, name, uuid)) out.push_back(name);
+  return out;
+}
+
+std::vector<std::string> partition_bearers(const Files& files, const std::string& guid) {
+  std::vector<std::string> out;
+  for (const auto& name : devices(files)) {
+    if (guid.empty() || files.exists(kBlock + name + "/partition")) continue;
+    const auto device = BlockDevice::open(files.real("/dev/" + name), BlockDevice::Access::read);
+    const auto table = device.ok() ? read_gpt(*device) : Result<GptTable>(device.error());
+    if (!table.ok()) continue;
+    for (const auto& p : table->partitions)
+      if (lower(p.guid) == lower(guid)) out.push_back(partition_path(name, p.number));
+  }
+  return out;
+}
+
+std::string file_system_uuid(const Signature& s) {
+  const bool known = s.type.rfind("ext", 0) == 0 || s.type == "xfs" || s.type == "btrfs" || s.type == "f2fs";
+  if (known) return s.uuid;
+  constexpr size_t kSerialDigits = 8;
+  if (s.type != "vfat" || s.uuid.size() != kSerialDigits) return "";
+  std::string out;  // a number of 32 bits, from its high end
+  for (const size_t at : {6, 4, 2, 0}) out += s.uuid.substr(at, 2);
+  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return out.insert(4, "-");
+}
+
+std::string device_number(const Files& files, const std::string& kernel_name) {
+  struct stat st = {};
+  if (!kernel_name.empty() && ::stat(files.real("/dev/" + kernel_name).c_str(), &st) == 0 &&
+      S_ISBLK(st.st_mode))
+    return fmt::format("{}:{}", major(st.st_rdev), minor(st.st_rdev));
+  return files.read_line(kBlock + kernel_name + "/dev");
+}
+
+std::string device_with_number(const Files& files, const std::string& number) {
+  for (const auto& name : files.list(kBlock))
+    if (!number.empty() && files.read_line(kBlock + name + "/dev") == number) return name;
+  return "";
+}
+
+std::string disk_of_partition(const Files& files, const std::string& kernel_name) {
+  if (!files.exists(kBlock + kernel_name + "/partition")) return "";
+  const std::string link = files.read_link(kBlock + kernel_name).value_or("");
+  const size_t end = link.rfind('/');
+  if (end == std::string::npos || end == 0) return "";
+  const size_t begin = link.rfind('/', end - 1);
+  return link.substr(begin + 1, end - begin - 1);
+}
+
+}  // namespace muster

@@ -1,0 +1,33 @@
+// Which devices of this machine carry an identity: file systems by their UUID, partitions by theirs. A copy of a
+// disk carries the UUIDs of the disk it was made of, and what looks one up (mount, udev, a boot loader) takes the
+// first that it finds: before a UUID is relied on, its bearers are counted here, and two are refused by name.
+//
+// Read from the devices themselves, at this moment: udev's links name one device for each UUID, and it is chance
+// which. What is a part of something else (a member of an array, a path of a multipath device) is none: only the
+// whole can be mounted. Reads two MiB of each device. Thread: blocking.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/disk/disk_probe.h"
+#include "base/os.h"
+
+namespace muster {
+
+// Kernel names of the block devices with a file system of this UUID, as file_system_uuid() writes it; sorted.
+std::vector<std::string> file_system_bearers(const Files& files, const std::string& uuid);
+// Kernel names of the GPT partitions with this GUID; sorted.
+std::vector<std::string> partition_bearers(const Files& files, const std::string& guid);
+
+// As `mount UUID=...` wants it; "" for a type whose UUID is not known here.
+std::string file_system_uuid(const Signature& signature);
+
+// "8:1" of a block device: of its device file, or as sysfs shows it; "" for none.
+std::string device_number(const Files& files, const std::string& kernel_name);
+// The other way round; "" for none.
+std::string device_with_number(const Files& files, const std::string& number);
+// "nvme0n1" of "nvme0n1p2"; "" for what is no partition.
+std::string disk_of_partition(const Files& files, const std::string& kernel_name);
+
+}  // namespace muster

@@ -1,0 +1,38 @@
+// The EFI system partition of the disk that this system runs from, on which its boot entries lie.
+//
+// Found from the root file system down: the partition that / is mounted from (or that the kernel was given as
+// root=PARTUUID=...), its disk, and there the one partition named muster-esp. Another disk may carry muster's
+// partitions as well, an older system's or a copy's: its entries are never touched. Not mounted in normal
+// operation; mounted at /boot/efi for as long as an OwnEsp lives. Thread: blocking.
+#pragma once
+
+#include <string>
+
+#include "agent/step.h"
+
+namespace muster::steps {
+
+inline constexpr const char* kEspFolder = "/boot/efi";
+
+// "nvme0n1p3": the partition that this system runs from. conflict: it is not known, or two could be it.
+Result<std::string> own_root(const Files& files);
+// "nvme0n1p1". conflict names the partitions that are called so.
+Result<std::string> own_esp(const Files& files);
+// "loader/entries/muster-a.conf" below the mounted partition.
+std::string boot_entry_path(const std::string& slot);
+
+class OwnEsp {
+ public:
+  // `access`: "ro" or "rw". conflict: another device is mounted there.
+  static Result<OwnEsp> open(StepContext& context, const std::string& access);
+  OwnEsp(OwnEsp&& other) noexcept;
+  OwnEsp(const OwnEsp&) = delete;
+  ~OwnEsp();
+
+ private:
+  explicit OwnEsp(StepContext& context) : context_(context) {}
+  StepContext& context_;
+  bool mounted_ = false;
+};
+
+}  // namespace muster::steps

@@ -1,0 +1,47 @@
+#include "base/disk_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace muster {
+namespace {
+
+// What would end an id, or the option it stands in.
+std::string escaped(const std::string& id) {
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  std::string out;
+  for (const char c : id)
+    out += kPlain.find(c) != std::string_view::npos ? std::string(1, c)
+                                                    : fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  return out;
+}
+
+}  // namespace
+
+std::string disk_source_id(const std::string& wwid, const std::string& serial) {
+  return escaped(wwid) + "/" + escaped(serial);
+}
+
+std::string disk_source(const std::vector<DiskFacts>& disks) {
+  std::set<std::string> ids;
+  for (const auto& d : disks) ids.insert(disk_source_id(d.wwid, d.serial));
+  std::string out = kDiskSource;
+  for (const auto& id : ids) out += (out == kDiskSource ? "" : ",") + id;
+  return out;
+}
+
+bool is_disk_source(const std::string& source) { return source.rfind(kDiskSource, 0) == 0; }
+
+std::set<std::string> disk_source_ids(const std::string& source) {
+  std::set<std::string> out;
+  for (size_t at = std::string_view(kDiskSource).size(); at < source.size();) {
+    const size_t end = std::min(source.find(',', at), source.size());
+    if (end > at) out.insert(source.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace muster
