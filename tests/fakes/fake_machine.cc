@@ -224,8 +224,8 @@ Result<Output> FakeMachine::execute(const Command& command) {
     return accounts(argv);
   if (program == "/usr/sbin/mfsmaster") return mfsmaster(argv);
   if (program == "mount" || program == "mkfs.xfs" || program.rfind("mfs", 0) == 0) return storage(argv);
-  if (program == "iptables" || program == "iptables-restore" || program == "/usr/sbin/sshd" ||
-      program == "/lib/ufw/ufw-init")
+  if (program == "iptables" || program == "iptables-restore" || program == "ip6tables" ||
+      program == "ip6tables-restore" || program == "/usr/sbin/sshd" || program == "/lib/ufw/ufw-init")
     return network(argv, command);
   if (program == "systemd-run") {
     const std::string unit = value_of(argv, "--unit=");
@@ -637,16 +637,67 @@ Output FakeMachine::slurm(const std::vector<std::string>& argv) {
   return good();
 }
 
-Output FakeMachine::network(const std::vector<std::string>& argv, const Command&) {
-  if (argv[0] == "iptables") return good(firewall_.empty() ? "-P INPUT ACCEPT\n" : firewall_);
-  if (argv[0] == "iptables-restore")
-    return firewall_ = "-P INPUT DROP\n-N ufw-user-input\n" + get(argv.back()), good();
+// Both families: lines as `iptables -S` prints them, in the order in which they came. A restore empties the chains that
+// its file declares (":CHAIN") and adds its lines; ufw's start makes its chains and jumps once.
+Output FakeMachine::packet_filter(const std::vector<std::string>& argv) {
+  const bool six = argv[0].rfind("ip6", 0) == 0;
+  const auto drop_lines = [](std::string& rules, const std::string& beginning) {
+    std::string rest;
+    for (const auto& line : steps::lines_of(rules))
+      if (line.rfind(beginning, 0) != 0) rest += line + "\n";
+    rules = rest;
+  };
+  const auto restore = [&](std::string& rules, const std::string& path) {
+    for (const auto& line : steps::lines_of(get(path))) {
+      if (line.rfind(":", 0) == 0) {
+        const std::string chain = line.substr(1, line.find(' ') - 1);
+        drop_lines(rules, "-A " + chain + " ");
+        if (rules.find("-N " + chain + "\n") == std::string::npos) rules += "-N " + chain + "\n";
+      }
+      if (line.rfind("-A ", 0) == 0) rules += line + "\n";
+    }
+  };
   if (argv[0] == "/lib/ufw/ufw-init") {
     const bool start =
         argv[1] == "start" && get("/etc/ufw/ufw.conf").find("ENABLED=yes") != std::string::npos;
-    firewall_ = start ? "-P INPUT DROP\n-N ufw-user-input\n" + get("/etc/ufw/user.rules") : "";
+    for (const bool v6 : {false, true}) {
+      std::string& rules = v6 ? firewall6_ : firewall_;
+      const std::string end = v6 ? "6" : "", prefix = "ufw" + end;
+      if (start && rules.find("-N " + prefix + "-user-input") != std::string::npos)
+        continue;  // already started
+      if (!start) rules.clear();
+      if (!start) continue;
+      rules = "-P INPUT DROP\n" + rules;
+      for (const char* chain : {"before-logging-input", "before-input", "after-input", "after-logging-input",
+                                "reject-input", "track-input"})
+        rules += "-N " + prefix + "-" + chain + "\n-A INPUT -j " + prefix + "-" + chain + "\n";
+      for (const char* file : {"/etc/ufw/before", "/etc/ufw/after", "/etc/ufw/user"})
+        restore(rules, file + end + ".rules");
+      if (rules.find("-N " + prefix + "-user-input\n") == std::string::npos)
+        rules += "-N " + prefix + "-user-input\n";
+      rules += "-A " + prefix + "-before-input -j " + prefix + "-user-input\n";
+    }
     return good();
   }
+  std::string& rules = six ? firewall6_ : firewall_;
+  if (argv[0].find("restore") != std::string::npos) return restore(rules, argv.back()), good();
+  if (argv[1] == "-S") return good(rules.empty() ? "-P INPUT ACCEPT\n" : rules);
+  std::string line = "-A";
+  for (size_t i = 2; i < argv.size(); ++i) line += " " + argv[i];
+  if (argv[1] == "-A") rules += line + "\n";
+  if (argv[1] == "-D") {
+    const size_t at = ("\n" + rules).find("\n" + line + "\n");
+    if (at == std::string::npos)
+      return bad("iptables: Bad rule (does a matching rule exist in that chain?).");
+    rules.erase(at, line.size() + 1);
+  }
+  if (argv[1] == "-I") rules.insert(rules.find("-A INPUT"), line + "\n");
+  if (argv[1] == "-F") drop_lines(rules, "-A " + argv[2] + " ");
+  return good();
+}
+
+Output FakeMachine::network(const std::vector<std::string>& argv, const Command&) {
+  if (argv[0].rfind("ip", 0) == 0 || argv[0] == "/lib/ufw/ufw-init") return packet_filter(argv);
   if (!has(argv, "-T")) return good();
   std::string out;
   for (const auto& line : steps::lines_of(get("/etc/ssh/sshd_config.d/00-muster.conf"))) {

@@ -2,7 +2,7 @@
 // change those files and a small state the way the real ones would. It has state instead of expectations: a
 // test asserts on what became of it.
 //
-// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, iptables-restore, mdadm,
+// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, ip6tables and their -restore, mdadm,
 // sfdisk (the real one), mkfs.xfs, mount, dpkg, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs,
 // udevadm, tar, ldconfig (its list is the file /ldconfig), mfs tools, exportfs, sinfo, scontrol, true, false,
 // touch, Ceph's programs with the rm, mv and chown they are used with (fake_ceph.cc), MooseFS' master
@@ -121,6 +121,7 @@ class FakeMachine : public Process {
   Output exportfs(const std::vector<std::string>& argv);
   Output network(const std::vector<std::string>& argv, const Command& command);
   Output ip(const std::vector<std::string>& argv);
+  Output packet_filter(const std::vector<std::string>& argv);
   Output networkctl(const std::vector<std::string>& argv);
   void configure(const std::string& name, Port& port);
   Output dcb(const std::vector<std::string>& argv);
@@ -130,7 +131,7 @@ class FakeMachine : public Process {
   int next_device_ = 1;
   uint64_t loaded_version_ = 0;  // of the metadata of MooseFS' master
   bool reload_due_ = false;
-  std::string firewall_, exports_;
+  std::string firewall_, firewall6_, exports_;
   std::map<std::string, std::string> attributes_;
   std::map<std::string, std::string> manager_;  // systemd's own settings
 };

@@ -2,11 +2,13 @@
 //
 // The ufw program is Python and costs seconds per call, so muster writes ufw's own files (its tuple comments
 // included: `ufw status` shows the rules) and loads them the way ufw's init script does. What the kernel has
-// is asked from iptables, never assumed.
+// is asked from iptables and ip6tables, never assumed: whatever INPUT reaches and accepts is declared, or of ufw's own
+// files as the package brings them, or the step does not hold.
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "agent/steps/network/packet_filter.h"
 #include "agent/steps/system/accounts.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/two_phase.h"
@@ -16,9 +18,16 @@ namespace muster::steps {
 namespace {
 
 constexpr const char* kRules = "/etc/ufw/user.rules";
+constexpr const char* kRules6 = "/etc/ufw/user6.rules";
+constexpr const char* kPackaged = "/usr/share/ufw/iptables/";
 constexpr const char* kConf = "/etc/ufw/ufw.conf";
 constexpr const char* kDefaults = "/etc/default/ufw";
 constexpr const char* kInit = "/lib/ufw/ufw-init";
+
+struct Family {
+  const char *tool, *suffix, *prefix;
+};
+constexpr Family kFamilies[] = {{"iptables", "", "ufw"}, {"ip6tables", "6", "ufw6"}};
 
 struct Rule {
   std::string from, proto, comment, ports;  // ports: "22", "1024:65535", empty: all
@@ -94,16 +103,35 @@ std::string tuple(const Rule& rule) {
                      rule.from, rule.comment.empty() ? "" : " comment=" + to_hex(rule.comment));
 }
 
-std::string rules_text(const std::vector<Rule>& rules) {
+// Of one family; `prefix` is "ufw" or "ufw6". Every rule is an IPv4 network's: IPv6 lets in nothing of its own.
+std::string rules_text(const std::vector<Rule>& rules, const std::string& prefix = "ufw") {
   std::string out = "*filter\n";
   for (const char* chain : {"user-input", "user-output", "user-forward", "user-limit", "user-limit-accept"})
-    out += fmt::format(":ufw-{} - [0:0]\n", chain);
+    out += fmt::format(":{}-{} - [0:0]\n", prefix, chain);
   out += "### RULES ###\n";
   for (const auto& rule : rules) out += "\n" + tuple(rule) + "\n" + chain_line(rule) + "\n";
-  return out +
-         "\n### END RULES ###\n"
-         "-A ufw-user-limit -m limit --limit 3/minute -j LOG --log-prefix \"[UFW LIMIT BLOCK] \"\n"
-         "-A ufw-user-limit -j REJECT\n-A ufw-user-limit-accept -j ACCEPT\nCOMMIT\n";
+  return out + fmt::format(
+                   "\n### END RULES ###\n"
+                   "-A {0}-user-limit -m limit --limit 3/minute -j LOG --log-prefix \"[UFW LIMIT BLOCK] \"\n"
+                   "-A {0}-user-limit -j REJECT\n-A {0}-user-limit-accept -j ACCEPT\nCOMMIT\n",
+                   prefix);
+}
+
+// ufw's file of rules before or behind its own, without the lines that let in more than the package's does; "" when it is
+// right as it is. Lines that do something else (NAT, logging) stay.
+std::string without_accepts(const Files& files, const std::string& name, const std::string& prefix) {
+  const std::string have = files.read("/etc/ufw/" + name).value_or("");
+  const auto packaged = accepts_around(lines_of(files.read(kPackaged + name).value_or("")), prefix);
+  const auto more = accepts_around(lines_of(have), prefix);
+  std::string out;
+  bool changed = false;
+  for (const auto& line : lines_of(have)) {
+    const bool accepts = std::count(more.begin(), more.end(), line) > 0;
+    const bool goes = accepts && std::count(packaged.begin(), packaged.end(), line) == 0;
+    changed = changed || goes;
+    if (!goes) out += line + "\n";
+  }
+  return changed ? out : "";
 }
 
 // A shell-style settings file with these values; other lines stay.
@@ -134,8 +162,9 @@ Result<std::vector<File>> wanted_files(const StepContext& context, const Json& p
   TRY(const auto rules, rules_of(params));
   TRY(const std::string conf, context.files.read(kConf));
   TRY(const std::string defaults, context.files.read(kDefaults));
-  return std::vector<File>{
+  std::vector<File> out = {
       {kRules, rules_text(rules), 0640},
+      {kRules6, rules_text({}, "ufw6"), 0640},
       {kDefaults,
        with_settings(defaults, {{"IPV6", "yes"},
                                 {"DEFAULT_INPUT_POLICY", "\"DROP\""},
@@ -144,35 +173,66 @@ Result<std::vector<File>> wanted_files(const StepContext& context, const Json& p
        0644},
       {kConf, with_settings(conf, {{"ENABLED", "yes"}, {"LOGLEVEL", text_of(params, "logging", "off")}}),
        0644}};
+  for (const Family& family : kFamilies)
+    for (const std::string part : {"before", "after"}) {
+      const std::string name = part + family.suffix + ".rules";
+      if (!context.files.exists(kPackaged + name)) continue;  // an older ufw: nothing to compare with
+      if (const std::string text = without_accepts(context.files, name, family.prefix); !text.empty())
+        out.push_back({"/etc/ufw/" + name, text, 0640});
+    }
+  return out;
 }
 
-// Lines of the kernel's rule list; empty when the chain is not there (firewall not loaded).
-Result<std::vector<std::string>> loaded(StepContext& context) {
+Result<FilterRules> loaded(StepContext& context, const Family& family) {
   Command command;
-  command.argv = {"iptables", "-S"};
+  command.argv = {family.tool, "-S"};
   TRY(const Output out, context.process.run(command));
-  if (!out.ok()) return fail(Code::failed, "iptables -S: " + out.err.substr(0, 200));
-  return lines_of(out.out);
+  if (!out.ok()) return fail(Code::failed, std::string(family.tool) + " -S: " + out.err.substr(0, 200));
+  return filter_rules(out.out);
 }
 
-// How the kernel's rules differ from the declared ones.
-Status live_diff(StepContext& context, const std::vector<Rule>& rules, Diff& diff, bool* active) {
-  TRY(const auto lines, loaded(context));
-  std::vector<std::string> have, want;
-  bool drop = false, chain = false;
-  for (const auto& line : lines) {
-    drop = drop || line == "-P INPUT DROP";
-    chain = chain || line == "-N ufw-user-input";
-    if (line.rfind("-A ufw-user-input ", 0) == 0) have.push_back(line);
+bool is_there(const Files& files, const Family& family) {
+  return *family.suffix == '\0' || files.exists("/proc/sys/net/ipv6");
+}
+
+// What lets in more than is declared, and what lets in less, of one family.
+void family_diff(const FilterRules& have, const std::vector<std::string>& want, const Family& family,
+                 const Files& files, Diff& diff) {
+  const std::string user = std::string(family.prefix) + "-user-input", what = family.tool;
+  if (!have.chains.count(user)) return diff.add(what + ": firewall is not loaded");
+  if (have.input_policy != "DROP") return diff.add(what + ": incoming traffic is not denied by default");
+  if (const auto& lines = have.chains.at(user); lines != want)
+    diff.add(fmt::format("{}: loaded rules differ: {} loaded, {} declared", what, lines.size(), want.size()));
+  const auto input = have.chains.find("INPUT");
+  for (const auto& jump : input_jumps(family.prefix)) {
+    const std::string line = "-A INPUT -j " + jump;
+    if (input == have.chains.end() || !std::count(input->second.begin(), input->second.end(), line))
+      diff.add(what + ": INPUT does not lead to " + jump);
   }
+  std::vector<std::string> accepting = accepting_lines(have, user, family.prefix), around;
+  for (const std::string part : {"before", "after"})
+    for (const auto& line : accepts_around(
+             lines_of(files.read("/etc/ufw/" + part + family.suffix + ".rules").value_or("")), family.prefix))
+      around.push_back(line);
+  const size_t own = accepts_around(accepting, family.prefix).size();
+  for (const auto& line : accepting)
+    if (accepts_around({line}, family.prefix).empty()) diff.add(what + ": not declared: " + line);
+  if (own > around.size())
+    diff.add(fmt::format("{}: {} rules before and behind ufw's own let in, its files have {}", what, own,
+                         around.size()));
+}
+
+// How the kernel's rules differ from the declared ones. `active`: IPv4's are loaded and deny the rest.
+Status live_diff(StepContext& context, const std::vector<Rule>& rules, Diff& diff, bool* active) {
+  std::vector<std::string> want;
   for (const auto& rule : rules) want.push_back(chain_line(rule));
-  if (active) *active = chain && drop;
-  if (!chain)
-    diff.add("firewall is not loaded");
-  else if (!drop)
-    diff.add("incoming traffic is not denied by default");
-  else if (have != want)
-    diff.add(fmt::format("loaded rules differ: {} loaded, {} declared", have.size(), want.size()));
+  for (const Family& family : kFamilies) {
+    if (!is_there(context.files, family)) continue;
+    TRY(const FilterRules have, loaded(context, family));
+    const bool first = *family.suffix == '\0';
+    if (first && active) *active = have.chains.count("ufw-user-input") > 0 && have.input_policy == "DROP";
+    family_diff(have, first ? want : std::vector<std::string>(), family, context.files, diff);
+  }
   return Ok{};
 }
 
@@ -190,10 +250,84 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
+// INPUT of one family as ufw makes it: what accepts there without being declared goes, jumps that are gone come back in
+// their order. Others' jumps and rules stay. Its policy denies all the while.
+Status mend_input(StepContext& context, const Family& family) {
+  TRY(const FilterRules have, loaded(context, family));
+  const auto found = have.chains.find("INPUT");
+  const std::vector<std::string> lines =
+      found == have.chains.end() ? std::vector<std::string>() : found->second;
+  for (const auto& line : lines) {
+    if (line.size() < 10 || line.substr(line.size() - 10) != " -j ACCEPT") continue;
+    std::vector<std::string> argv = {family.tool, "-D"};
+    for (const auto& word : split(line.substr(3), ' ')) argv.push_back(word);
+    TRY(auto out, run_tool(context, argv));
+    (void)out;
+  }
+  const auto jumps = input_jumps(family.prefix);
+  const bool whole = std::all_of(jumps.begin(), jumps.end(), [&](const std::string& jump) {
+    return std::count(lines.begin(), lines.end(), "-A INPUT -j " + jump) > 0;
+  });
+  for (const auto& jump : jumps) {
+    if (whole) break;
+    const bool there = std::count(lines.begin(), lines.end(), "-A INPUT -j " + jump) > 0;
+    if (there) {
+      TRY(auto gone, run_tool(context, {family.tool, "-D", "INPUT", "-j", jump}));
+      (void)gone;
+    }
+    TRY(auto added, run_tool(context, {family.tool, "-A", "INPUT", "-j", jump}));
+    (void)added;
+  }
+  return Ok{};
+}
+
+// The table `filter` of a rules file: a second load of its NAT rules would double them.
+std::string filter_table(const std::string& text) {
+  std::string out;
+  bool inside = false;
+  for (const auto& line : lines_of(text)) {
+    if (!line.empty() && line[0] == '*') inside = line == "*filter";
+    if (inside) out += line + "\n";
+  }
+  return out;
+}
+
+// Puts the chains of a file in the place of those that accept more. Until the hooks are back only connections that are
+// open get through.
+Status reload_around(StepContext& context, const Family& family, const std::string& part) {
+  const std::string prefix = family.prefix,
+                    text = context.files.read("/etc/ufw/" + part + family.suffix + ".rules").value_or("");
+  TRY(const FilterRules have, loaded(context, family));
+  const auto chain = have.chains.find(prefix + "-" + part + "-input");
+  const auto now =
+      chain == have.chains.end() ? std::vector<std::string>() : accepts_around(chain->second, prefix);
+  if (now.size() <= accepts_around(lines_of(text), prefix).size()) return Ok{};
+  const std::string path = "/run/muster/ufw-" + part + family.suffix + ".rules";
+  TRY_(context.files.write(path, filter_table(text), 0600));
+  TRY(auto out, run_tool(context, {std::string(family.tool) + "-restore", "-n", path}));
+  (void)out;
+  for (const std::string way : {"input", "output", "forward"}) {
+    if (part != "before") break;
+    TRY(auto hooked,
+        run_tool(context, {family.tool, "-A", prefix + "-before-" + way, "-j", prefix + "-user-" + way}));
+    (void)hooked;
+  }
+  return context.files.remove(path);
+}
+
+// Loads ufw's files of one family over what is loaded. A restore replaces the chains that its file names, at once.
+Status reload(StepContext& context, const Family& family) {
+  for (const std::string part : {"before", "after"}) TRY_(reload_around(context, family, part));
+  TRY(auto out, run_tool(context, {std::string(family.tool) + "-restore", "-n",
+                                   "/etc/ufw/user" + std::string(family.suffix) + ".rules"}));
+  (void)out;
+  return mend_input(context, family);
+}
+
 Status load(StepContext& context, bool active) {
   if (active) {
-    TRY(auto out, run_tool(context, {"iptables-restore", "-n", kRules}));
-    (void)out;
+    for (const Family& family : kFamilies)
+      if (is_there(context.files, family)) TRY_(reload(context, family));
     return Ok{};
   }
   // Not through the unit: it counts as started from the boot on, and restarting it would first run its slow
@@ -204,6 +338,9 @@ Status load(StepContext& context, bool active) {
   }
   TRY(auto started, run_tool(context, {kInit, "start"}, 2 * kMinute));
   (void)started;
+  // A rule that was in INPUT before, and accepts all, is older than ufw's.
+  for (const Family& family : kFamilies)
+    if (is_there(context.files, family)) TRY_(mend_input(context, family));
   return Ok{};
 }
 
@@ -229,9 +366,17 @@ Status apply(StepContext& context, const Json& params) {
   Diff ignored;
   TRY(const auto rules, rules_of(params));
   TRY_(live_diff(context, rules, ignored, &active));
-  TwoPhase phases{"ufw", {kRules, kDefaults, kConf}, {}, int_of(params, "rollback_seconds", 120)};
+  TwoPhase phases{"ufw", {kRules, kRules6, kDefaults, kConf}, {}, int_of(params, "rollback_seconds", 120)};
+  TRY(const auto files, wanted_files(context, params));
+  for (const auto& file : files)
+    if (!std::count(phases.files.begin(), phases.files.end(), file.path)) phases.files.push_back(file.path);
   if (active)
-    phases.after = {{"iptables-restore", "-n", kRules}};
+    for (const Family& family : kFamilies) {
+      if (!is_there(context.files, family)) continue;
+      const std::string restore = std::string(family.tool) + "-restore";
+      if (context.files.exists("/etc/ufw/user" + std::string(family.suffix) + ".rules"))
+        phases.after.push_back({restore, "-n", "/etc/ufw/user" + std::string(family.suffix) + ".rules"});
+    }
   else
     phases.after = {{kInit, "force-stop"}, {"systemctl", "disable", "ufw.service"}};
   return in_two_phases(context, phases, [&] { return change(context, params, active); });
