@@ -245,6 +245,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.pin_sha256 = node->power.pin;
   where.target.program = node->power.program;
   where.target.cipher_suite = node->power.cipher_suite;
+  where.target.privilege = node->power.privilege == "operator" ? "OPERATOR" : "";
   where.target.api = node->power.api;
   if (where.driver == "sakura-phy") know_servers(current->spec, own, where.target);
   where.within = node->power.within;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <utility>
 
 #include "base/utf8.h"
 
@@ -14,7 +15,14 @@ namespace {
 
 constexpr DurationMs kPace = 5 * kSecond;      // Ironic's min_command_interval, for BMCs that crash
 constexpr DurationMs kSession = 20 * kSecond;  // a BMC that is not there costs 6 s
-constexpr size_t kMaxOutput = 64 << 10;        // an answer is below 300 bytes
+// Before a login that was refused is repeated: BMCs refuse the right password for a moment while they are busy.
+constexpr DurationMs kBetweenLogins = 10 * kSecond;
+// Some need seconds for each answer. Asked again meanwhile they answer twice, with another random number each, and
+// ipmitool calls the second one a wrong HMAC.
+constexpr const char *kQuick = "1", *kPatient = "5";
+constexpr DurationMs kPatientSession = 70 * kSecond;
+constexpr int kConfusions = 2;           // sessions that a BMC mixes up in a row, before it counts as silent
+constexpr size_t kMaxOutput = 64 << 10;  // an answer is below 300 bytes
 constexpr size_t kLongestPassword = 20, kLongestUser = 16;  // IPMI 2.0, tables 22-30 and 13-11
 constexpr size_t kLongestAnswer = 64;
 
@@ -86,7 +94,7 @@ void IpmiTool::pause(DurationMs span) { waiter_.sleep(std::max<DurationMs>(0, st
 
 // The commands come by standard input: as arguments each would need a session of its own. -v tells a login
 // that was refused from a BMC that is not there; it prints nothing of the password.
-Result<Output> IpmiTool::run(const std::string& script, int suite) {
+Result<Output> IpmiTool::run(const std::string& script, int suite, bool patient) {
   if (last_ && waiter_.now() - *last_ < kPace) pause(*last_ + kPace - waiter_.now());
   if (left() <= 0)
     return fail(Code::unavailable, fmt::format("BMC {}: no time left to ask it", target_.address));
@@ -97,14 +105,14 @@ Result<Output> IpmiTool::run(const std::string& script, int suite) {
                   port_,        "-U",
                   target_.user, "-E",
                   "-C",         std::to_string(suite),
-                  "-L",         "ADMINISTRATOR",
-                  "-N",         "1",
+                  "-L",         privilege_of(target_),
+                  "-N",         patient ? kPatient : kQuick,
                   "-R",         "3",
                   "-v",         "exec",
                   "/dev/stdin"};
   command.input = script;
   command.env = {{"IPMITOOL_PASSWORD", target_.password}};
-  command.deadline = std::min(left(), kSession);
+  command.deadline = std::min(left(), patient ? kPatientSession : kSession);
   command.max_output = kMaxOutput;
   auto output = process_->run(command);
   last_ = waiter_.now();
@@ -113,19 +121,45 @@ Result<Output> IpmiTool::run(const std::string& script, int suite) {
   if (error.code == Code::not_found)
     return fail(Code::invalid, "ipmitool is not installed here (package ipmitool)");
   // Killed in the middle, or more output than a BMC has to give.
+  slow_ = slow_ || error.code == Code::timeout;
   if (error.code != Code::unavailable) error.code = Code::timeout;
   return std::move(error).with("BMC " + target_.address);
 }
 
+// Only these judge user and password; the other status codes of RAKP messages (IPMI 2.0, table 13-15) say that sessions
+// were mixed up, and no answer says nothing. A privilege is judged where a completion code stands behind it.
 IpmiTool::Login IpmiTool::login_of(const std::string& complaint) {
   const std::string text = lower(complaint);
   if (!has(text, "unable to establish")) return Login::established;
-  // Full tables pass by themselves; every other answer to a login means that it was judged.
-  if (has(text, "insufficient resources")) return Login::unreachable;
-  if (has(text, "rakp")) return Login::refused;
-  if (has(text, "privilege level") || has(text, "invalid role")) return Login::not_allowed;
+  // Full tables pass by themselves.
+  if (has(text, "insufficient resources") || has(text, "no response from")) return Login::unreachable;
+  if (has(text, "unauthorized name") || has(text, "invalid integrity check value") ||
+      has(text, "hmac is invalid"))
+    return Login::refused;
+  if (has(text, "invalid role") || has(text, "unauthorized role")) return Login::not_allowed;
+  if (has(text, "privilege level") && has(text, "failed:")) return Login::not_allowed;
+  if (has(text, "session id") || has(text, "illegal parameter")) return Login::confused;
   if (has(text, "algorithm") || has(text, "cipher suite")) return Login::other_suite;
   return Login::unreachable;
+}
+
+std::string privilege_of(const PowerTarget& target) {
+  return target.privilege.empty() ? "ADMINISTRATOR" : target.privilege;
+}
+
+// Judged twice, the second time with a fresh session, the other suite where there is one, and enough time.
+Error IpmiTool::judged(Login login, const std::string& complaint) {
+  const std::string said = last_line(complaint.substr(0, complaint.rfind("Error:")));
+  const std::string rights = privilege_of(target_) == "ADMINISTRATOR"
+                                 ? "; if the account is an operator's, set power.privilege: operator"
+                                 : "";
+  if (login == Login::not_allowed)
+    return fail(Code::denied, fmt::format("BMC {} does not let this user be {}: {}{}", target_.address,
+                                          privilege_of(target_), said, rights));
+  refused_ = fail(Code::denied, fmt::format("BMC {} refuses the user and password ({}){}", target_.address,
+                                            said, has(lower(complaint), "unauthorized name") ? rights : ""));
+  if (target_.on_refused) target_.on_refused();
+  return *refused_;
 }
 
 // 17 first, since 3 rests on SHA-1; some BMCs do not answer at all to a suite that they do not know.
@@ -134,31 +168,32 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
   if (target_.cipher_suite) suites = {target_.cipher_suite};
   if (suite_) suites = {suite_};
   std::string said;
-  for (const int suite : suites) {
-    TRY(Output output, run(script, suite));
-    switch (login_of(output.err)) {
-      case Login::established:
-        suite_ = suite;
-        return output;
-      case Login::refused:
-        refused_ =
-            fail(Code::denied, fmt::format("BMC {} refuses the user and password ({})", target_.address,
-                                           last_line(output.err.substr(0, output.err.rfind("Error")))));
-        if (target_.on_refused) target_.on_refused();
-        return *refused_;
-      case Login::not_allowed:
-        return fail(Code::denied, fmt::format("BMC {} does not let this user be an administrator: {}",
-                                              target_.address, last_line(output.err)));
-      case Login::other_suite:
-        last_.reset();  // no session was opened, so the next one need not wait
-        said += fmt::format("{}suite {} is not offered", said.empty() ? "" : ", ", suite);
-        break;
-      case Login::unreachable:
-        said += fmt::format("{}no answer with suite {}", said.empty() ? "" : ", ", suite);
-        break;
+  bool refused_once = false;
+  int confusions = 0;
+  const auto note = [&said](const std::string& text) { said += (said.empty() ? "" : ", ") + text; };
+  for (size_t at = 0; at < suites.size();) {
+    TRY(Output output, run(script, suites[at], slow_));
+    const Login login = login_of(output.err);
+    if (login == Login::established) {
+      suite_ = suites[at];
+      return output;
     }
+    const bool last = at + 1 == suites.size();
+    if (login == Login::refused || login == Login::not_allowed) {
+      if (std::exchange(refused_once, true)) return judged(login, output.err);
+      slow_ = true;
+      note(fmt::format("refused once with suite {}", suites[at]));
+      pause(kBetweenLogins);
+      if (!last) ++at;
+      continue;
+    }
+    if (login == Login::confused && ++confusions <= kConfusions) continue;
+    if (login == Login::other_suite) last_.reset();  // no session was opened, so the next one need not wait
+    note(login == Login::other_suite ? fmt::format("suite {} is not offered", suites[at])
+                                     : fmt::format("no answer with suite {}", suites[at]));
+    ++at;
   }
-  const bool none_offered = !has(said, "no answer");
+  const bool none_offered = !has(said, "no answer") && !has(said, "refused");
   return fail(none_offered ? Code::invalid : Code::unavailable,
               fmt::format("BMC {} opens no IPMI session: {}", target_.address, said));
 }

@@ -3,8 +3,8 @@
 //
 // Each ask() is one process and one session with one or more raw commands; two are at least kPace apart,
 // since BMCs crash when they are asked faster. Knows nothing of power or boot flags. Codes: `unavailable` no
-// session came about, nothing was done; `denied` user or password refused (after which nothing more is sent),
-// or a privilege is missing; `invalid` the BMC does not know the command; `conflict` not in its present
+// session came about, nothing was done; `denied` user or password refused twice (after which nothing more is
+// sent), or a privilege is missing; `invalid` the BMC does not know the command; `conflict` not in its present
 // state; `timeout` anything else, the commands may have been carried out. Thread: one at a time; blocking.
 #pragma once
 
@@ -21,6 +21,8 @@ namespace muster {
 
 using IpmiBytes = std::vector<uint8_t>;
 std::string hex_of(const IpmiBytes& bytes);  // "a004000000"
+// The level that a session asks for, as ipmitool takes it: "ADMINISTRATOR".
+std::string privilege_of(const PowerTarget& target);
 
 class IpmiTool {
  public:
@@ -41,12 +43,14 @@ class IpmiTool {
   // 17 or 3; 0 before the first session.
   int suite() const { return suite_; }
   // What ipmitool's complaints (with -v) say about a login.
-  enum class Login { established, unreachable, other_suite, refused, not_allowed };
+  // confused: the BMC mixed up its sessions; the next one may be right.
+  enum class Login { established, unreachable, confused, other_suite, refused, not_allowed };
   static Login login_of(const std::string& complaint);
 
  private:
-  Result<Output> run(const std::string& script, int suite);
+  Result<Output> run(const std::string& script, int suite, bool patient);
   Result<Output> in_a_suite(const std::string& script);
+  Error judged(Login login, const std::string& complaint);
   Error judge(const std::string& complaint);
 
   PowerTarget target_;
@@ -56,6 +60,7 @@ class IpmiTool {
   TimeMs end_ = 0;
   std::optional<TimeMs> last_;  // the end of the session before
   int suite_ = 0;
+  bool slow_ = false;  // the BMC needs more than a second per answer, or may
   Refusal refusal_;
   std::optional<Error> refused_;
 };

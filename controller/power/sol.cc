@@ -34,7 +34,7 @@ std::vector<int> suites_of(const PowerTarget& target) {
 
 bool same(const PowerTarget& a, const PowerTarget& b) {
   return a.address == b.address && a.user == b.user && a.password == b.password &&
-         a.cipher_suite == b.cipher_suite;
+         a.cipher_suite == b.cipher_suite && a.privilege == b.privilege;
 }
 
 std::vector<std::string> arguments(const std::string& program, const PowerTarget& target, int suite) {
@@ -53,7 +53,7 @@ std::vector<std::string> arguments(const std::string& program, const PowerTarget
           "-C",
           std::to_string(suite),
           "-L",
-          "ADMINISTRATOR",
+          privilege_of(target),
           "-N",
           "1",
           "-R",
@@ -240,8 +240,12 @@ void SolReader::ended(Session& session, TimeMs now) {
   session.next_try = now + again_;
   if (session.operational || session.ends) return;
   switch (IpmiTool::login_of(session.complaint)) {
+    case IpmiTool::Login::confused:
+      break;
     case IpmiTool::Login::refused:
     case IpmiTool::Login::not_allowed:
+      ++session.suite;  // a second time with the other one, before it counts
+      if (++session.refusals < 2) break;
       session.given_up = true;
       log::warning("the BMC refuses the login for the console", {{"node", session.target.node}});
       break;

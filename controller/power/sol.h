@@ -36,6 +36,7 @@ class SolReader {
     int fd = -1;
     pid_t pid = 0;
     size_t suite = 0;  // index of the one that is tried
+    int refusals = 0;  // of user, password or rights
     bool operational = false, given_up = false;
     std::string complaint;          // what ipmitool said before it was operational
     TimeMs next_try = 0, ends = 0;  // ends: killed then; 0: goes on

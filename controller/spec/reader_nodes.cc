@@ -121,7 +121,7 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
 void SpecReader::read_manual(const YamlNode& power, const std::string& path, PowerSpec& out) {
   constexpr size_t kLongest = 120;
   out.within = 8 * 60 * kMinute;
-  for (const char* key : {"secret", "pin", "program", "cipher_suite", "api", "install"})
+  for (const char* key : {"secret", "pin", "program", "cipher_suite", "privilege", "api", "install"})
     if (const YamlNode* found = child(&power, key))
       error(*found, path + "." + key, "driver manual asks a person: there is no BMC to log in to");
   if (const YamlNode* within = child(&power, "within")) {
@@ -149,6 +149,7 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   out.secret = text(&power, "secret");
   out.pin = text(&power, "pin");
   out.program = text(&power, "program");
+  out.privilege = text(&power, "privilege");
   out.cipher_suite = static_cast<int>(integer(&power, "cipher_suite", 0));
   const YamlNode* sol = child(&power, "sol");
   out.sol = sol && yaml_is_boolean(*sol) && yaml_boolean(*sol);
@@ -160,7 +161,8 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   // Driver `ssh` asks nobody but the node's own agent: an address or a secret there would be a BMC that is
   // believed to be used.
   if (out.driver == "ssh") {
-    for (const char* key : {"address", "secret", "pin", "program", "cipher_suite", "api", "install"})
+    for (const char* key :
+         {"address", "secret", "pin", "program", "cipher_suite", "privilege", "api", "install"})
       if (const YamlNode* found = child(&power, key))
         error(*found, path + "." + key,
               "driver ssh has no BMC: the node is reached by the agent of the system it runs");
@@ -183,6 +185,7 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   };
   only_for("program", out.driver == "command", "command");
   only_for("cipher_suite", out.driver == "ipmi", "ipmi");
+  only_for("privilege", out.driver == "ipmi", "ipmi");
   only_for("pin", bmc, "redfish or ipmi");
   only_for("api", phy, "sakura-phy");
   only_for("install", phy, "sakura-phy");

@@ -108,6 +108,7 @@ struct HardwareSpec {
 struct PowerSpec {
   std::string driver, address, secret, pin;
   std::string program;    // command
+  std::string privilege;  // ipmi: "operator"; empty: administrator
   int cipher_suite = 0;   // ipmi; 0: the driver finds out
   DurationMs within = 0;  // manual: so long a person has
   bool sol = false;       // ipmi: listen to its console

@@ -52,7 +52,7 @@ TEST_CASE("the password is in no argument", "[power][ipmi]") {
   CHECK(bench.bmc->arguments.front().find("-H 10.20.1.11 -p 6230") != std::string::npos);
 }
 
-TEST_CASE("a wrong password is one failed login, remembered, and never tried with another suite",
+TEST_CASE("a wrong password is two failed logins with a pause between them, and then remembered",
           "[power][ipmi]") {
   Bench bench;
   bench.target.password = "wrong";
@@ -62,11 +62,12 @@ TEST_CASE("a wrong password is one failed login, remembered, and never tried wit
     REQUIRE_FALSE(state.ok());
     CHECK(state.error().code == Code::denied);
   }
-  CHECK(bench.bmc->failed_logins == 1);
+  CHECK(bench.bmc->failed_logins == 2);
+  CHECK(bench.bmc->times[1] - bench.bmc->times[0] >= 10 * kSecond);
   CHECK(bench.refusals == 1);
   bench.target.user = "nobody";
   CHECK(bench.state_code() == Code::denied);
-  CHECK(bench.bmc->failed_logins == 2);
+  CHECK(bench.bmc->failed_logins == 4);
 }
 
 TEST_CASE("a secret that IPMI cannot hold is refused before it is sent", "[power][ipmi]") {
