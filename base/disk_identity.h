@@ -14,9 +14,9 @@
 
 namespace muster {
 
-// Exactly one disk with this WWID (if one is given), this serial number (if one is given), this size, and this
-// model where one is given. invalid: neither WWID nor serial number. not_found: none. conflict: more than one,
-// or one that fits in part.
+// Exactly one disk with this WWID (if one is given), this serial number (if one is given), this size, and
+// this model where one is given. invalid: neither WWID nor serial number. not_found: none. conflict: more
+// than one, or one that fits in part.
 Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::string& serial,
                             uint64_t size_bytes, const std::string& wwid, const std::string& model);
 // The same for a disk that was seen: found again among `disks`.
@@ -27,8 +27,8 @@ std::string disk_key(const std::string& serial, const std::string& wwid);
 // The same for people: "S64HNE0R600149", "S64HNE0R600149 (eui.0025384500000001)".
 std::string disk_title(const std::string& serial, const std::string& wwid);
 
-// Whether the array of this name ("any:scratch", "node01:scratch", "scratch") that md's superblock of a member
-// says was made for the section on this node. An array of another host is none, whatever its name.
+// Whether the array of this name ("any:scratch", "node01:scratch", "scratch") that md's superblock of a
+// member says was made for the section on this node. An array of another host is none, whatever its name.
 bool is_own_array(const std::string& array, const std::string& section, const std::string& node);
 
 }  // namespace muster

@@ -1,5 +1,6 @@
-// House rules as a test, continued: nothing that muster runs or writes chooses a device by a label. Another disk
-// may carry the same, and which of them is found is chance. tests/tidy_test.cc says how rules are written.
+// House rules as a test, continued: nothing that muster runs or writes chooses a device by a label. Another
+// disk may carry the same, and which of them is found is chance. tests/tidy_test.cc says how rules are
+// written.
 #include <map>
 #include <set>
 #include <string>

@@ -1,10 +1,11 @@
-// Which devices of this machine carry an identity: file systems by their UUID, partitions by theirs. A copy of a
-// disk carries the UUIDs of the disk it was made of, and what looks one up (mount, udev, a boot loader) takes the
-// first that it finds: before a UUID is relied on, its bearers are counted here, and two are refused by name.
+// Which devices of this machine carry an identity: file systems by their UUID, partitions by theirs. A copy
+// of a disk carries the UUIDs of the disk it was made of, and what looks one up (mount, udev, a boot loader)
+// takes the first that it finds: before a UUID is relied on, its bearers are counted here, and two are
+// refused by name.
 //
-// Read from the devices themselves, at this moment: udev's links name one device for each UUID, and it is chance
-// which. What is a part of something else (a member of an array, a path of a multipath device) is none: only the
-// whole can be mounted. Reads two MiB of each device. Thread: blocking.
+// Read from the devices themselves, at this moment: udev's links name one device for each UUID, and it is
+// chance which. What is a part of something else (a member of an array, a path of a multipath device) is
+// none: only the whole can be mounted. Reads two MiB of each device. Thread: blocking.
 #pragma once
 
 #include <string>

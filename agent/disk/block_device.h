@@ -18,8 +18,8 @@ class BlockDevice {
  public:
   enum class Access { read, exclusive_write };
 
-  // not_found; conflict: in use by a file system, RAID, or swap; denied: it is to be written, and is read-only,
-  // which the kernel would say with the first write only; failed.
+  // not_found; conflict: in use by a file system, RAID, or swap; denied: it is to be written, and is
+  // read-only, which the kernel would say with the first write only; failed.
   static Result<BlockDevice> open(const std::string& path, Access access);
   BlockDevice(BlockDevice&& other) noexcept;
   BlockDevice& operator=(BlockDevice&& other) noexcept;

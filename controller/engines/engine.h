@@ -24,8 +24,8 @@ enum class Reach {
   of_a_site  // served by machines that are none of muster's
 };
 
-// What the kernel of a node that has it mounted rightly shows, as globs; kDiskSource: its own disks of the section
-// (base/disk_source.h).
+// What the kernel of a node that has it mounted rightly shows, as globs; kDiskSource: its own disks of the
+// section (base/disk_source.h).
 struct RightMount {
   std::string fstype, source;
 };

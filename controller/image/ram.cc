@@ -45,8 +45,8 @@ const Names kApplets = {
     "readlink",    "setsid", "cttyhack", "lspci"};
 
 // Runs in the installed system's initrd: finds the root partition by its unique id and hands over. The shell
-// waits for slow controllers; it never guesses a device name, and mounts nothing where a label chooses or where
-// two partitions have that id.
+// waits for slow controllers; it never guesses a device name, and mounts nothing where a label chooses or
+// where two partitions have that id.
 constexpr const char* kBootInit = R"(#!/bin/sh
 export PATH=/usr/sbin:/usr/bin
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev

@@ -3,17 +3,26 @@
 #include <algorithm>
 
 #include "controller/engines/engine.h"
+#include "controller/plan/disk_selection.h"
 
 namespace muster {
 namespace {
 
-constexpr const char* kMooseFs = "/srv/mfs/";
+bool begins(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
 
-// Where the section's file systems are mounted on a node that holds its data.
-bool is_mount_of(const StorageSpec& section, const NodeSpec& node, const std::string& target) {
-  if (!holds_data(section, node)) return false;
-  return engine_of(section).by_disk ? target.rfind(kMooseFs, 0) == 0
-                                    : target == section.mount || target == "/srv/beegfs/" + section.name;
+// Whether a mount of the section was chosen by the label that muster gives it on a node that holds its data.
+bool is_of(const StorageSpec& section, const NodeSpec& node, const HardwareFacts& facts,
+           const std::string& line) {
+  const auto group = node.disks.find(section.disks);
+  if (!holds_data(section, node) || group == node.disks.end()) return false;
+  const StorageEngine& engine = engine_of(section);
+  if (!engine.by_disk)
+    return line == "LABEL=" + section.name + " " + section.mount ||
+           begins(line, "LABEL=" + section.name + " /srv/");
+  return engine.disk_label && std::any_of(facts.disks.begin(), facts.disks.end(), [&](const DiskFacts& disk) {
+           return disk_matches(group->second.match, disk) &&
+                  begins(line, "LABEL=" + engine.disk_label(disk) + " ");
+         });
 }
 
 }  // namespace
@@ -21,13 +30,12 @@ bool is_mount_of(const StorageSpec& section, const NodeSpec& node, const std::st
 LabelLines label_lines(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts) {
   LabelLines out;
   for (const auto& line : facts.by_label) {
-    const std::string target = line.substr(line.rfind(' ') + 1);
     const bool system = line == "PARTLABEL=muster-esp /boot/efi" ||
                         (line.rfind("root=", 0) == 0 && line.find("LABEL=muster-root") != std::string::npos);
     if (system && !node.adopt.declared()) out.of_system.push_back(line);
     const bool storage =
         std::any_of(spec.storage.begin(), spec.storage.end(),
-                    [&](const StorageSpec& section) { return is_mount_of(section, node, target); });
+                    [&](const StorageSpec& section) { return is_of(section, node, facts, line); });
     if (storage) out.of_storage.push_back(line);
   }
   return out;

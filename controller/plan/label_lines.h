@@ -1,5 +1,5 @@
-// What earlier versions of muster wrote on a node and that chooses a device by a label: taken over by the next
-// plan, which says so. Pure.
+// What earlier versions of muster wrote on a node and that chooses a device by a label: taken over by the
+// next plan, which says so. Pure.
 #pragma once
 
 #include <string>

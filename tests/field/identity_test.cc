@@ -1,4 +1,5 @@
-// Field cases of area `disks`, kind "devices by identity": what chooses a device is what only that device has.
+// Field cases of area `disks`, kind "devices by identity": what chooses a device is what only that device
+// has.
 #include <sys/stat.h>
 
 #include <algorithm>

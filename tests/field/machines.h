@@ -1,5 +1,5 @@
-// Machines of field cases, made of their machine.json: disks, and what is on them; and the way of a data group
-// from what is seen of them over the plan to the steps. Header-only; tests only.
+// Machines of field cases, made of their machine.json: disks, and what is on them; and the way of a data
+// group from what is seen of them over the plan to the steps. Header-only; tests only.
 //   {"disks": [{"name": "sda", "serial": "S", "wwid": "naa.1", "mib": 48, "read_only": true,
 //               "xfs": {"label": "scratch", "id": "1"},
 //               "md": {"name": "oldhost:scratch", "id": "1", "level": 0, "members": 2, "xfs": "scratch"}}]}
@@ -80,8 +80,8 @@ inline const DiskFacts& named(const std::vector<DiskFacts>& disks, const std::st
   std::abort();
 }
 
-// The fixture's cluster with these disks in node01, of which the group `fast` selects those of one size. Its OS
-// disk and the one of MooseFS are paper. Installed from here before, in its RAM system now.
+// The fixture's cluster with these disks in node01, of which the group `fast` selects those of one size. Its
+// OS disk and the one of MooseFS are paper. Installed from here before, in its RAM system now.
 inline PlannerInput with_fast(const std::vector<DiskFacts>& disks, size_t count, DiskPolicy policy) {
   PlannerInput in = muster::testing::with_nodes(muster::testing::seen_in_ram);
   auto& facts = in.nodes["node01"].facts->disks;

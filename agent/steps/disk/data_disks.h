@@ -30,8 +30,8 @@ struct WantedDisk {
   std::string policy;  // keep | format-if-blank | format
   uint64_t size_bytes = 0;
 };
-// [{serial, wwid, model, size_bytes, content_hash, policy}]; invalid for an empty list, a disk without size, or
-// without both serial and WWID, or one disk twice.
+// [{serial, wwid, model, size_bytes, content_hash, policy}]; invalid for an empty list, a disk without size,
+// or without both serial and WWID, or one disk twice.
 Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key = "disks");
 
 // The same disks as they are now, in the order given.

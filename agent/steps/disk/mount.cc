@@ -1,9 +1,9 @@
 // mount: this source is mounted here with this type, now and at every boot.
 //
-// Where disks are named, they lead to the device (selected_device.h), and the UUID that is read from it at this
-// moment is what is mounted and what /etc/fstab says. A label chooses nothing: it is compared. Another bearer of
-// the UUID is refused by name, before anything is mounted. A line of fstab for the same mount point, however its
-// path is written, makes room: systemd takes the first one.
+// Where disks are named, they lead to the device (selected_device.h), and the UUID that is read from it at
+// this moment is what is mounted and what /etc/fstab says. A label chooses nothing: it is compared. Another
+// bearer of the UUID is refused by name, before anything is mounted. A line of fstab for the same mount
+// point, however its path is written, makes room: systemd takes the first one.
 //
 // Right is only what the kernel says is mounted; /etc/fstab alone proves nothing. The folder below the mount
 // point gets mode 0000, so that no ordinary user writes to the root disk while the mount is missing.

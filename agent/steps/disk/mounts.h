@@ -27,8 +27,8 @@ std::string lacking_flags(const Files& files, const std::string& target, const s
 // itself otherwise. Of what is mounted or is only compared: what is about to be mounted is looked up by
 // selected_device.h.
 std::string kernel_name(const Files& files, const std::string& source);
-// Whether this is a mount of that device: by its number, or by its name where a file system has a number of its
-// own (btrfs).
+// Whether this is a mount of that device: by its number, or by its name where a file system has a number of
+// its own (btrfs).
 bool is_on_device(const Files& files, const MountEntry& entry, const std::string& device);
 // Whether it is mounted anywhere, or swapped on.
 bool is_mounted(const Files& files, const std::string& device);

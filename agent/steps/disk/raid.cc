@@ -1,5 +1,5 @@
-// raid: one md array over exactly these disks. An array of that name that the disks already carry, and that was
-// made for this node, is assembled and kept; another host's array of that name is a foreign one.
+// raid: one md array over exactly these disks. An array of that name that the disks already carry, and that
+// was made for this node, is assembled and kept; another host's array of that name is a foreign one.
 //
 // The order of writing: intent noted -> every disk allowed and held -> all disks wiped (data_disks.h) ->
 // mdadm
@@ -137,8 +137,8 @@ struct MemberState {
   std::string uuid = {};  // of our array
 };
 
-// The member's superblock; nullptr where there is none, or something else beside it: the plan takes such a disk
-// for another's (controller/plan/disk_selection.h), and so does this.
+// The member's superblock; nullptr where there is none, or something else beside it: the plan takes such a
+// disk for another's (controller/plan/disk_selection.h), and so does this.
 const Signature* superblock(const DiskContent& content) {
   const bool alone = content.gpt.partitions.empty() && !content.mbr && content.signatures.size() == 1;
   const Signature* first = content.signatures.empty() ? nullptr : &content.signatures.front();
@@ -399,8 +399,9 @@ std::optional<std::vector<size_t>> disks_of_array(const Files& files, const std:
   return out.empty() ? std::nullopt : std::optional(out);
 }
 
-// Arrays of others that were assembled by themselves when the system started, whole or in part. They are stopped
-// where the plan gives up what is on all their disks; one in use is not stopped, neither here nor by mdadm.
+// Arrays of others that were assembled by themselves when the system started, whole or in part. They are
+// stopped where the plan gives up what is on all their disks; one in use is not stopped, neither here nor by
+// mdadm.
 Status stop_given_up(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
   for (const auto& md : context.files.list("/sys/block")) {
     if (!context.files.exists("/sys/block/" + md + "/md")) continue;

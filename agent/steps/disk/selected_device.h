@@ -1,6 +1,6 @@
-// From the disks that the spec selects to the device that is used, and to what names its file system for good.
-// Labels choose nothing: another disk may carry the same, and what looks one up takes the first that it finds.
-// Thread: blocking.
+// From the disks that the spec selects to the device that is used, and to what names its file system for
+// good. Labels choose nothing: another disk may carry the same, and what looks one up takes the first that it
+// finds. Thread: blocking.
 #pragma once
 
 #include <string>

@@ -1,8 +1,9 @@
-// own_devices: what muster itself wrote about the system's own disk names its partitions by what only they have.
+// own_devices: what muster itself wrote about the system's own disk names its partitions by what only they
+// have.
 //
-// Earlier versions wrote labels: PARTLABEL=muster-esp into /etc/fstab, and root=PARTLABEL=... into boot entries.
-// Another disk with muster's partitions carries the same, and which of them a label finds is chance. Lines of the
-// host's own are none of it.
+// Earlier versions wrote labels: PARTLABEL=muster-esp into /etc/fstab, and root=PARTLABEL=... into boot
+// entries. Another disk with muster's partitions carries the same, and which of them a label finds is chance.
+// Lines of the host's own are none of it.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-// Planner and agent over machines by chance: whatever the plan approves, the agent finds and does exactly that;
-// else the plan refuses. Each machine has a few small disks of every sort of identity and content, of which a
-// data group selects those of one size, and a stranger beside them that nothing may touch.
+// Planner and agent over machines by chance: whatever the plan approves, the agent finds and does exactly
+// that; else the plan refuses. Each machine has a few small disks of every sort of identity and content, of
+// which a data group selects those of one size, and a stranger beside them that nothing may touch.
 #include <algorithm>
 #include <random>
 
