@@ -44,8 +44,18 @@ Result<std::string> read_file(const std::string& path) {
 Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
   TRY(auto session, ssh_connect(target, kConnect));
   if (target.user != "root") session = as_root(std::move(session));
-  TRY(const auto who, session->run("id -u; uname -s", "", kCommand));
-  if (who.out == "0\nLinux\n") return session;
+  const std::string answer = "muster\n0\nLinux\n";
+  TRY(const auto who, session->run("echo muster; id -u; uname -s", "", kCommand));
+  if (who.out == answer) return session;
+  // Answers would be read as whatever it prints.
+  if (who.out.size() > answer.size() &&
+      who.out.compare(who.out.size() - answer.size(), answer.size(), answer) == 0)
+    return fail(
+        Code::conflict,
+        fmt::format("{}@{}: the login shell prints `{}` before anything else: let its start-up file (such as "
+                    "~/.bashrc) print only where `[ -t 1 ]` holds",
+                    target.user, target.address,
+                    clean_lines(who.out.substr(0, who.out.size() - answer.size()))));
   const std::string said = clean_lines(who.err.empty() ? who.out : who.err);
   if (target.user == "root")
     return fail(Code::denied,
@@ -86,12 +96,13 @@ Result<SshTarget> target_of(const Adopting& what, const std::string& place, cons
   return target;
 }
 
-Result<std::vector<std::string>> allowed_keys(const Adopting& what, const Json& declared) {
+Result<std::vector<std::string>> allowed_keys(const Adopting& what, const SshTarget& target,
+                                              const Json& declared) {
   if (declared.is_object()) return std::vector<std::string>{declared.value("host_key", "")};
   if (what.host_key.empty()) return std::vector<std::string>{};
   if (what.host_key.rfind("SHA256:", 0) == 0) return host_keys_in(what.host_key);
   TRY(const auto text, read_file(what.host_key));
-  auto keys = host_keys_in(text);
+  auto keys = host_keys_in(text, {target.address, fmt::format("[{}]:{}", target.address, target.port)});
   if (!keys.ok()) return std::move(keys).error().with(what.host_key);
   return keys;
 }

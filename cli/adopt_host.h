@@ -16,7 +16,8 @@ namespace muster::cli {
 // was not said on the command line. The host key is not in it yet.
 Result<SshTarget> target_of(const Adopting& what, const std::string& place, const Json& declared);
 // The host keys that may be shown: the spec's, else those of --host-key; none: somebody has to look at it.
-Result<std::vector<std::string>> allowed_keys(const Adopting& what, const Json& declared);
+Result<std::vector<std::string>> allowed_keys(const Adopting& what, const SshTarget& target,
+                                              const Json& declared);
 // denied: another key than the allowed ones.
 Status is_allowed(const SshTarget& target, const std::vector<std::string>& allowed, bool by_spec);
 

@@ -83,7 +83,12 @@ Status show_different_keys(const std::vector<One>& hosts) {
 // The pins: what the spec or the command line says, or what the operator has compared and confirmed.
 Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
   for_all(hosts, [](One& one) -> Status {
-    TRY(one.target.host_key, learn_host_key(one.target.address, one.target.port, kConnect));
+    TRY(const auto shown, learn_host_keys(one.target.address, one.target.port, kConnect));
+    one.target.host_key = shown.front();
+    // Of the types that it has, the one that was compared.
+    for (const auto& key : shown)
+      if (std::find(one.allowed.begin(), one.allowed.end(), key) != one.allowed.end())
+        one.target.host_key = key;
     return one.allowed.empty() ? Status(Ok{}) : is_allowed(one.target, one.allowed, one.declared);
   });
   TRY_(together(hosts, "were left at the door, and nothing was sent to any"));
@@ -236,7 +241,7 @@ Result<std::vector<One>> hosts_of(Api& api, const Adopting& what, std::string& p
     One one{what.nodes[i], what.addresses.empty() ? "" : what.addresses[i]};
     one.declared = declared.is_object();
     TRY(one.target, target_of(what, what.hosts[i], declared));
-    TRY(one.allowed, allowed_keys(what, declared));
+    TRY(one.allowed, allowed_keys(what, one.target, declared));
     hosts.push_back(std::move(one));
   }
   return hosts;

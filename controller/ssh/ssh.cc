@@ -2,10 +2,12 @@
 
 #include <libssh/libssh.h>
 
+#include <algorithm>
 #include <chrono>
 #include <sstream>
 
 #include "base/digest.h"
+#include "controller/ssh/agent_keys.h"
 
 namespace muster {
 
@@ -57,9 +59,15 @@ Result<std::string> host_key_of(ssh_session s) {
   return fingerprint;
 }
 
-// Connected and key-exchanged, not yet authenticated.
+// A host shows one of its keys, of a type that the client chooses. Any first, then each by itself: what is pinned may be
+// of a type that this library would not choose.
+constexpr const char* kHostKeyTypes[] = {nullptr, "ssh-ed25519",
+                                         "ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521",
+                                         "rsa-sha2-512,rsa-sha2-256"};
+
+// Connected and key-exchanged, not yet authenticated. `types`: of the host key; null: any.
 Result<SessionPtr> handshake(const std::string& address, uint16_t port, const std::string& user,
-                             DurationMs deadline) {
+                             DurationMs deadline, const char* types = nullptr) {
   SessionPtr session(ssh_new());
   if (!session) return fail(Code::failed, "libssh: out of memory");
   const int process_config = 0;  // ssh_config files of this machine must not change what we do
@@ -70,6 +78,7 @@ Result<SessionPtr> handshake(const std::string& address, uint16_t port, const st
   ssh_options_set(session.get(), SSH_OPTIONS_PORT, &port_number);
   ssh_options_set(session.get(), SSH_OPTIONS_USER, user.c_str());
   ssh_options_set(session.get(), SSH_OPTIONS_TIMEOUT, &seconds);
+  if (types != nullptr) ssh_options_set(session.get(), SSH_OPTIONS_HOSTKEYS, types);
   for (const auto direction : {SSH_OPTIONS_CIPHERS_C_S, SSH_OPTIONS_CIPHERS_S_C})
     ssh_options_set(session.get(), direction, kCiphers);
   if (ssh_connect(session.get()) != SSH_OK)
@@ -232,14 +241,40 @@ Result<KeyPtr> private_key_in(const std::string& text) {
   return KeyPtr(key);
 }
 
-Status authenticate(ssh_session session, const SshTarget& target) {
-  const std::string who = "ssh " + target.user + "@" + target.address;
-  if (target.private_key.empty()) {
-    if (ssh_userauth_agent(session, nullptr) == SSH_AUTH_SUCCESS) return Ok{};
-    return fail(Code::denied, who +
-                                  ": none of the SSH agent's keys was taken (is SSH_AUTH_SOCK set, and what "
-                                  "does `ssh-add -l` say?)");
+std::string who_is(const SshTarget& target) { return "ssh " + target.user + "@" + target.address; }
+
+// Connected to the machine whose key is pinned.
+Result<SessionPtr> connect_pinned(const SshTarget& target, DurationMs deadline) {
+  std::string shown;
+  for (const char* types : kHostKeyTypes) {
+    auto session = handshake(target.address, target.port, target.user, deadline, types);
+    if (!session.ok() && shown.empty()) return session;  // nobody there
+    if (!session.ok()) continue;                         // it has no key of this type
+    TRY(const auto found, host_key_of(session->get()));
+    if (found == target.host_key) return session;
+    if (shown.find(found) == std::string::npos) shown += (shown.empty() ? "" : " and ") + found;
   }
+  return fail(Code::denied, "ssh " + target.address + ": the host key is " + shown + ", pinned is " +
+                                target.host_key + "; another machine answers, or it was re-installed");
+}
+
+// Two keys a connection: servers of careful people end it after three.
+Result<SessionPtr> connect_by_agent(const SshTarget& target, DurationMs deadline) {
+  constexpr size_t kAtOnce = 2;
+  const auto keys = AgentKeys::open();
+  if (!keys.ok()) return fail(Code::denied, who_is(target) + ": no key: " + keys.error().message);
+  for (size_t first = 0; first < keys->count(); first += kAtOnce) {
+    TRY(SessionPtr session, connect_pinned(target, deadline));
+    TRY(const int offered, keys->offer(first, kAtOnce));
+    ssh_set_agent_socket(session.get(), offered);
+    if (ssh_userauth_agent(session.get(), nullptr) == SSH_AUTH_SUCCESS) return session;
+  }
+  return fail(Code::denied, who_is(target) + ": none of the SSH agent's " + std::to_string(keys->count()) +
+                                " keys was taken (`ssh-add -l` lists them)");
+}
+
+Status authenticate(ssh_session session, const SshTarget& target) {
+  const std::string who = who_is(target);
   TRY(const KeyPtr key, private_key_in(target.private_key));
   if (ssh_userauth_publickey(session, nullptr, key.get()) != SSH_AUTH_SUCCESS)
     return fail(Code::denied, who + ": the key was refused");
@@ -260,8 +295,11 @@ Result<std::unique_ptr<SshDialog>> SshSession::talk(const std::string&, std::str
 std::string shell_quote(const std::string& word) {
   std::string out = "'";
   for (const char c : word) {
+    // Both outside the quotes: fish takes a backslash inside them for the beginning of an escape.
     if (c == '\'')
       out += "'\\''";
+    else if (c == '\\')
+      out += "'\\\\'";
     else
       out += c;
   }
@@ -273,7 +311,21 @@ Result<std::string> learn_host_key(const std::string& address, uint16_t port, Du
   return host_key_of(session.get());
 }
 
-Result<std::vector<std::string>> host_keys_in(const std::string& text) {
+Result<std::vector<std::string>> learn_host_keys(const std::string& address, uint16_t port,
+                                                 DurationMs deadline) {
+  std::vector<std::string> out;
+  for (const char* types : kHostKeyTypes) {
+    auto session = handshake(address, port, "muster", deadline, types);
+    if (!session.ok() && out.empty()) return session.error();
+    if (!session.ok()) continue;
+    TRY(const std::string key, host_key_of(session->get()));
+    if (std::find(out.begin(), out.end(), key) == out.end()) out.push_back(key);
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> host_keys_in(const std::string& text,
+                                              const std::vector<std::string>& names) {
   constexpr size_t kDigits = 7 + 43;  // "SHA256:" and base64 of 32 bytes without padding
   std::vector<std::string> found;
   std::istringstream lines(text);
@@ -282,6 +334,19 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text) {
     std::string first, second;
     words >> first >> second;
     if (first.empty() || first[0] == '#') continue;
+    // A line of known_hosts: "NAME,NAME TYPE KEY".
+    if (ssh_key_type_from_name(second.c_str()) != SSH_KEYTYPE_UNKNOWN && !names.empty()) {
+      if (first[0] == '|')
+        return fail(Code::invalid,
+                    "host names are hashed there: `ssh-keygen -lF HOST` shows the fingerprint");
+      const std::string listed = "," + first + ",";
+      if (std::none_of(names.begin(), names.end(), [&](const std::string& name) {
+            return listed.find("," + name + ",") != std::string::npos;
+          }))
+        continue;
+      first = second;
+      words >> second;
+    }
     if (const auto at = line.find("SHA256:"); at != std::string::npos) {
       found.push_back(line.substr(at, kDigits));
       continue;
@@ -312,11 +377,11 @@ Result<std::string> public_key_of(const std::string& private_key) {
 Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline) {
   if (target.host_key.empty())
     return fail(Code::denied, "ssh " + target.address + ": no host key pinned; show it first and confirm it");
-  TRY(auto session, handshake(target.address, target.port, target.user, deadline));
-  TRY(const auto found, host_key_of(session.get()));
-  if (found != target.host_key)
-    return fail(Code::denied, "ssh " + target.address + ": the host key is " + found + ", pinned is " +
-                                  target.host_key + "; another machine answers, or it was re-installed");
+  if (target.private_key.empty()) {
+    TRY(auto by_agent, connect_by_agent(target, deadline));
+    return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(by_agent)));
+  }
+  TRY(auto session, connect_pinned(target, deadline));
   TRY_(authenticate(session.get(), target));
   return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(session)));
 }

@@ -62,11 +62,15 @@ Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, Duratio
 std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session);
 // Fingerprint of the host's key, without authenticating.
 Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline);
+// Of all keys that the host has, of each type one; the one of learn_host_key() first.
+Result<std::vector<std::string>> learn_host_keys(const std::string& address, uint16_t port,
+                                                 DurationMs deadline);
 
 // Fingerprints named by `text`: "SHA256:..." words (as `ssh-keygen -l` prints them), or public keys, one per
-// line (as *.pub files hold them). invalid when there is none, or a line is neither (such as one of
-// known_hosts, which speaks of other hosts as well).
-Result<std::vector<std::string>> host_keys_in(const std::string& text);
+// line (as *.pub files hold them), or lines of known_hosts (as ssh-keyscan prints them) that are about one of `names`.
+// invalid when there is none, or a line is neither.
+Result<std::vector<std::string>> host_keys_in(const std::string& text,
+                                              const std::vector<std::string>& names = {});
 
 // The public key that belongs to a private one (OpenSSH or PEM text), as base64: the second word of its *.pub
 // file.
