@@ -5,7 +5,8 @@
 // Every call is blocking under a deadline and runs in a worker thread. Idempotent: asking for a state that
 // holds is Ok. Codes: `unavailable` nothing was done, retry is safe (503, connection refused); `timeout`
 // outcome unknown, read state() first; `denied` wrong password or certificate not the pinned one; `invalid`
-// the BMC cannot do this.
+// the BMC cannot do this. One answer that refuses the password is no wrong password
+// (controller/power/logins.h).
 #pragma once
 
 #include <functional>
@@ -22,6 +23,9 @@
 
 namespace muster {
 
+class Logins;   // controller/power/logins.h
+struct Waiter;  // controller/power/waiter.h
+
 enum class PowerState { on, off, unknown };  // unknown: in transition or unreadable
 std::string_view to_string(PowerState state);
 
@@ -34,7 +38,10 @@ struct PowerTarget {
   std::string pin_sha256;
   std::function<void(const std::string& fingerprint)> on_pin = {};
   std::function<void()> on_refused =
-      {};                     // the BMC refused user and password: each further try may lock the account
+      {};  // the BMC refused user and password: each further try may lock the account
+  // What the BMC answered to this user and password in other calls; null: nothing is known of them.
+  std::shared_ptr<Logins> logins = {};
+  std::shared_ptr<const Waiter> waiter = {};  // null: the monotonic clock
   std::string expected_uuid;  // SMBIOS uuid bound to this node, empty when never seen: acting on another
                               // machine is refused
   // While `expected_uuid` is empty: all machines that are bound to a node. None of them is this node's, so
@@ -58,6 +65,8 @@ class Power {
  public:
   virtual ~Power() = default;
   virtual Result<PowerState> state(DurationMs deadline) = 0;
+  // Where the BMC answers that it cannot yet, as some do for a minute after a power-off, it is given at least
+  // a minute and a half, which may be longer than `deadline`.
   virtual Status on(DurationMs deadline) = 0;
   virtual Status off(DurationMs deadline, bool graceful) = 0;  // Ok only when a settled Off was read back
   // Next boot only: from the network. Read back before Ok.

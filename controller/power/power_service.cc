@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/json_dump.h"
 #include "base/log.h"
-#include "controller/power/waiter.h"
 
 namespace muster {
 namespace {
@@ -30,12 +29,17 @@ PowerService::PowerService(RealReactor& reactor, std::string state, Lookup looku
       files_(std::move(state)),
       lookup_(std::move(lookup)),
       hands_(reactor),
-      times_(times),
-      refusals_(real_waiter().now) {
+      times_(times) {
+  wait_by(real_waiter());
   const auto known = parse_json(files_.read(kPins).value_or("{}"));
   if (!known.ok() || !known->is_object()) return;
   for (const auto& [node, pin] : known->items())
     if (pin.is_string()) pins_[node] = pin.get<std::string>();
+}
+
+void PowerService::wait_by(const Waiter& waiter) {
+  waiter_ = std::make_shared<const Waiter>(waiter);
+  logins_ = std::make_shared<Logins>(waiter.now);
 }
 
 std::optional<Person> PowerService::by_hand(const std::string& node) const {
@@ -187,8 +191,10 @@ void PowerService::start(const std::string& address, Job job) {
         where.ok() ? fail(Code::invalid, "no power driver '" + where->driver + "'") : where.error());
   }
   PowerTarget target = std::move(where->target);
-  if (auto refused = refusals_.find(target)) return give_up(address, job, std::move(*refused));
+  if (auto refused = logins_->find(target)) return give_up(address, job, std::move(*refused));
   add_known(job.node, target);
+  target.logins = logins_;
+  target.waiter = waiter_;
   auto learned = std::make_shared<std::string>();
   target.on_pin = [learned](const std::string& fingerprint) { *learned = fingerprint; };
   auto refused = std::make_shared<bool>(false);
@@ -216,7 +222,7 @@ void PowerService::start(const std::string& address, Job job) {
         reactor_.post(
             [this, address] { next(address); });  // first: the BMC is free, whatever becomes of the answer
         if (!learned->empty()) learn_pin(job.node, *learned);
-        if (*refused) refusals_.add(target);
+        if (*refused) target.logins->refused(target);
         if (*failure)
           job.failed(**failure);
         else

@@ -3,11 +3,11 @@
 // Drivers block; each call runs in the reactor's worker pool, one at a time per BMC, in the order asked for.
 // Where a BMC is, and with what password, is looked up when a call starts, so a corrected spec or secret
 // counts at once. A BMC's certificate fingerprint, learned on first use, is kept in STATE/bmc-pins.json and
-// enforced ever after. A BMC that refused a node's secret is not asked with it again for a while
-// (controller/power/refusals.h). A call that did not reach its BMC within its time, because others were
-// before it, is not made at all: `unavailable`. Nobody waits for it any more, and a machine must not be
-// switched off an hour after somebody asked. Nodes of the driver `manual` have no BMC: what the executor
-// wants of them is asked of a person (controller/power/by_hand.h). Thread: the reactor's.
+// enforced ever after. What BMCs answered to a node's secret is remembered, and one that refused it is not
+// asked with it again for a while (controller/power/logins.h). A call that did not reach its BMC within its
+// time, because others were before it, is not made at all: `unavailable`. Nobody waits for it any more, and a
+// machine must not be switched off an hour after somebody asked. Nodes of the driver `manual` have no BMC:
+// what the executor wants of them is asked of a person (controller/power/by_hand.h). Thread: the reactor's.
 #pragma once
 
 #include <atomic>
@@ -20,9 +20,10 @@
 #include "base/os.h"
 #include "base/reactor.h"
 #include "controller/power/by_hand.h"
+#include "controller/power/logins.h"
 #include "controller/power/power.h"
-#include "controller/power/refusals.h"
 #include "controller/power/reinstall.h"
+#include "controller/power/waiter.h"
 #include "controller/run/run_ports.h"
 
 namespace muster {
@@ -81,7 +82,9 @@ class PowerService : public PowerPort {
   // The provider's other half of the node's driver, to be made in a worker; invalid: it has none.
   Result<std::function<Result<std::unique_ptr<Reinstall>>()>> provider(const std::string& node);
   // Secrets were set: every BMC may be asked again.
-  void forget_refusals() { refusals_.clear(); }
+  void forget_refusals() { logins_->once_more(); }
+  // From now on drivers take the time, and let it pass, by this clock; nothing is known of logins. For tests.
+  void wait_by(const Waiter& waiter);
 
  private:
   using Work = std::function<void(Power&)>;          // worker thread
@@ -115,7 +118,8 @@ class PowerService : public PowerPort {
   const Times times_;
   std::map<std::string, std::weak_ptr<std::atomic<bool>>> netboots_;  // by node: the newest
   std::map<std::string, std::string> pins_;
-  RefusedSecrets refusals_;
+  std::shared_ptr<const Waiter> waiter_;
+  std::shared_ptr<Logins> logins_;
   std::map<std::string, std::deque<Job>> queues_;  // by BMC address; the job at work is not in it
   std::map<std::string, bool> busy_;
 };

@@ -389,7 +389,7 @@ PowerDriver redfish_driver() {
           "secret (user:password); the certificate is pinned on first use.",
           [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
             if (target.address.empty()) return fail(Code::invalid, "redfish: no address");
-            return make_redfish(std::move(target), real_waiter());
+            return make_redfish(target, waiter_of(target));
           }};
 }
 

@@ -6,13 +6,16 @@
 #include <cstdlib>
 
 #include "base/json_dump.h"
-#include "base/utf8.h"
+#include "controller/power/redfish_refusal.h"
 
 namespace muster {
 
 namespace {
 
 constexpr DurationMs kRequest = 60 * kSecond;
+// Between two tries of a request that a BMC refuses with 401 or 403 although it has let us in.
+constexpr DurationMs kRefusedPause = 5 * kSecond;
+constexpr int kRefusedTries = 3;
 constexpr size_t kMaxAnswer =
     4 << 20;  // the largest resource seen is below 100 kB; JSON in memory takes up to twenty times its text
 constexpr const char* kRoot = "/redfish/v1/";
@@ -24,40 +27,15 @@ std::string header(const RedfishAnswer& answer, const std::string& name) {
   return found == answer.headers.end() ? "" : found->second;
 }
 
-// "/redfish/v1/x" out of "/redfish/v1/x" or "https://10.20.1.11/redfish/v1/x".
-std::string path_of(const std::string& uri) {
-  const size_t scheme = uri.find("://");
-  if (scheme == std::string::npos) return uri;
-  const size_t slash = uri.find('/', scheme + 3);
-  return slash == std::string::npos ? "/" : uri.substr(slash);
-}
-
-// The first message of a refusal, with its id: "ActionParameterValueConflict: The host is powering down". The
-// list may be an object.
-std::string refusal(const Json& body) {
-  const Json& list = json_at(body, {"error", "@Message.ExtendedInfo"});
-  const Json& info = list.is_array() && !list.empty() ? list[0] : list;
-  std::string id = json_text(info, "MessageId"), text = json_text(info, "Message");
-  if (id.empty()) id = json_text(json_at(body, {"error"}), "code");
-  if (text.empty()) text = json_text(json_at(body, {"error"}), "message");
-  return id.append(id.empty() || text.empty() ? "" : ": ").append(first_bytes(text, 300));
-}
-
-// Refusals that pass by themselves: power-on self test, services that start, Dell's "not ready".
-bool passes_by_itself(const std::string& why) {
-  for (const char* sign :
-       {"SystemPOST", "InvalidOperationForSystemState", "SYS518", "ServiceTemporarilyUnavailable",
-        "ResourceInUse", "ServiceInUnknownState", "NotReady", "SessionLimitExceeded", "MaximumSessions"})
-    if (why.find(sign) != std::string::npos) return true;
-  return false;
-}
-
 bool offers_basic(const RedfishAnswer& answer) {
   std::string offered = header(answer, "WWW-Authenticate");
   std::transform(offered.begin(), offered.end(), offered.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return offered.find("basic") != std::string::npos;
 }
+
+// An order that is carried out while its task is looked at; 303 is how the BMCs of some DPUs say so.
+bool is_accepted(const RedfishAnswer& answer) { return answer.status == 202 || answer.status == 303; }
 
 std::string etag_of(const RedfishAnswer& answer) {
   std::string tag = header(answer, "ETag");
@@ -67,31 +45,23 @@ std::string etag_of(const RedfishAnswer& answer) {
 
 }  // namespace
 
-std::string json_text(const Json& json, const char* key) {
-  if (!json.is_object()) return "";
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-const Json& json_at(const Json& json, const std::vector<std::string>& path) {
-  static const Json nothing;
-  const Json* at = &json;
-  for (const std::string& key : path) {
-    if (!at->is_object()) return nothing;
-    const auto found = at->find(key);
-    if (found == at->end()) return nothing;
-    at = &*found;
-  }
-  return *at;
-}
-
 RedfishClient::RedfishClient(PowerTarget target, Waiter waiter)
-    : target_(std::move(target)), waiter_(std::move(waiter)) {}
+    : target_(std::move(target)),
+      waiter_(std::move(waiter)),
+      logins_(target_.logins ? target_.logins : std::make_shared<Logins>(waiter_.now)),
+      use_session_(logins_->knows_session(target_)),
+      basic_off_(use_session_) {}
 
 RedfishClient::~RedfishClient() {
-  if (session_.empty() || !http_) return;
-  begin(5 * kSecond);  // sessions are few: give ours back
-  (void)exchange("DELETE", session_, nullptr, {});
+  begin(5 * kSecond);
+  close_session();
+}
+
+// Sessions are few: ours is given back.
+void RedfishClient::close_session() {
+  if (!session_.empty() && http_) (void)exchange("DELETE", session_, nullptr, {});
+  token_.clear();
+  session_.clear();
 }
 
 void RedfishClient::pause(DurationMs span) { waiter_.sleep(std::max<DurationMs>(0, std::min(span, left()))); }
@@ -117,7 +87,7 @@ Status RedfishClient::learn_pin() {
 Status RedfishClient::connect() {
   if (http_) return Ok{};
   if (target_.pin_sha256.empty()) TRY_(learn_pin());
-  return make_client(true);
+  return make_client(!use_session_);
 }
 
 Status RedfishClient::make_client(bool basic) {
@@ -159,9 +129,14 @@ Result<RedfishAnswer> RedfishClient::exchange(const std::string& method, const s
     if (error.code == Code::failed && method != "GET") error.code = Code::timeout;
     return error;
   }
+  RedfishAnswer answer{response->status, nullptr, std::move(response->headers)};
   // What cannot be read, or not without danger, counts as nothing: the status says enough.
-  return RedfishAnswer{response->status, parse_json(response->body).value_or(nullptr),
-                       std::move(response->headers)};
+  auto read = parse_bmc_json(response->body, header(answer, "Content-Encoding"), kMaxAnswer);
+  if (read.ok())
+    answer.body = std::move(read).value();
+  else
+    answer.unreadable = read.error().message;
+  return answer;
 }
 
 // Where to log in.
@@ -172,92 +147,156 @@ Result<std::string> RedfishClient::sessions_path() {
     return std::string(kSessions);  // it should be open to all, and is not everywhere
   if (root.status / 100 != 2)
     return fail(Code::unavailable, fmt::format("BMC {}: GET {}: {}", target_.address, kRoot, root.status));
-  sessions_ = path_of(json_text(json_at(root.body, {"Links", "Sessions"}), "@odata.id"));
+  sessions_ = redfish_path(json_text(json_at(root.body, {"Links", "Sessions"}), "@odata.id"));
   return sessions_;
 }
 
+// Not_found: there are no sessions here.
 Status RedfishClient::open_session() {
   token_.clear();
   session_.clear();
   TRY_(make_client(false));
   TRY(const std::string sessions, sessions_path());
-  if (sessions.empty()) return refuse_secret();  // Basic was the only way, and it was refused
-  const Json login = {{"UserName", target_.user}, {"Password", target_.password}};
-  TRY(const RedfishAnswer answer, exchange("POST", sessions, login, {}));
-  const std::string why = refusal(answer.body);
-  const int status = answer.status;
-  if ((status == 400 || status == 401 || status == 403 || status == 404 || status == 405) &&
-      !passes_by_itself(why))
-    return refuse_secret();
-  // A table of sessions that is full, a service that starts: it passes.
-  if (status / 100 != 2)
-    return fail(Code::unavailable,
-                fmt::format("BMC {}: opening a session: {} {}", target_.address, status, why));
+  if (sessions.empty()) return fail(Code::not_found, target_.address + " has no sessions");
+  TRY(const RedfishAnswer answer, log_in(sessions));
   token_ = header(answer, "X-Auth-Token");
-  session_ = path_of(header(answer, "Location"));
-  if (session_.empty()) session_ = path_of(json_text(answer.body, "@odata.id"));
+  session_ = redfish_path(header(answer, "Location"));
+  if (session_.empty()) session_ = redfish_path(json_text(answer.body, "@odata.id"));
   if (token_.empty()) return fail(Code::failed, fmt::format("BMC {} gave no session token", target_.address));
-  let_in_ = true;
+  logins_->let_in(target_);
+  if (basic_off_) logins_->wants_session(target_);
   return Ok{};
 }
 
-// After it nothing more is sent with this user and password.
-Error RedfishClient::refuse_secret() {
-  Error error = fail(Code::denied, fmt::format("BMC {} refuses the user and password", target_.address));
-  if (let_in_) return error;  // it took them a moment ago: not a wrong password
-  refused_ = error;
-  if (target_.on_refused) target_.on_refused();
-  return error;
+Result<RedfishAnswer> RedfishClient::log_in(const std::string& sessions) {
+  const Json login = {{"UserName", target_.user}, {"Password", target_.password}};
+  for (;;) {
+    TRY_(may_log_in());
+    TRY(RedfishAnswer answer, exchange("POST", sessions, login, {}));
+    const int status = answer.status;
+    if (status / 100 == 2) return answer;
+    const RedfishRefusal why(answer.body);
+    const bool passes = why.passes();
+    if ((status == 404 || status == 405) && !passes && !basic_off_)
+      return fail(Code::not_found, target_.address + " has no sessions");
+    // A table of sessions that is full, a service that starts: it passes.
+    if ((status != 400 && status != 401 && status != 403) || passes)
+      return fail(Code::unavailable,
+                  fmt::format("BMC {}: opening a session: {} {}", target_.address, status, why.text()));
+    TRY_(failed_login());
+  }
 }
 
-// exchange() that authenticates and follows one redirect.
-Result<RedfishAnswer> RedfishClient::send(const std::string& method, const std::string& path,
-                                          const Json& body, Headers headers) {
-  if (refused_) return *refused_;
-  TRY_(connect());
-  if (use_session_ && token_.empty()) TRY_(open_session());
-  TRY(RedfishAnswer answer, exchange(method, path, body, headers));
-  if (answer.status == 401) {
-    // Basic is offered, so the password is wrong: trying it on a session as well would be the second failed
-    // login.
-    if (!use_session_ && offers_basic(answer)) return refuse_secret();
-    use_session_ = true;  // for the first time, or the BMC forgot ours: idle for too long, restarted
-    TRY_(open_session());
-    TRY(answer, exchange(method, path, body, headers));
+// Waits where a login failed a moment ago. An Error: no password is sent now.
+Status RedfishClient::may_log_in() {
+  if (const auto refused = logins_->find(target_)) return *refused;
+  const DurationMs wait = logins_->pause(target_);
+  if (wait == 0) return Ok{};
+  if (wait >= left())
+    return fail(Code::unavailable,
+                fmt::format("BMC {} refused the user and password, and no time is left to ask it again",
+                            target_.address));
+  pause(wait);
+  return Ok{};
+}
+
+// One failed login. Ok: one more is due. After the last nothing more is sent with this user and password.
+Status RedfishClient::failed_login() {
+  logins_->failed(target_);
+  const auto refused = logins_->find(target_);
+  if (!refused) return Ok{};
+  if (refused->code == Code::denied && target_.on_refused) target_.on_refused();
+  return *refused;
+}
+
+Status RedfishClient::use_basic() {
+  use_session_ = false;
+  token_.clear();
+  session_.clear();
+  return make_client(true);
+}
+
+// Before each request: what it takes to be let in.
+Status RedfishClient::enter() {
+  if (!use_session_) return may_log_in();
+  if (!token_.empty()) return Ok{};
+  Status opened = open_session();
+  if (opened.ok()) return opened;
+  // No session to be had, but Basic was only refused once.
+  no_sessions_ = no_sessions_ || opened.error().code == Code::not_found;
+  if (!basic_off_ || no_sessions_) TRY_(use_basic());
+  if (opened.error().code == Code::not_found) return may_log_in();
+  return opened;
+}
+
+// exchange() that authenticates. A refusal with 401 or 403 is believed when a fresh session, or another login
+// after a pause, gets it, too: nothing was carried out, so orders are repeated as well.
+Result<RedfishAnswer> RedfishClient::admitted(const std::string& method, const std::string& path,
+                                              const Json& body, const Headers& headers) {
+  for (int refused = 0;; ++refused) {
+    const bool had_token = !token_.empty();
+    TRY_(enter());
+    TRY(RedfishAnswer answer, exchange(method, path, body, headers));
+    const int status = answer.status;
+    if (status / 100 == 2 && path != kRoot && !use_session_) logins_->let_in(target_);
+    if ((status != 401 && status != 403) || RedfishRefusal(answer.body).passes()) return answer;
+    if (!use_session_ && (status == 401 || !logins_->took(target_))) {
+      // Whether the password was looked at where Basic is not offered is not known: it counts.
+      TRY_(failed_login());
+      basic_off_ = status == 401 && !no_sessions_ && !offers_basic(answer);
+      use_session_ = !no_sessions_;
+      continue;
+    }
+    if (status == 401 && had_token && refused == 0) {  // forgotten: idle for too long, restarted
+      token_.clear();
+      continue;
+    }
+    if (status == 403 && refused > 0) return answer;
+    if (refused >= kRefusedTries || left() <= kRefusedPause)
+      return fail(Code::unavailable, fmt::format("BMC {}: {} {}: {} although it takes the user and password",
+                                                 target_.address, method, path, status));
+    pause(kRefusedPause);
+    if (status == 403) close_session();
   }
-  if (answer.status == 301 || answer.status == 302 || answer.status == 307 || answer.status == 308) {
+}
+
+// admitted() that follows one redirect.
+Result<RedfishAnswer> RedfishClient::send(const std::string& method, const std::string& path,
+                                          const Json& body, const Headers& headers) {
+  TRY_(connect());
+  TRY(RedfishAnswer answer, admitted(method, path, body, headers));
+  const int status = answer.status;
+  if (status == 301 || status == 302 || status == 307 || status == 308 ||
+      (status == 303 && method == "GET")) {
     const std::string location = header(answer, "Location");
     // Only to another path of the same BMC: nobody else gets the password.
-    if (!location.empty() && path_of(location) != path) {
-      TRY(answer, exchange(method, path_of(location), body, headers));
+    if (!location.empty() && redfish_path(location) != path) {
+      TRY(answer, admitted(method, redfish_path(location), body, headers));
     }
   }
-  if (answer.status / 100 == 2 && path != kRoot) let_in_ = true;
   return answer;
 }
 
 Result<RedfishAnswer> RedfishClient::judge(RedfishAnswer answer, const std::string& what) const {
   if (answer.status / 100 == 2) return answer;
-  const std::string why = refusal(answer.body);
-  const std::string message = fmt::format("BMC {}: {}: {} {}", target_.address, what, answer.status, why);
+  const RedfishRefusal why(answer.body);
+  const std::string message =
+      fmt::format("BMC {}: {}: {} {}", target_.address, what, answer.status, why.text());
+  if (answer.status == 409) return fail(Code::conflict, message);
+  if (why.passes()) return fail(Code::unavailable, message);
   switch (answer.status) {
     case 401:
     case 403:
       return fail(Code::denied, message);
     // Only links that the BMC itself gave are followed: it is building its tree anew.
     case 404:
-      return fail(Code::unavailable, message);
-    case 409:
-      return fail(Code::conflict, message);
     case 429:
     case 503:
       return fail(Code::unavailable, message);
     default:
-      break;
+      // A BMC that fails in the middle of an order may have carried it out.
+      return fail(answer.status >= 500 ? Code::timeout : Code::invalid, message);
   }
-  if (passes_by_itself(why)) return fail(Code::unavailable, message);
-  // A BMC that fails in the middle of an order may have carried it out.
-  return fail(answer.status >= 500 ? Code::timeout : Code::invalid, message);
 }
 
 Result<RedfishAnswer> RedfishClient::get(const std::string& path) {
@@ -277,26 +316,27 @@ Result<RedfishAnswer> RedfishClient::readable(RedfishAnswer answer, const std::s
   // Reading changes nothing, so a fault of the BMC may simply be asked again.
   if (answer.status >= 500)
     return fail(Code::unavailable, fmt::format("BMC {}: GET {}: {} {}", target_.address, path, answer.status,
-                                               refusal(answer.body)));
+                                               RedfishRefusal(answer.body).text()));
   if (answer.status == 404 && path == kRoot)
     return fail(Code::not_found, fmt::format("{} does not speak Redfish", target_.address));
   TRY(answer, judge(std::move(answer), "GET " + path));
   if (!answer.body.is_object())
-    return fail(Code::failed, fmt::format("BMC {}: {} is no JSON object", target_.address, path));
+    return fail(Code::failed, fmt::format("BMC {}: {} is no JSON object{}{}", target_.address, path,
+                                          answer.unreadable.empty() ? "" : ": ", answer.unreadable));
   return answer;
 }
 
 Result<RedfishAnswer> RedfishClient::post(const std::string& path, const Json& body) {
   TRY(RedfishAnswer answer, send("POST", path, body, {}));
-  if (answer.status == 202) {
+  if (is_accepted(answer)) {
     TRY(answer, follow_task(std::move(answer)));
   }
   return judge(std::move(answer), "POST " + path);
 }
 
 Result<RedfishAnswer> RedfishClient::follow_task(RedfishAnswer accepted) {
-  std::string monitor = path_of(header(accepted, "Location"));
-  if (monitor.empty()) monitor = path_of(json_text(accepted.body, "@odata.id"));
+  std::string monitor = redfish_path(header(accepted, "Location"));
+  if (monitor.empty()) monitor = redfish_path(json_text(accepted.body, "@odata.id"));
   RedfishAnswer latest = std::move(accepted);
   while (!monitor.empty() && left() > 0) {
     const int seconds = std::atoi(header(latest, "Retry-After").c_str());  // a date counts as 0
@@ -304,7 +344,7 @@ Result<RedfishAnswer> RedfishClient::follow_task(RedfishAnswer accepted) {
     auto answer = send("GET", monitor, nullptr, {});
     if (!answer.ok() && answer.error().code != Code::denied) continue;
     TRY(latest, std::move(answer));
-    if (latest.status == 404 || latest.status == 410)
+    if (latest.status == 404 || latest.status == 410 || latest.status / 100 == 3)
       return RedfishAnswer{204, nullptr, {}};  // gone: judge by the resource
     if (latest.status / 100 == 5) continue;
     const std::string state = json_text(latest.body, "TaskState");
@@ -318,6 +358,7 @@ Result<RedfishAnswer> RedfishClient::follow_task(RedfishAnswer accepted) {
 }
 
 Result<RedfishAnswer> RedfishClient::patch(const std::string& path, const Json& body) {
+  moved_to_.clear();
   TRY(const RedfishAnswer before, get(path));
   const std::string tag = etag_of(before);
   // In turn: its tag; a weak tag as a strong one; any; none. Which of them a BMC takes differs between
@@ -339,9 +380,10 @@ Result<RedfishAnswer> RedfishClient::patch(const std::string& path, const Json& 
       TRY(answer, send("PATCH", path, body, {{"If-Match", fresh}}));
     }
   }
-  if (answer.status == 202) {
+  if (is_accepted(answer)) {
     TRY(answer, follow_task(std::move(answer)));
   }
+  moved_to_ = answer.status / 100 == 4 ? RedfishRefusal(answer.body).moved_to() : "";
   return judge(std::move(answer), "PATCH " + path);
 }
 

@@ -3,15 +3,18 @@
 //
 // Basic authentication over TLS with a connection per request, since BMCs mishandle keep-alive and leak
 // sessions; one session where Basic is off, opened again when the BMC forgot it. A BMC without a pin gets
-// asked for its certificate before any password is sent to it. A wrong password costs one failed login: after
-// it nothing more is sent. Answers may be hostile: their size and depth are limited. Knows nothing of systems
-// or power. Thread: one at a time; blocking.
+// asked for its certificate before any password is sent to it. One 401 is no wrong password: after a pause a
+// session is tried, and only its refusal counts; after two failed logins nothing more is sent
+// (controller/power/logins.h). A 403 is believed when it comes twice. Answers may be hostile: their size and
+// depth are limited. Knows nothing of systems or power. Thread: one at a time; blocking.
 #pragma once
 
 #include <memory>
 #include <optional>
 
 #include "base/http.h"
+#include "controller/power/bmc_json.h"
+#include "controller/power/logins.h"
 #include "controller/power/power.h"
 #include "controller/power/waiter.h"
 
@@ -19,13 +22,10 @@ namespace muster {
 
 struct RedfishAnswer {
   int status = 0;
-  Json body;  // null when there was none
+  Json body;  // null when there was none that can be read
   Headers headers;
+  std::string unreadable = {};  // why
 };
-
-// Field access that survives any JSON: "" or null where the shape is another.
-std::string json_text(const Json& json, const char* key);
-const Json& json_at(const Json& json, const std::vector<std::string>& path);
 
 class RedfishClient {
  public:
@@ -35,6 +35,8 @@ class RedfishClient {
   // Starts the clock of one public call.
   void begin(DurationMs deadline) { end_ = waiter_.now() + deadline; }
   DurationMs left() const { return end_ - waiter_.now(); }
+  // From now on at least so long.
+  void at_least(DurationMs span) { end_ = std::max(end_, waiter_.now() + span); }
   void pause(DurationMs span);
 
   Result<RedfishAnswer> get(const std::string& path);
@@ -47,31 +49,40 @@ class RedfishClient {
   Result<RedfishAnswer> post(const std::string& path, const Json& body);
   // Sends If-Match as this BMC wants it.
   Result<RedfishAnswer> patch(const std::string& path, const Json& body);
+  // What was to be patched last belongs to this path instead, as the BMC said when it refused; "".
+  const std::string& moved_to() const { return moved_to_; }
   const std::string& fingerprint() const { return target_.pin_sha256; }
 
  private:
   Status connect();
   Status make_client(bool basic);
   Status learn_pin();
+  Status use_basic();
+  void close_session();
+  Status may_log_in();
+  Status failed_login();
+  Status enter();
   Status open_session();
   Result<std::string> sessions_path();
-  Error refuse_secret();
+  Result<RedfishAnswer> log_in(const std::string& sessions);
   Result<RedfishAnswer> exchange(const std::string& method, const std::string& path, const Json& body,
                                  Headers headers);
+  Result<RedfishAnswer> admitted(const std::string& method, const std::string& path, const Json& body,
+                                 const Headers& headers);
   Result<RedfishAnswer> send(const std::string& method, const std::string& path, const Json& body,
-                             Headers headers);
+                             const Headers& headers);
   Result<RedfishAnswer> follow_task(RedfishAnswer accepted);
   Result<RedfishAnswer> judge(RedfishAnswer answer, const std::string& what) const;
 
   PowerTarget target_;
   Waiter waiter_;
+  std::shared_ptr<Logins> logins_;
   TimeMs end_ = 0;
   std::unique_ptr<HttpClient> http_;
-  bool use_session_ = false;     // Basic is off
+  bool use_session_ = false;  // Basic is off, or was refused once
+  bool basic_off_ = false, no_sessions_ = false;
   std::string token_, session_;  // empty: to be opened
-  std::string sessions_;
-  bool let_in_ = false;                // user and password were right in this conversation
-  std::optional<Error> refused_ = {};  // they were not: nothing more is sent
+  std::string sessions_, moved_to_;
 };
 
 }  // namespace muster

@@ -1,5 +1,7 @@
 #include "controller/power/waiter.h"
 
+#include "controller/power/power.h"
+
 #include <chrono>
 #include <thread>
 
@@ -12,5 +14,7 @@ Waiter real_waiter() {
           },
           [](DurationMs span) { std::this_thread::sleep_for(std::chrono::milliseconds(span)); }};
 }
+
+Waiter waiter_of(const PowerTarget& target) { return target.waiter ? *target.waiter : real_waiter(); }
 
 }  // namespace muster

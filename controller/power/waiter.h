@@ -9,11 +9,15 @@
 
 namespace muster {
 
+struct PowerTarget;
+
 struct Waiter {
   std::function<TimeMs()> now;  // monotonic, milliseconds
   std::function<void(DurationMs)> sleep;
 };
 Waiter real_waiter();
+// The one that the target names, else the real one.
+Waiter waiter_of(const PowerTarget& target);
 
 // What is kept of the time `left` of a call while an order is waited for. Of one of which nobody knows
 // whether it arrived half of it, so that the caller can look and give it again.

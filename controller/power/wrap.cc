@@ -93,8 +93,9 @@ PowerDriver with_retries(PowerDriver driver) {
   auto make = driver.make;
   driver.make = [make](PowerTarget target) -> Result<std::unique_ptr<Power>> {
     const uint64_t seed = std::hash<std::string>{}(target.node + "@" + target.address);
+    Waiter waiter = waiter_of(target);
     TRY(auto power, make(std::move(target)));
-    return with_retries(std::move(power), real_waiter(), seed);
+    return with_retries(std::move(power), std::move(waiter), seed);
   };
   return driver;
 }

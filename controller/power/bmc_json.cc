@@ -1,0 +1,110 @@
+#include "controller/power/bmc_json.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+constexpr std::string_view kGzip = "\x1f\x8b";
+constexpr int kAnyWindow = 15 + 32;  // zlib finds out whether it is gzip or its own format
+
+Result<std::string> unpack(std::string_view packed, size_t most) {
+  z_stream stream = {};
+  if (inflateInit2(&stream, kAnyWindow) != Z_OK) return fail(Code::failed, "no memory to unpack it");
+  // zlib takes it as not const, and does not write there.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+  stream.avail_in = static_cast<uInt>(packed.size());
+  std::string out;
+  std::array<char, 16384> piece = {};
+  int state = Z_OK;
+  while (state == Z_OK && out.size() <= most) {
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = static_cast<uInt>(piece.size());
+    state = inflate(&stream, Z_NO_FLUSH);
+    out.append(piece.data(), piece.size() - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  if (out.size() > most) return fail(Code::invalid, "unpacked it is too large");
+  if (state != Z_STREAM_END) return fail(Code::invalid, "packed, and cannot be unpacked");
+  return out;
+}
+
+// Length of the UTF-8 character that begins at `at`; 0: none does.
+size_t character(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) -> unsigned { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(at);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xf5 ? 0 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+  if (length == 0 || at + length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(at + i) & 0xc0) != 0x80) return 0;
+  // Overlong, surrogates, beyond U+10FFFF.
+  const unsigned second = byte(at + 1);
+  const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+                     (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
+  return wrong ? 0 : length;
+}
+
+bool control(char c) { return static_cast<unsigned char>(c) < 0x20; }
+
+std::string cleaned(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool quoted = false, escaped = false;
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const size_t length = character(text, at);
+    if (control(c)) {
+      // An escape with a control character behind it keeps its backslash as text.
+      if (quoted) out.append(escaped ? "\\" : "").append(kReplacement);
+      if (!quoted && (c == '\n' || c == '\r' || c == '\t')) out += c;
+    } else if (length == 0) {
+      out.append(escaped ? "\\" : "").append(kReplacement);
+    } else {
+      out.append(text.substr(at, length));
+    }
+    if (c == '"' && !escaped) quoted = !quoted;
+    escaped = quoted && !escaped && c == '\\';
+    at += std::max<size_t>(length, 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Json> parse_bmc_json(std::string_view body, const std::string& encoding, size_t most) {
+  std::string unpacked;
+  if (body.substr(0, kGzip.size()) == kGzip || encoding == "deflate") {
+    TRY(unpacked, unpack(body, most));
+    body = unpacked;
+  }
+  auto read = parse_json(body);
+  if (!read.ok()) read = parse_json(cleaned(body));
+  if (read.ok() || encoding.empty() || encoding == "identity") return read;
+  return fail(Code::invalid, fmt::format("packed as '{}' or no JSON", encoding));
+}
+
+std::string json_text(const Json& json, const char* key) {
+  if (!json.is_object()) return "";
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+const Json& json_at(const Json& json, const std::vector<std::string>& path) {
+  static const Json nothing;
+  const Json* at = &json;
+  for (const std::string& key : path) {
+    if (!at->is_object()) return nothing;
+    const auto found = at->find(key);
+    if (found == at->end()) return nothing;
+    at = &*found;
+  }
+  return *at;
+}
+
+}  // namespace muster

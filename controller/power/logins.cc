@@ -1,0 +1,125 @@
+#include "controller/power/logins.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/digest.h"
+
+namespace muster {
+namespace {
+
+constexpr DurationMs kRemembered = 10 * kMinute;
+constexpr DurationMs kBetween = 10 * kSecond, kBetweenTrusted = 20 * kSecond;
+constexpr int kMost = 2;
+
+std::string account_of(const PowerTarget& target) { return target.address + "\n" + target.user; }
+std::string digest_of(const PowerTarget& target) {
+  return sha256(fmt::format("{}\n{}", account_of(target), target.password));
+}
+long minutes(DurationMs span) { return static_cast<long>((span + kMinute - 1) / kMinute); }
+
+}  // namespace
+
+bool Logins::lately(TimeMs at) const { return now_() - at < kRemembered; }
+
+const Logins::Tried* Logins::tried(const PowerTarget& target) const {
+  const auto account = accounts_.find(account_of(target));
+  if (account == accounts_.end()) return nullptr;
+  const auto found = account->second.find(digest_of(target));
+  return found == account->second.end() ? nullptr : &found->second;
+}
+
+// The account counts failed logins whatever the password was: one that comes after two has one try.
+int Logins::failures(const PowerTarget& target) const {
+  if (const Tried* own = tried(target); own && (own->failed > 0 || own->let_in))
+    return lately(own->at) ? own->failed : 0;
+  const auto account = accounts_.find(account_of(target));
+  if (account == accounts_.end()) return 0;
+  const bool spent = std::any_of(account->second.begin(), account->second.end(), [this](const auto& one) {
+    return one.second.failed >= kMost && lately(one.second.at);
+  });
+  return spent ? kMost - 1 : 0;
+}
+
+Logins::Tried& Logins::count(const PowerTarget& target, int failed) {
+  const bool begins = failures(target) == 0;
+  Tried& one = accounts_[account_of(target)][digest_of(target)];
+  if (begins) one.trusted = one.let_in && lately(*one.let_in);
+  one.failed = failed;
+  one.at = now_();
+  one.at_once = false;
+  return one;
+}
+
+void Logins::let_in(const PowerTarget& target) {
+  const std::lock_guard hold(mutex_);
+  Tried& one = accounts_[account_of(target)][digest_of(target)];
+  one = {};
+  one.let_in = now_();
+}
+
+void Logins::failed(const PowerTarget& target) {
+  const std::lock_guard hold(mutex_);
+  count(target, std::min(failures(target) + 1, kMost));
+}
+
+void Logins::refused(const PowerTarget& target) {
+  const std::lock_guard hold(mutex_);
+  count(target, kMost);
+}
+
+std::optional<Error> Logins::find(const PowerTarget& target) const {
+  const std::lock_guard hold(mutex_);
+  const Tried* one = tried(target);
+  if (!one || failures(target) < kMost) return std::nullopt;
+  const long left = minutes(one->at + kRemembered - now_());
+  if (one->trusted && one->let_in)
+    return fail(
+        Code::unavailable,
+        fmt::format("BMC {} refused this user and password twice, which it took {} minutes ago. It is "
+                    "asked with them again in {} minutes, because BMCs lock an account after a few "
+                    "failed logins. If the password was changed there: `muster secret set`, which "
+                    "makes the next call ask at once",
+                    target.address, minutes(now_() - *one->let_in), left));
+  return fail(
+      Code::denied,
+      fmt::format("BMC {} refused this user and password. It is not asked with them again for {} minutes, "
+                  "because BMCs lock an account after a few failed logins. Correct the secret with `muster "
+                  "secret set`; setting it, even to the same value, makes the next call ask at once",
+                  target.address, left));
+}
+
+bool Logins::took(const PowerTarget& target) const {
+  const std::lock_guard hold(mutex_);
+  const Tried* one = tried(target);
+  return one && one->failed == 0 && one->let_in && lately(*one->let_in);
+}
+
+DurationMs Logins::pause(const PowerTarget& target) const {
+  const std::lock_guard hold(mutex_);
+  const Tried* one = tried(target);
+  if (!one || one->at_once || one->failed == 0) return 0;
+  return std::max<DurationMs>(0, one->at + (one->trusted ? kBetweenTrusted : kBetween) - now_());
+}
+
+void Logins::once_more() {
+  const std::lock_guard hold(mutex_);
+  for (auto& [name, account] : accounts_)
+    for (auto& [digest, one] : account) {
+      one.at_once = true;
+      one.failed = std::min(one.failed, kMost - 1);
+    }
+}
+
+void Logins::wants_session(const PowerTarget& target) {
+  const std::lock_guard hold(mutex_);
+  sessions_.insert(target.address);
+}
+
+bool Logins::knows_session(const PowerTarget& target) const {
+  const std::lock_guard hold(mutex_);
+  return sessions_.count(target.address) > 0;
+}
+
+}  // namespace muster

@@ -1,0 +1,65 @@
+// Logins: what BMCs answered to user and password lately, so that one bad answer is not taken for a wrong
+// password, and a wrong password does not lock an account: after three to five failed logins in a row BMCs
+// lock it, and refuse the right password, too.
+//
+// At most two failed logins in a row within ten minutes, the second ten seconds behind the first or later:
+// BMCs that are busy or starting refuse the right password now and then. One that took the password less than
+// ten minutes before refuses it for a reason that passes: `unavailable` instead of `denied`, twenty seconds
+// instead of ten, and no more logins than otherwise. Kept by address, user and password (as a digest);
+// another password for an account that refused two gets one try. Forgotten when the controller ends.
+// Thread: any; one mutex inside.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "controller/power/power.h"
+
+namespace muster {
+
+class Logins {
+ public:
+  explicit Logins(std::function<TimeMs()> monotonic) : now_(std::move(monotonic)) {}
+
+  void let_in(const PowerTarget& target);
+  // One failed login.
+  void failed(const PowerTarget& target);
+  // Refused for good, by the word of a driver that counts for itself.
+  void refused(const PowerTarget& target);
+  // What to answer instead of asking; none when the BMC may be asked.
+  std::optional<Error> find(const PowerTarget& target) const;
+  // Less than ten minutes ago, and not refused since.
+  bool took(const PowerTarget& target) const;
+  // How long the next login has to wait.
+  DurationMs pause(const PowerTarget& target) const;
+  // A person set secrets: each that was refused gets one more try, at once.
+  void once_more();
+
+  // Basic authentication is off at this BMC: it wants a session.
+  void wants_session(const PowerTarget& target);
+  bool knows_session(const PowerTarget& target) const;
+
+ private:
+  struct Tried {
+    int failed = 0;  // in a row
+    TimeMs at = 0;   // the last of them
+    bool at_once = false, trusted = false;
+    std::optional<TimeMs> let_in = {};
+  };
+  using Account = std::map<std::string, Tried>;  // by digest of the password: itself it is kept nowhere
+  bool lately(TimeMs at) const;
+  int failures(const PowerTarget& target) const;
+  const Tried* tried(const PowerTarget& target) const;
+  Tried& count(const PowerTarget& target, int failed);
+
+  std::function<TimeMs()> now_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Account> accounts_;  // by address and user
+  std::set<std::string> sessions_;           // addresses
+};
+
+}  // namespace muster
