@@ -15,7 +15,11 @@ namespace {
 constexpr DurationMs kFirstPoll = 250, kPoll = 2 * kSecond;
 constexpr DurationMs kMember =
     15 * kSecond;  // for one of several systems: one that hangs must not take the whole call
-constexpr DurationMs kConflictPause = 5 * kSecond;  // "On" is refused for up to a minute after a power-off
+constexpr DurationMs kConflictPause = 5 * kSecond;
+// "On" is refused for so long after a power-off: iDRAC 10 takes 62 s.
+constexpr DurationMs kConflictLasts = 90 * kSecond;
+// A machine that was switched by another shows its old state for some seconds, and refuses the order.
+constexpr DurationMs kShownLate = 10 * kSecond;
 
 std::vector<std::string> texts(const Json& list) {
   std::vector<std::string> out;
@@ -100,10 +104,12 @@ class Redfish : public Power {
   Result<std::vector<std::string>> reset_types(const System& system);
   Status reach(PowerState wanted, const std::vector<std::string>& preferred, DurationMs reserve);
   Status order(const System& system, const std::string& type);
+  Result<bool> shows(PowerState wanted, DurationMs span, System& system);
   Status wait_for(PowerState wanted, DurationMs reserve);
   Result<System> boot_resource(const System& system);
-  Status write_boot(const System& resource, bool with_mode);
-  Status confirm_boot(const std::string& path);
+  Status write_boot(const System& resource);
+  Status offers_network(const System& system, const System& resource) const;
+  Status confirm_boot(const System& system, const System& resource);
 
   const std::string node_, address_, expected_uuid_;
   const std::shared_ptr<const Machines> machines_;
@@ -220,11 +226,16 @@ Result<System> Redfish::read_system() {
   return system;
 }
 
+// Empty: the BMC does not say. Some link to a list that is not there; an order that it cannot carry out is
+// refused anyway.
 Result<std::vector<std::string>> Redfish::reset_types(const System& system) {
   auto types = texts(json_at(system.reset(), {"ResetType@Redfish.AllowableValues"}));
   const std::string info = json_text(system.reset(), "@Redfish.ActionInfo");
   if (!types.empty() || info.empty()) return types;
-  TRY(const RedfishAnswer answer, client_.get(info));
+  TRY(RedfishAnswer looked, client_.look(info, client_.left()));
+  if (looked.status / 100 == 4 && looked.status != 401 && looked.status != 403 && looked.status != 429)
+    return types;
+  TRY(const RedfishAnswer answer, client_.readable(std::move(looked), info));
   for (const Json& parameter : json_at(answer.body, {"Parameters"}))
     if (json_text(parameter, "Name") == "ResetType") types = texts(json_at(parameter, {"AllowableValues"}));
   return types;
@@ -248,22 +259,36 @@ Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferr
   if (listed == preferred.end() && !types.empty())
     return fail(Code::invalid, fmt::format("BMC {} offers none of {}", address_, fmt::join(preferred, ", ")));
   const std::string type = listed == preferred.end() ? preferred.front() : *listed;
-  for (;;) {
+  for (bool refused = false;; refused = true) {
     const Status answer = order(system, type);
     const Code code = answer.ok() ? Code::conflict : answer.error().code;
     if (answer.ok() || code == Code::timeout) {
       const Status reached = wait_for(wanted, kept_for_another_try(answer.ok(), reserve, client_.left()));
       return reached.ok() || answer.ok() ? reached : answer;
     }
-    if (code != Code::conflict) return answer;
-    // 409: it is so already, or not possible yet.
-    if (client_.left() <= reserve + kConflictPause) return fail(Code::unavailable, answer.error().message);
-    client_.pause(kConflictPause);
+    if (code == Code::denied || code == Code::unavailable) return answer;
+    // 409: it is so already, or not possible yet. All else: it is so already, or never possible.
+    const bool later = code == Code::conflict;
+    if (later && wanted == PowerState::on && !refused) client_.at_least(kConflictLasts);
+    if (later && client_.left() <= reserve + kConflictPause)
+      return fail(Code::unavailable, answer.error().message);
+    TRY(const bool is_so,
+        shows(wanted, later ? kConflictPause : std::min(kShownLate, client_.left() - reserve), system));
+    if (is_so) return Ok{};
+    if (!later) return answer;
+  }
+}
+
+// Whether the system shows it within this time. An Error: another machine, another certificate, the password.
+Result<bool> Redfish::shows(PowerState wanted, DurationMs span, System& system) {
+  for (const DurationMs until = client_.left() - span; client_.left() > std::max<DurationMs>(until, 0);) {
+    client_.pause(std::min(kPoll, client_.left() - until));
     auto now = read_system();
     if (!now.ok() && now.error().code == Code::denied) return now.error();
     if (now.ok()) system = std::move(*now);
-    if (system.power() == wanted) return Ok{};
+    if (now.ok() && system.power() == wanted) return true;
   }
+  return false;
 }
 
 // The order is under way: BMCs rebuild their tree around power changes and answer oddly meanwhile, so
@@ -300,29 +325,65 @@ Result<System> Redfish::boot_resource(const System& system) {
   return System{settings, std::move(answer.body)};
 }
 
-Status Redfish::write_boot(const System& resource, bool with_mode) {
+Status Redfish::offers_network(const System& system, const System& resource) const {
+  auto targets = texts(json_at(resource.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}));
+  if (targets.empty())
+    targets = texts(json_at(system.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}));
+  if (targets.empty() || has(targets, "Pxe")) return Ok{};
+  return fail(Code::invalid, fmt::format("BMC {} cannot boot from the network once", address_));
+}
+
+Status Redfish::write_boot(const System& resource) {
   Json boot = {{"BootSourceOverrideEnabled", "Once"}, {"BootSourceOverrideTarget", "Pxe"}};
-  if (with_mode) boot["BootSourceOverrideMode"] = "UEFI";
+  const Json& shown = json_at(resource.body, {"Boot"});
+  if (!shown.contains("BootSourceOverrideMode") &&
+      !shown.contains("BootSourceOverrideMode@Redfish.AllowableValues")) {
+    TRY_(client_.patch(resource.path, {{"Boot", boot}}));
+    return Ok{};
+  }
+  Json with_mode = boot;
+  with_mode["BootSourceOverrideMode"] = "UEFI";
+  const auto written = client_.patch(resource.path, {{"Boot", with_mode}});
+  if (written.ok()) return Ok{};
+  // HPE lets nobody write the mode.
+  if (written.error().code != Code::invalid || !client_.moved_to().empty()) return written.error();
   TRY_(client_.patch(resource.path, {{"Boot", boot}}));
   return Ok{};
 }
 
-Status Redfish::confirm_boot(const std::string& path) {
+// What the resource shows of the override. Supermicro shows UefiBootNext for an accepted Pxe; Continuous is
+// taken, too: docs/decisions/0041-continuous-is-a-network-boot.md.
+struct Override {
+  explicit Override(const Json& resource)
+      : enabled(json_text(json_at(resource, {"Boot"}), "BootSourceOverrideEnabled")),
+        target(json_text(json_at(resource, {"Boot"}), "BootSourceOverrideTarget")) {}
+  bool network() const {
+    return (enabled == "Once" || enabled == "Continuous") && (target == "Pxe" || target == "UefiBootNext");
+  }
+  std::string enabled, target;
+};
+
+// Where it was written; or the system itself, where a settings object goes on showing nothing, or what is
+// left of settings that were applied at once. One that the system showed before says nothing then: it may be
+// that of the last boot.
+Status Redfish::confirm_boot(const System& system, const System& resource) {
+  const bool before = Override(system.body).network();
   std::string seen;
   for (int look = 0; look < 5; ++look) {
     if (look > 0) client_.pause(kPoll);
-    const auto answer = client_.get(path);
+    const auto answer = client_.get(resource.path);
     if (!answer.ok() && answer.error().code == Code::denied) return answer.error();
     if (!answer.ok()) {  // as in wait_for()
       seen = answer.error().message;
       continue;
     }
-    const Json& boot = json_at(answer->body, {"Boot"});
-    const std::string enabled = json_text(boot, "BootSourceOverrideEnabled"),
-                      target = json_text(boot, "BootSourceOverrideTarget");
-    // Supermicro shows UefiBootNext for an accepted Pxe.
-    if (enabled == "Once" && (target == "Pxe" || target == "UefiBootNext")) return Ok{};
-    seen = enabled + " " + target;
+    const Override shown(answer->body);
+    if (shown.network()) return Ok{};
+    seen = shown.enabled + " " + shown.target;
+    if (resource.path == system.path || (before && !shown.enabled.empty())) continue;
+    const auto now = read_system();
+    if (!now.ok() && now.error().code == Code::denied) return now.error();
+    if (now.ok() && Override(now->body).network()) return Ok{};
   }
   return fail(Code::failed, fmt::format("BMC {} took the boot override but shows '{}'", address_, seen));
 }
@@ -330,23 +391,25 @@ Status Redfish::confirm_boot(const std::string& path) {
 Status Redfish::boot_once_network(DurationMs deadline) {
   client_.begin(deadline);
   TRY(const System system, read_system());
-  TRY(const System resource, boot_resource(system));
-  auto targets = texts(json_at(resource.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}));
-  if (targets.empty())
-    targets = texts(json_at(system.body, {"Boot", "BootSourceOverrideTarget@Redfish.AllowableValues"}));
-  if (!targets.empty() && !has(targets, "Pxe"))
-    return fail(Code::invalid, fmt::format("BMC {} cannot boot from the network once", address_));
-  const bool knows_mode =
-      json_at(resource.body, {"Boot"}).contains("BootSourceOverrideMode") ||
-      json_at(resource.body, {"Boot"}).contains("BootSourceOverrideMode@Redfish.AllowableValues");
-  Status written = write_boot(resource, knows_mode);
-  // HPE lets nobody write the mode.
-  if (!written.ok() && written.error().code == Code::invalid && knows_mode)
-    written = write_boot(resource, false);
+  TRY(System resource, boot_resource(system));
+  TRY_(offers_network(system, resource));
+  Status written = write_boot(resource);
+  // AMI: the override is another resource, which the refusal names. Below the system, so that it is this
+  // machine's.
+  if (const std::string moved = client_.moved_to();
+      !written.ok() && moved != resource.path && moved.rfind(system.path + "/", 0) == 0) {
+    TRY(RedfishAnswer answer, client_.get(moved));
+    resource = System{moved, std::move(answer.body)};
+    TRY_(offers_network(system, resource));
+    written = write_boot(resource);
+  }
+  // 409: not possible yet.
+  if (!written.ok() && written.error().code == Code::conflict)
+    return fail(Code::unavailable, written.error().message);
   // Some BMCs refuse and do it all the same (Dell), some accept and do not: what is shown counts.
   if (!written.ok() && written.error().code != Code::invalid && written.error().code != Code::timeout)
     return written;
-  const Status confirmed = confirm_boot(resource.path);
+  const Status confirmed = confirm_boot(system, resource);
   return confirmed.ok() || written.ok() ? confirmed : written;
 }
 
