@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "controller/power/logins.h"
 
 namespace muster {
 
@@ -158,6 +159,9 @@ Error IpmiTool::judged(Login login, const std::string& complaint) {
                                           privilege_of(target_), said, rights));
   refused_ = fail(Code::denied, fmt::format("BMC {} refuses the user and password ({}){}", target_.address,
                                             said, has(lower(complaint), "unauthorized name") ? rights : ""));
+  // One that took the password a moment ago refuses it for a reason that passes.
+  if (const auto known = target_.logins ? target_.logins->find(target_) : std::nullopt; known)
+    refused_ = fail(known->code, refused_->message);
   if (target_.on_refused) target_.on_refused();
   return *refused_;
 }
@@ -176,14 +180,19 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
     const Login login = login_of(output.err);
     if (login == Login::established) {
       suite_ = suites[at];
+      if (target_.logins) target_.logins->let_in(target_);
       return output;
     }
     const bool last = at + 1 == suites.size();
     if (login == Login::refused || login == Login::not_allowed) {
-      if (std::exchange(refused_once, true)) return judged(login, output.err);
+      // A privilege is no login that failed.
+      const bool counts = target_.logins && login == Login::refused;
+      if (counts) target_.logins->failed(target_);
+      if (std::exchange(refused_once, true) || (counts && target_.logins->find(target_)))
+        return judged(login, output.err);
       slow_ = true;
       note(fmt::format("refused once with suite {}", suites[at]));
-      pause(kBetweenLogins);
+      pause(std::max(kBetweenLogins, counts ? target_.logins->pause(target_) : 0));
       if (!last) ++at;
       continue;
     }

@@ -3,6 +3,7 @@
 
 #include "controller/power/ipmi.h"
 #include "controller/power/ipmitool.h"
+#include "controller/power/logins.h"
 #include "controller/power/wrap.h"
 #include "controller/spec/spec.h"
 #include "tests/fakes/fake_ipmitool.h"
@@ -147,6 +148,24 @@ FIELD_CASE("ipmi-suite17-invalid-role") {
   bench.wire->spoiled = first(1000, "Error in open session response message : invalid role\n\n");
   CHECK(bench.power()->state(kCall).error().code == Code::denied);
   CHECK(bench.refusals == 0);
+}
+
+// What another call learned counts: a BMC that took the password a moment ago is not one that refuses it.
+FIELD_CASE("ipmi-slow-answers: a memory that outlives the call") {
+  Bench bench;
+  bench.target.logins = std::make_shared<Logins>(bench.wire->bmc.waiter().now);
+  REQUIRE(bench.power()->state(kCall).ok());
+  bench.wire->spoiled = first(1000, "> RAKP 2 HMAC is invalid\n");
+  CHECK(bench.power()->state(kCall).error().code == Code::unavailable);
+  // Two failed logins, and no third in the next ten minutes.
+  REQUIRE(bench.target.logins->find(bench.target));
+  CHECK(bench.target.logins->find(bench.target)->code == Code::unavailable);
+  // Never let in: refused.
+  Bench stranger;
+  stranger.target.logins = std::make_shared<Logins>(stranger.wire->bmc.waiter().now);
+  stranger.target.password = "wrong";
+  CHECK(stranger.power()->state(kCall).error().code == Code::denied);
+  CHECK(stranger.wire->bmc.failed_logins == 2);
 }
 
 FIELD_CASE("ipmi-operator-account") {
