@@ -13,12 +13,13 @@ std::string lower(std::string text) {
   return text;
 }
 
-// What firmware of several makers holds where nobody wrote another (reports to fwupd, systemd and MAAS; Dell's has the
+// What firmware of several makers holds where nobody wrote another (rockstor/rockstor-core 1964 and 2143, SolidRun/lx2160a_uefi 4, reports to MAAS; Dell's has the
 // characters of a service tag, here blanks).
 constexpr const char* kPlaceholders[] = {
     "03000200-0400-0500-0006-000700080009", "12345678-1234-5678-90ab-cddeefaabbcc",
     "12345678-1234-1234-1234-123456789abc", "01020304-0506-0708-090a-0b0c0d0e0f10",
     "00112233-4455-6677-8899-aabbccddeeff", "4c4c4544-0000-2010-8020-80c04f202020",
+    "00000000-0000-0000-0807-060504030201", "8a95d198-7f46-11e5-bf8b-08002704d48e",
 };
 
 std::string swapped_uuid(const std::string& u) {

@@ -17,6 +17,7 @@ constexpr const char* kShared[] = {
     "00:01:02:03:04:05",  // likewise: counted up by firmware
     "00:11:22:33:44:55",  // likewise
     "00:e0:4c:53:44:58",  // Realtek USB adapters of several sellers (reports to linux-usb)
+    "00:1a:7d:da:71:0a",  // USB adapters of several sellers (OCSInventory-ocsreports 1440)
     "00:a0:c9:00:00:00",  // Intel adapters whose NVM was erased (e1000 README, "invalid MAC")
 };
 
