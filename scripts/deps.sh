@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages muster needs: scripts/deps.sh build|lab|test|gpu|corpus ... Installs nothing that is there already.
+# Installs the Debian packages muster needs: scripts/deps.sh build|lab|test|gpu|field|corpus ... Installs nothing that is there already.
 # Uses sudo when it is not run by root. Prints what it installs; fails with apt's own words.
 set -euo pipefail
 
@@ -9,6 +9,8 @@ lab="qemu-system-x86 qemu-utils ovmf ipxe-qemu ipxe dnsmasq-base mmdebstrap debi
   mtools dosfstools fdisk gdisk e2fsprogs xfsprogs zstd xz-utils cpio kmod fio nginx-light iproute2 openssh-client mdadm busybox-static openipmi ipmitool procps"
 gpu="nvidia-cuda-toolkit nvidia-cuda-toolkit-gcc libnccl-dev"  # Debian 13, non-free
 test="ipmitool openipmi freeipmi-tools python3-pyghmi openssh-server python3-sushy redfishtool jq curl socat sqlite3 clang-format codespell shellcheck"
+# Only for tests/field/run.sh: the programs that decide there.
+field="openssh-server curl iproute2 dnsmasq-base ipxe prometheus iptables"
 # Only for tests/corpus, asked for by name: what makes file systems and volumes, a kernel in a process to use them with, and what
 # rescues them. Debian 12 has no hfsprogs, bcachefs-tools, zfsutils (contrib), stratisd, vdo or ufsutils.
 corpus="user-mode-linux e2fsprogs xfsprogs btrfs-progs f2fs-tools jfsutils reiserfsprogs reiser4progs nilfs-tools dosfstools mtools exfatprogs exfat-fuse
@@ -24,7 +26,7 @@ if apt-cache policy libboost1.81-dev 2>/dev/null | grep 'Candidate: [0-9]' >/dev
 
 missing=()
 for set in "${@:-build}"; do
-  [[ $set =~ ^(build|lab|test|gpu|corpus)$ ]] || { echo "deps.sh: unknown set '$set' (build, lab, test, gpu, corpus)" >&2; exit 2; }
+  [[ $set =~ ^(build|lab|test|gpu|field|corpus)$ ]] || { echo "deps.sh: unknown set '$set' (build, lab, test, gpu, field, corpus)" >&2; exit 2; }
   for package in ${!set}; do
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
   done
