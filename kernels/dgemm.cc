@@ -161,11 +161,7 @@ std::vector<double> time_series(const std::vector<Core>& cores, double flop, siz
 
 void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant, Measurement& out) {
   const double flop = 2.0 * std::pow(static_cast<double>(n), 3);
-  std::vector<int> used;
-  for (const auto& core : cores) used.push_back(core.cpu);
-  // isolcpus, a cpuset or taskset may have left this run a part of the machine.
-  const Machine machine = look_at_machine(Files(), used);
-  const Pace pace = sustained_pace(variant.name, machine);
+  const Machine machine = look_at_machine(Files());
   std::vector<double> rates;
   Json per_core = Json::array();
   size_t products = 0, wrong = 0;
@@ -190,8 +186,7 @@ void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant,
       middle > 0 ? *std::min_element(rates.begin(), rates.end()) / middle : 0, "ratio"};
   out.detail = {{"n", n},
                 {"variant", variant.name},
-                {"flops_per_cycle", pace.flops_per_cycle},
-                {"clock_share", pace.clock_share},
+                {"flops_per_cycle", flops_per_cycle(variant.name)},
                 {"physical_cores", machine.physical_cores},
                 {"cpu_mhz", machine.cpu_mhz},
                 {"threads", cores.size()},

@@ -279,19 +279,12 @@ struct Machine {  // 0: this machine does not tell
   size_t physical_cores = 0;
   double cpu_mhz = 0;
   unsigned dimms = 0, dimm_mt_s = 0;
-  unsigned channels = 0;  // that hold a module
-  std::string cpu_vendor = {}, cpu_name = {};
-  int cpu_family = 0, cpu_model = 0;
 };
 // With `cpus` only the cores that these belong to are counted.
 Machine look_at_machine(const Files& files, const std::vector<int>& cpus = {});
-// What a core of this machine is sure to reach with a variant of dgemm or of the training load: double
-// precision operations per cycle (single precision: twice as many), and the share of cpu_mhz that it keeps.
-struct Pace {
-  int flops_per_cycle = 0;
-  double clock_share = 1;
-};
-Pace sustained_pace(const std::string& variant, const Machine& machine);
+// Double precision operations of a core per cycle with a variant of dgemm or of the training load; single
+// precision: twice as many.
+int flops_per_cycle(const std::string& variant);
 
 // --- tools.cc: shared by the kernels
 double seconds_now();                       // monotonic

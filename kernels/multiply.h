@@ -104,7 +104,7 @@ __attribute__((target("avx512f,fma"))) void add_product_avx512(size_t m, size_t 
 }
 #endif
 
-// Those this processor can run, best first. sustained_pace() (kernels/kernels.h) knows their names.
+// Those this processor can run, best first. flops_per_cycle() (kernels/kernels.h) knows their names.
 template <typename Element>
 std::vector<Multiplier<Element>> multipliers() {
   std::vector<Multiplier<Element>> out;

@@ -252,7 +252,6 @@ Measurement run_stream(const StreamOptions& options) {
   out.detail = {{"array_bytes", bytes},
                 {"dimms", machine.dimms},
                 {"dimm_mt_s", machine.dimm_mt_s},
-                {"channels", machine.channels},
                 {"last_level_cache_bytes", last_level_cache()},
                 {"threads", threads},
                 {"cache_resident", bytes < 4 * last_level_cache()},

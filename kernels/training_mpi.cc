@@ -394,10 +394,8 @@ class Study {
     Json out = envelope("training", hosts, gather_counts(wrong_, ranks_), "has {} wrong gradients");
     const std::string variant = training::product_variants().front();
     const auto machine = kernels::look_at_machine(Files(), kernels::usable_cpus());
-    const auto pace = kernels::sustained_pace(variant, machine);
-    const int per_cycle = 2 * pace.flops_per_cycle;  // single precision
-    const double peak =
-        static_cast<double>(machine.physical_cores) * per_cycle * pace.clock_share * machine.cpu_mhz * 1e6;
+    const int per_cycle = 2 * kernels::flops_per_cycle(variant);  // single precision
+    const double peak = static_cast<double>(machine.physical_cores) * per_cycle * machine.cpu_mhz * 1e6;
     const double per_sequence = training::operations(shape_);
     std::map<std::string, double> one;
     Json points = Json::array();
@@ -450,7 +448,6 @@ class Study {
     out["detail"]["physical_cores"] = machine.physical_cores;
     out["detail"]["cpu_mhz"] = machine.cpu_mhz;
     out["detail"]["flops_per_cycle"] = per_cycle;
-    out["detail"]["clock_share"] = pace.clock_share;
     out["detail"]["verified"] = "every gradient of every partition, bit by bit, against one node's own";
     return out;
   }

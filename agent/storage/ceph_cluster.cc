@@ -34,42 +34,21 @@ Result<Json> ceph_json(StepContext& context, std::vector<std::string> args, cons
   return parse_json(text);
 }
 
-namespace {
-
-// Object store -> host, of the hosts below the root that the pools use, however many racks, rooms or other
-// buckets are between.
-std::map<int64_t, std::string> hosts_below_root(const Json& tree) {
-  std::map<int64_t, Json> nodes;
-  std::vector<int64_t> open;
-  for (const auto& node : tree.value("nodes", Json::array())) {
-    nodes[node.value("id", int64_t{0})] = node;
-    if (node.value("name", "") == "default" && node.value("type", "") == "root")
-      open.push_back(node.value("id", int64_t{0}));
-  }
-  std::map<int64_t, std::string> out;
-  std::set<int64_t> visited;
-  while (!open.empty()) {
-    const Json node = nodes[open.back()];
-    open.pop_back();
-    if (!node.is_object() || !visited.insert(node.value("id", int64_t{0})).second) continue;
-    for (const auto& child : node.value("children", Json::array()))
-      if (node.value("type", "") == "host")
-        out[child.get<int64_t>()] = node.value("name", "");
-      else
-        open.push_back(child.get<int64_t>());
-  }
-  return out;
-}
-
-}  // namespace
-
 Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts) {
   TRY(const Json dump, ceph_json(context, {"osd", "dump"}));
   Json tree = Json::object();
   if (with_hosts) {
     TRY(tree, ceph_json(context, {"osd", "tree"}));
   }
-  std::map<int64_t, std::string> hosts = hosts_below_root(tree);
+  std::map<int64_t, std::string> hosts;
+  std::set<int64_t> placed;  // below the root that the pools use
+  for (const auto& node : tree.value("nodes", Json::array()))
+    if (node.value("name", "") == "default" && node.value("type", "") == "root")
+      for (const auto& id : node.value("children", Json::array())) placed.insert(id.get<int64_t>());
+  for (const auto& node : tree.value("nodes", Json::array()))
+    if (node.value("type", "") == "host" && placed.count(node.value("id", int64_t{0})))
+      for (const auto& id : node.value("children", Json::array()))
+        hosts[id.get<int64_t>()] = node.value("name", "");
   std::vector<CephOsd> out;
   for (const auto& osd : dump.value("osds", Json::array())) {
     const int64_t id = osd.value("osd", int64_t{-1});
@@ -323,12 +302,7 @@ Status apply_left(StepContext& context, const Json& params) {
 
 struct Volume {
   std::vector<CephOsd> own;
-  std::map<int64_t, std::string> others = {};  // object stores that can take data, and their hosts
-  std::set<std::string> other_hosts() const {
-    std::set<std::string> out;
-    for (const auto& [id, host] : others) out.insert(host);
-    return out;
-  }
+  std::set<std::string> others;  // hosts that can take data
 };
 
 Result<Volume> volume(StepContext& context, const Json& params) {
@@ -338,7 +312,7 @@ Result<Volume> volume(StepContext& context, const Json& params) {
     if (osd.host == text_of(params, "node"))
       out.own.push_back(osd);
     else if (osd.up && osd.in && !osd.host.empty())
-      out.others[osd.id] = osd.host;
+      out.others.insert(osd.host);
   }
   if (out.own.empty())
     return fail(Code::not_found, "the monitors know no object store of " + text_of(params, "node"));
@@ -376,58 +350,25 @@ Result<CheckResult> check_drain(StepContext& context, const Json& params) {
   return lacking.empty() ? holds() : differs(lacking);
 }
 
-// What each of the others holds when this node is empty, in KiB: the data moves by weight; where as many hosts
-// are left as there are copies, each of them holds one of everything. The first that would reach the ratio at
-// which Ceph stops moving data there, in words; "" when there is none.
-std::string too_full(const Json& df, const Volume& now, int64_t copies, double ratio) {
-  struct Store {
-    double size = 0, used = 0;
-  };
-  std::map<int64_t, Store> stores;
-  std::map<std::string, Store> hosts;
-  double moving = 0, all = 0, total = 0;
-  for (const auto& osd : df.value("nodes", Json::array())) {
-    const int64_t id = osd.value("id", int64_t{-1});
-    const double data = osd.value("kb_used_data", 0.0), used = std::max(osd.value("kb_used", 0.0), data);
-    const double size = std::max(osd.value("kb", 0.0), used + osd.value("kb_avail", 0.0));
-    const bool mine =
-        std::any_of(now.own.begin(), now.own.end(), [&](const CephOsd& own) { return own.id == id; });
-    if (mine) moving += data;
-    const auto other = now.others.find(id);
-    if (!mine && other == now.others.end()) continue;
-    all += data;
-    if (mine) continue;
-    stores[id] = {size, used};
-    total += size;
-    hosts[other->second].size += size;
-  }
-  for (const auto& [id, store] : stores) {
-    const double then = store.used + (total > 0 ? moving * store.size / total : moving);
-    if (moving > 0 && then > ratio * store.size)
-      return fmt::format("osd.{} would be {:.0f} % full", id,
-                         store.size > 0 ? 100 * then / store.size : 100.0);
-  }
-  if (static_cast<int64_t>(hosts.size()) == copies)
-    for (const auto& [name, host] : hosts)
-      if (moving > 0 && all / static_cast<double>(copies) > ratio * host.size)
-        return fmt::format("a copy of everything does not fit on {}", name);
-  return "";
-}
-
 // Before anything moves: the others are enough and have room.
 Status may_drain(StepContext& context, const Json& params, const Volume& now) {
   const int64_t copies = int_of(params, "copies", 2);
-  const auto others = now.other_hosts();
-  if (static_cast<int64_t>(others.size()) < copies)
+  if (static_cast<int64_t>(now.others.size()) < copies)
     return fail(Code::conflict, fmt::format("{} copies need as many other nodes, and {} can take data",
-                                            copies, others.size()));
+                                            copies, now.others.size()));
   TRY(const Json df, ceph_json(context, {"osd", "df"}));
-  TRY(const Json dump, ceph_json(context, {"osd", "dump"}));
-  const double told = dump.value("backfillfull_ratio", 0.0), ratio = told > 0 ? told : 0.90;
-  if (const std::string why = too_full(df, now, copies, ratio); !why.empty())
+  int64_t used = 0, available = 0;
+  const auto own = ids_of(now.own);
+  for (const auto& osd : df.value("nodes", Json::array())) {
+    const bool mine = std::count(own.begin(), own.end(), osd.value("id", int64_t{-1})) > 0;
+    if (mine)
+      used += osd.value("kb_used_data", int64_t{0});
+    else if (osd.value("reweight", 0.0) > 0)
+      available += osd.value("kb_avail", int64_t{0});
+  }
+  if (available < used)
     return fail(Code::conflict,
-                fmt::format("the data do not fit on the other nodes: {}, and Ceph moves none beyond {:.0f} %",
-                            why, 100 * ratio));
+                fmt::format("{} KiB do not fit on the others, where {} are free", used, available));
   return Ok{};
 }
 

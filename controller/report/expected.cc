@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "controller/report/drive_floors.h"
 #include "controller/report/measured.h"
@@ -35,40 +34,28 @@ const Json& detail_of(const Json& result) {
   return result.is_object() && it != result.end() ? *it : kNone;
 }
 
-// Cores x FLOP per cycle x clock. The kernel reports what it ran with, and on which share of the machine: no
-// more cores than it had threads. A program that gives no share of the clock counted each 512-bit processor
-// as one with two units at its full clock; of those it is known that they do half as much at half the clock.
+// Cores x FLOP per cycle x clock. The kernel reports what it ran with.
 Derived cpu_peak(const Json& result) {
   const Json& d = detail_of(result);
-  double cores = number_in(d, "physical_cores"), flops = number_in(d, "flops_per_cycle"),
-         share = number_in(d, "clock_share");
-  const double mhz = number_in(d, "cpu_mhz"), threads = number_in(d, "threads");
+  const double cores = number_in(d, "physical_cores"), flops = number_in(d, "flops_per_cycle"),
+               mhz = number_in(d, "cpu_mhz");
   if (cores <= 0 || flops <= 0) return without("the kernel did not say what it ran on");
   if (mhz <= 0) return without("this machine does not tell its processors' clock");
-  if (threads > 0) cores = std::min(cores, threads);
-  if (share <= 0) {
-    const bool wide = text_of(field(d, "variant")).rfind("avx512", 0) == 0;
-    share = wide ? 0.5 : 1;
-    if (wide) flops = std::min(flops, 16.0);
-  }
-  const double peak = cores * flops * mhz * share / 1000;
+  const double peak = cores * flops * mhz / 1000;
   return {peak, fmt::format("{:.0f} cores x {:.0f} FLOP/cycle x {:.2f} GHz = {:.4g} GFLOP/s", cores, flops,
-                            mhz * share / 1000, peak)};
+                            mhz / 1000, peak)};
 }
 
-// Channels x transfers per second x 8 bytes. Where the firmware does not name the channels, two modules may share
-// one: half of them are counted, so that no healthy machine is held to what it cannot reach.
+// Modules x transfers per second x 8 bytes: an upper bound, since two modules of one channel share it.
 Derived dimm_bandwidth(const Json& result) {
   const Json& d = detail_of(result);
   const double count = number_in(d, "dimms"), rate = number_in(d, "dimm_mt_s");
-  double channels = number_in(d, "channels");
   if (count <= 0 || rate <= 0) return without("SMBIOS tells no memory module's speed");
-  const bool named = channels > 0 && channels <= count;
-  if (!named) channels = std::ceil(count / 2);
-  const double bound = channels * rate * 8;
-  return {bound, fmt::format("{:.0f} channels{} x {:.0f} MT/s x 8 bytes = {:.0f} MB/s", channels,
-                             named ? "" : fmt::format(" (half of {:.0f} modules: two may share one)", count),
-                             rate, bound)};
+  const double bound = count * rate * 8;
+  return {bound,
+          fmt::format(
+              "{:.0f} modules x {:.0f} MT/s x 8 bytes = {:.0f} MB/s, an upper bound when two share a channel",
+              count, rate, bound)};
 }
 
 // TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. Of the port that the test went over,

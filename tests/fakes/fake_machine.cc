@@ -265,11 +265,6 @@ Result<Output> FakeMachine::execute(const Command& command) {
   if (program == "/etc/mfs/muster-only-master")
     return files().exists("/mfs/other-master") ? Output{1, "another one answers: master 10.20.0.12\n", ""}
                                                : good();
-  if (program == "dpkg") {  // --configure -a
-    for (const auto& name : files().list("/var/lib/dpkg/updates"))
-      (void)files().remove("/var/lib/dpkg/updates/" + name).ok();
-    return good();
-  }
   if (program == "apt-get" || program == "apt-mark" || program == "/usr/lib/apt/apt-helper")
     return packages(argv);
   if (program == "modprobe" || program == "rmmod" || program == "update-initramfs" || program == "tar" ||
@@ -324,9 +319,6 @@ Output FakeMachine::packages(const std::vector<std::string>& argv) {
   }
   if (has(argv, "indextargets")) return read_sources(argv);
   if (!has(argv, "install")) return good();
-  if (!files().list("/var/lib/dpkg/updates").empty())
-    return bad(
-        "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem.");
   if (has(argv, "--simulate"))
     return good((apt_removes.empty() ? "" : "Remv " + apt_removes + " [1]\n") + apt_brings);
   for (const auto& name : names) {

@@ -93,39 +93,4 @@ FIELD_CASE("apt-signed-by-other-name") {
   CHECK(machine.get(folder + "muster-more.sources").empty());
 }
 
-FIELD_CASE("dpkg-interrupted") {
-  FakeMachine machine;
-  StepContext context = machine.context();
-  const StepModule* module = find_step_module("package");
-  machine.put("/var/lib/dpkg/status", "Package: base-files\nStatus: install ok installed\nVersion: 1\n\n");
-  machine.put("/var/lib/dpkg/updates/0001", "Package: tzdata\nStatus: install ok unpacked\nVersion: 1\n");
-  REQUIRE(module->apply(context, {{"names", {"busybox-static"}}}).ok());
-  CHECK(machine.files().list("/var/lib/dpkg/updates").empty());
-  CHECK(module->check(context, {{"names", {"busybox-static"}}})->holds == Holds::yes);
-}
-
-FIELD_CASE("package-provided-name") {
-  FakeMachine machine;
-  StepContext context = machine.context();
-  const StepModule* module = find_step_module("package");
-  machine.put(
-      "/var/lib/dpkg/status",
-      "Package: librdmacm1t64\nStatus: install ok installed\nVersion: 56.1-1\nProvides: librdmacm1 (= "
-      "56.1-1)\n\n"
-      "Package: libssl3t64\nStatus: hold ok installed\nProvides: libssl3 (= 3.5.1-1)\nVersion: 3.5.1-1\n\n"
-      "Package: postfix\nStatus: install ok installed\nVersion: 3.10\nProvides: mail-transport-agent\n\n"
-      "Package: gone\nStatus: deinstall ok config-files\nVersion: 2\nProvides: old (= 2)\n\n");
-  const auto holds = [&](const Json& params) { return module->check(context, params)->holds == Holds::yes; };
-  CHECK(holds({{"names", {"librdmacm1", "libssl3"}}}));
-  CHECK(holds({{"names", {"librdmacm1=56.*"}}}));
-  CHECK_FALSE(holds({{"names", {"librdmacm1=50.*"}}}));
-  CHECK_FALSE(holds({{"names", {"old"}}}));
-  CHECK_FALSE(holds({{"names", {"mail-transport-agent"}}}));
-  // The package is held, and not a name that no package has.
-  const Json held = {{"names", {"librdmacm1"}}, {"hold", true}};
-  CHECK_FALSE(holds(held));
-  REQUIRE(module->apply(context, held).ok());
-  CHECK(holds(held));
-}
-
 }  // namespace muster::tests

@@ -1,6 +1,4 @@
 // line: exactly one line of a text file, found by its beginning; everything else in the file stays.
-#include <algorithm>
-
 #include "agent/steps/system/accounts.h"
 #include "agent/steps/step_modules.h"
 
@@ -9,18 +7,15 @@ namespace {
 
 struct Wanted {
   std::string path, line, prefix;
-  std::vector<std::string> first_words;
   bool absent = false;
 };
 
 Result<Wanted> wanted(const Json& params) {
   Wanted out{text_of(params, "path"), text_of(params, "line"), text_of(params, "prefix"),
-             list_of(params, "first_words"), text_of(params, "ensure", "present") == "absent"};
+             text_of(params, "ensure", "present") == "absent"};
   if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "line: 'path' must be absolute");
-  if (out.line.empty() && out.prefix.empty() && out.first_words.empty())
-    return fail(Code::invalid, "line: 'line', 'prefix' or 'first_words' is needed");
-  if (!out.prefix.empty() && !out.first_words.empty())
-    return fail(Code::invalid, "line: 'prefix' or 'first_words', not both");
+  if (out.line.empty() && out.prefix.empty())
+    return fail(Code::invalid, "line: 'line' or 'prefix' is needed");
   if (out.line.find('\n') != std::string::npos)
     return fail(Code::invalid, "line: 'line' holds more than one line");
   if (!out.absent && out.line.empty()) return fail(Code::invalid, "line: 'line' is needed");
@@ -30,16 +25,7 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-std::string first_word(const std::string& line) {
-  const size_t begin = line.find_first_not_of(" \t"), end = line.find_first_of(" \t", begin);
-  return begin == std::string::npos ? "" : line.substr(begin, end == std::string::npos ? end : end - begin);
-}
-
 bool matches(const Wanted& want, const std::string& line) {
-  if (!want.first_words.empty())
-    return (!want.line.empty() && line == want.line) ||
-           std::find(want.first_words.begin(), want.first_words.end(), first_word(line)) !=
-               want.first_words.end();
   return want.prefix.empty() ? line == want.line : line.rfind(want.prefix, 0) == 0;
 }
 
@@ -70,11 +56,9 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const std::string have, current(context, want));
   if (want.absent && have.empty()) return holds();
   if (edited(want, have) == have) return holds();
-  const std::string what = !want.prefix.empty()       ? want.prefix
-                           : want.first_words.empty() ? want.line
-                                                      : join(want.first_words, "', '");
-  return differs(want.path +
-                 (want.absent ? ": remove '" + what + "'" : ": '" + want.line + "' is not there"));
+  return differs(want.path + (want.absent
+                                  ? ": remove '" + (want.prefix.empty() ? want.line : want.prefix) + "'"
+                                  : ": '" + want.line + "' is not there"));
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -99,8 +83,6 @@ StepModule line_module() {
       Json::array({parameter("path", "string", true, "absolute path"),
                    parameter("line", "string", false, "the whole line"),
                    parameter("prefix", "string", false, "lines that begin so are replaced by `line`"),
-                   parameter("first_words", "list", false,
-                             "likewise lines whose first word is one of these, whatever blanks surround it"),
                    parameter("ensure", "string", false, "present | absent", "present")});
   m.check = check;
   m.apply = apply;

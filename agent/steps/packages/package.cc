@@ -19,33 +19,19 @@ constexpr DurationMs kInstall =
 struct Installed {
   std::string version;
   bool held = false;
-  std::string provided_by = {};  // the package whose other name this is
 };
 using Packages = std::map<std::string, Installed>;
-
-// "libssl3 (= 3.5.1-1), x": a name that a package provides with its own version is the package under its former
-// name, as apt takes it (librdmacm1t64 is librdmacm1). Without a version it is an interface, which many may have.
-void add_provided(const std::string& name, const Installed& entry, const std::string& provides,
-                  Packages& into) {
-  for (const auto& one : split(provides, ',')) {
-    const auto words = split(one, ' ');
-    if (words.size() != 3 || words[1] != "(=" || words[2] != entry.version + ")") continue;
-    into.emplace(words[0].substr(0, words[0].find(':')), Installed{entry.version, entry.held, name});
-  }
-}
 
 // Installed packages. Half-installed ones are not in it.
 Result<Packages> installed(const Files& files) {
   TRY(const std::string text, files.read("/var/lib/dpkg/status"));
   Packages out;
-  Packages provided;
-  std::string name, provides;
+  std::string name;
   Installed entry;
   bool present = false;
   const auto close = [&] {
     if (present && !name.empty()) out[name] = entry;
-    if (present && !name.empty()) add_provided(name, entry, provides, provided);
-    name.clear(), provides.clear(), entry = {}, present = false;
+    name.clear(), entry = {}, present = false;
   };
   for (size_t begin = 0; begin < text.size();) {
     size_t end = text.find('\n', begin);
@@ -58,15 +44,12 @@ Result<Packages> installed(const Files& files) {
       name = line.substr(9);
     } else if (line.rfind("Version: ", 0) == 0) {
       entry.version = line.substr(9);
-    } else if (line.rfind("Provides: ", 0) == 0) {
-      provides = line.substr(10);
     } else if (line.rfind("Status: ", 0) == 0) {
       present = line.size() > 10 && line.substr(line.size() - 10) == " installed";
       entry.held = line.rfind("Status: hold ", 0) == 0;
     }
   }
   close();
-  out.merge(provided);  // a package of that name comes first
   return out;
 }
 
@@ -116,8 +99,7 @@ Result<Locks> locks_of(const Json& params) {
 
 std::map<std::string, std::string> versions_of(const Packages& packages) {
   std::map<std::string, std::string> out;
-  for (const auto& [name, entry] : packages)
-    if (entry.provided_by.empty()) out[name] = entry.version;
+  for (const auto& [name, entry] : packages) out[name] = entry.version;
   return out;
 }
 
@@ -130,7 +112,7 @@ std::vector<std::string> wrongly_held(const Packages& have, const Json& params, 
   for (const auto& want : wanted(params)) names.insert(want.name);
   for (const auto& [name, entry] : have)
     if ((names.count(name) || is_locked(locks, name)) && entry.held != bool_of(params, "hold", true))
-      out.push_back(entry.provided_by.empty() ? name : entry.provided_by);
+      out.push_back(name);
   return out;
 }
 
@@ -165,25 +147,6 @@ std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vec
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const auto have, installed(context.files));
   return compare(have, for_this_release(context.files, params));
-}
-
-// dpkg was cut off (power, reset, a killed agent) and has a journal left: nothing is installed before it is done.
-bool was_interrupted(const Files& files) {
-  for (const auto& name : files.list("/var/lib/dpkg/updates"))
-    if (!name.empty() && name.find_first_not_of("0123456789") == std::string::npos) return true;
-  return false;
-}
-
-Status finish_interrupted(StepContext& context) {
-  if (!was_interrupted(context.files)) return Ok{};
-  say(context, "dpkg was cut off: finishing what it began");
-  Command command;
-  command.argv = {"dpkg", "--force-confold", "--configure", "-a"};
-  command.env = {{"DEBIAN_FRONTEND", "noninteractive"}, {"NEEDRESTART_MODE", "l"}, {"LC_ALL", "C.UTF-8"}};
-  command.deadline = kInstall;
-  auto out = run_ok(context.process, command);
-  if (!out.ok()) return std::move(out).error().with("finishing what dpkg had begun");
-  return Ok{};
 }
 
 Result<std::string> apt(StepContext& context, std::vector<std::string> words, DurationMs deadline) {
@@ -249,7 +212,6 @@ Status install(StepContext& context, const Packages& have, const Json& params, c
 
 Status apply(StepContext& context, const Json& given) {
   const Json params = for_this_release(context.files, given);
-  TRY_(finish_interrupted(context));
   TRY(auto have, installed(context.files));
   TRY(const Locks locks, locks_of(params));
   if (auto words = missing(have, params); !words.empty()) {

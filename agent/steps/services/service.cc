@@ -54,17 +54,13 @@ int64_t clock_us(clockid_t clock) {
   return static_cast<int64_t>(t.tv_sec) * 1000000 + t.tv_nsec / 1000;
 }
 
-// A file it reads was changed after the unit became active. One from the future, written before a clock that ran ahead
-// was set, proves nothing: the service would be restarted for it again and again until that time has come.
+// A file it reads was changed after the unit became active.
 std::string newer_file(const StepContext& context, const Json& params, const Properties& p) {
   const std::string since = property(p, "ActiveEnterTimestampMonotonic");
   if (since.empty() || since == "0") return "";
-  const int64_t now = clock_us(CLOCK_REALTIME);
-  const int64_t active = std::atoll(since.c_str()) + now - clock_us(CLOCK_MONOTONIC);
-  for (const auto& path : list_of(params, "restart_for")) {
-    const int64_t modified = look(context.files, path).modified_us;
-    if (modified > active && modified <= now) return path;
-  }
+  const int64_t active = std::atoll(since.c_str()) + clock_us(CLOCK_REALTIME) - clock_us(CLOCK_MONOTONIC);
+  for (const auto& path : list_of(params, "restart_for"))
+    if (look(context.files, path).modified_us > active) return path;
   return "";
 }
 

@@ -37,7 +37,7 @@ Result<Wanted> wanted(const Json& params) {
     return fail(Code::invalid, "kernel_command_line: nothing is asked for");
   for (const auto* list : {&out.present, &out.absent})
     for (const auto& argument : *list) {
-      if (argument.empty() || argument.find_first_of(" \t\n\"'`$\\") != std::string::npos)
+      if (argument.empty() || argument.find_first_of(" \t\n\"") != std::string::npos)
         return fail(Code::invalid, "kernel_command_line: '" + argument + "' is not one argument");
       if (is_ours(key_of(argument)))
         return fail(Code::denied, "kernel_command_line: '" + key_of(argument) +
@@ -82,27 +82,13 @@ std::string with_options(const std::string& entry, const std::vector<std::string
   return out;
 }
 
-// Sourced by grub-mkconfig, after /etc/default/grub and the drop-ins of images. Both variables lose what makes room:
-// GRUB writes GRUB_CMDLINE_LINUX_DEFAULT behind GRUB_CMDLINE_LINUX, and the kernel takes the last one.
 OwnFile grub_file(const Wanted& want) {
-  std::vector<std::string> patterns;
-  for (const auto& argument : want.absent) {
-    patterns.push_back("'" + argument + "'");
-    if (argument.find('=') == std::string::npos) patterns.push_back("'" + argument + "='*");
-  }
-  for (const auto& argument : want.present)
-    patterns.insert(patterns.end(), {"'" + key_of(argument) + "'", "'" + key_of(argument) + "='*"});
-  const std::string text = fmt::format(
-      "# Written by muster.\n"
-      "muster_others() (\n"
-      "  set -f\n"
-      "  for word in $1; do\n"
-      "    case $word in {}) ;; *) printf '%s ' \"$word\" ;; esac\n"
-      "  done\n"
-      ")\n"
-      "GRUB_CMDLINE_LINUX_DEFAULT=$(muster_others \"$GRUB_CMDLINE_LINUX_DEFAULT\")\n"
-      "GRUB_CMDLINE_LINUX=\"$(muster_others \"$GRUB_CMDLINE_LINUX\"){}\"\n",
-      join(patterns, "|"), join(want.present, " "));
+  std::string text = "# Written by muster.\n";
+  for (const auto& argument : want.absent)
+    text += fmt::format("GRUB_CMDLINE_LINUX=$(printf ' %s ' \"$GRUB_CMDLINE_LINUX\" | sed 's| {} | |g')\n",
+                        argument);
+  if (!want.present.empty())
+    text += "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX " + join(want.present, " ") + "\"\n";
   return {"/etc/default/grub.d/60-muster-" + want.name + ".cfg", text, 0644};
 }
 

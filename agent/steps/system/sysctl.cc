@@ -1,11 +1,6 @@
 // sysctl: kernel parameters, now and at every boot. No process: /proc/sys and a file of our own in
 // /etc/sysctl.d.
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "agent/steps/step_modules.h"
 #include "base/json_dump.h"
@@ -36,56 +31,6 @@ std::string squeezed(const std::string& text) {
   return out;
 }
 
-std::vector<std::string> pieces(const std::string& text, char separator) {
-  std::vector<std::string> out(1);
-  for (const char c : text)
-    if (c == separator)
-      out.emplace_back();
-    else
-      out.back() += c;
-  return out;
-}
-
-// "16", "0x10", "020"; as the kernel reads it.
-std::optional<long long> number_of(const std::string& text) {
-  char* end = nullptr;
-  errno = 0;
-  const long long value = std::strtoll(text.c_str(), &end, 0);
-  return text.empty() || *end != '\0' || errno != 0 ? std::nullopt : std::optional(value);
-}
-
-// "6819,6817-6818" as its ranges, sorted and joined; empty for what is no such list.
-std::vector<std::pair<long long, long long>> ranges_of(const std::string& text) {
-  std::vector<std::pair<long long, long long>> all, out;
-  for (const auto& piece : pieces(text, ',')) {
-    const auto ends = pieces(piece, '-');
-    const auto first = number_of(ends.front()), last = number_of(ends.back());
-    if (ends.size() > 2 || !first || !last) return {};
-    all.emplace_back(*first, *last);
-  }
-  std::sort(all.begin(), all.end());
-  for (const auto& range : all)
-    if (!out.empty() && range.first <= out.back().second + 1)
-      out.back().second = std::max(out.back().second, range.second);
-    else
-      out.push_back(range);
-  return out;
-}
-
-bool same_word(const std::string& a, const std::string& b) {
-  if (a == b) return true;
-  const auto one = number_of(a), other = number_of(b);
-  if (one && other) return *one == *other;
-  const auto ranges = ranges_of(a);
-  return !ranges.empty() && ranges == ranges_of(b);
-}
-
-// The kernel prints values in its own form: numbers in decimal, lists of ports sorted and joined.
-bool same_value(const std::string& have, const std::string& want) {
-  const auto a = split(squeezed(have), ' '), b = split(squeezed(want), ' ');
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_word);
-}
-
 std::string file_path(const Json& params) {
   return "/etc/sysctl.d/60-muster-" + text_of(params, "name", "base") + ".conf";
 }
@@ -111,7 +56,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     if (!context.files.exists(proc_path(key)))
       return fail(Code::not_found, "the kernel has no parameter " + key);
     const std::string have = squeezed(context.files.read_line(proc_path(key)));
-    if (!same_value(have, value_text(value))) diff.add(key + ": " + have + " -> " + value_text(value));
+    if (have != squeezed(value_text(value))) diff.add(key + ": " + have + " -> " + value_text(value));
   }
   if (!any && bool_of(params, "optional", false))
     return CheckResult{Holds::not_applicable, "this kernel has none of these parameters"};
@@ -126,7 +71,7 @@ Status apply(StepContext& context, const Json& params) {
     TRY_(context.files.write(file_path(params), file_text(params)));
   for (const auto& [key, value] : object_of(params, "values").items()) {
     if (is_left_out(context, params, key)) continue;
-    if (same_value(context.files.read_line(proc_path(key)), value_text(value))) continue;
+    if (squeezed(context.files.read_line(proc_path(key))) == squeezed(value_text(value))) continue;
     if (auto written = context.files.write_raw(proc_path(key), value_text(value) + "\n"); !written.ok())
       return std::move(written).error().with(key);
   }
