@@ -7,6 +7,7 @@
 #include <set>
 
 #include "agent/steps/packages/apt_sources.h"
+#include "agent/steps/packages/dpkg_status.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/packages/version_lock.h"
 
@@ -15,43 +16,6 @@ namespace {
 
 constexpr DurationMs kInstall =
     90 * kMinute;  // a driver with its toolkit: 7 GB, and a kernel module to compile
-
-struct Installed {
-  std::string version;
-  bool held = false;
-};
-using Packages = std::map<std::string, Installed>;
-
-// Installed packages. Half-installed ones are not in it.
-Result<Packages> installed(const Files& files) {
-  TRY(const std::string text, files.read("/var/lib/dpkg/status"));
-  Packages out;
-  std::string name;
-  Installed entry;
-  bool present = false;
-  const auto close = [&] {
-    if (present && !name.empty()) out[name] = entry;
-    name.clear(), entry = {}, present = false;
-  };
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = text.find('\n', begin);
-    if (end == std::string::npos) end = text.size();
-    const std::string_view line(text.data() + begin, end - begin);
-    begin = end + 1;
-    if (line.empty()) {
-      close();
-    } else if (line.rfind("Package: ", 0) == 0) {
-      name = line.substr(9);
-    } else if (line.rfind("Version: ", 0) == 0) {
-      entry.version = line.substr(9);
-    } else if (line.rfind("Status: ", 0) == 0) {
-      present = line.size() > 10 && line.substr(line.size() - 10) == " installed";
-      entry.held = line.rfind("Status: hold ", 0) == 0;
-    }
-  }
-  close();
-  return out;
-}
 
 struct Wanted {
   std::string name, version;
@@ -80,11 +44,33 @@ bool is_version(const std::string& want, const std::string& have) {
   return want.empty() || fnmatch(want.c_str(), have.c_str(), 0) == 0;
 }
 
+// Whether apt has a package of this very name. Then that one is installed, whatever else provides the name.
+bool is_offered(StepContext& context, const std::string& name) {
+  const auto shown = context.process.run({.argv = {"apt-cache", "--no-all-versions", "show", name}});
+  return shown.ok() && shown->out.find("Package: " + name + "\n") != std::string::npos;
+}
+
+// The installed package that stands for a name: its own, or the one that apt takes for it. Packages change
+// their names (librdmacm1 is librdmacm1t64 since Debian 13) and provide the old one then, of their own
+// version. Of a name that is provided without a version apt takes the provider where it has no package of
+// that name.
+Packages::const_iterator stand_for(StepContext& context, const Packages& have, const Wanted& want) {
+  const auto own = have.find(want.name);
+  if (own != have.end() || !want.version.empty()) return own;
+  const auto other = std::find_if(have.begin(), have.end(), [&](const auto& entry) {
+    return entry.second.provides.count(want.name) > 0;
+  });
+  if (other == have.end()) return other;
+  const std::string& version = other->second.provides.at(want.name);
+  if (!version.empty() && version == other->second.version) return other;
+  return is_offered(context, want.name) ? have.end() : other;
+}
+
 // Words for apt-get of everything that is missing or of another version.
-std::vector<std::string> missing(const Packages& have, const Json& params) {
+std::vector<std::string> missing(StepContext& context, const Packages& have, const Json& params) {
   std::vector<std::string> out;
   for (const auto& want : wanted(params)) {
-    const auto it = have.find(want.name);
+    const auto it = stand_for(context, have, want);
     if (it != have.end() && is_version(want.version, it->second.version)) continue;
     out.push_back(want.version.empty() ? want.name : want.name + "=" + want.version);
   }
@@ -105,39 +91,41 @@ std::map<std::string, std::string> versions_of(const Packages& packages) {
 
 // Packages whose hold is not as declared; none when it is not declared. A locked set is held as a whole: held
 // alone, the package that was named lost its libraries to the next upgrade.
-std::vector<std::string> wrongly_held(const Packages& have, const Json& params, const Locks& locks) {
+std::vector<std::string> wrongly_held(StepContext& context, const Packages& have, const Json& params,
+                                      const Locks& locks) {
   std::vector<std::string> out;
   if (!params.contains("hold")) return out;
   std::set<std::string> names;
-  for (const auto& want : wanted(params)) names.insert(want.name);
+  for (const auto& want : wanted(params))
+    if (const auto it = stand_for(context, have, want); it != have.end()) names.insert(it->first);
   for (const auto& [name, entry] : have)
     if ((names.count(name) || is_locked(locks, name)) && entry.held != bool_of(params, "hold", true))
       out.push_back(name);
   return out;
 }
 
-Result<CheckResult> compare(const Packages& have, const Json& params) {
+Result<CheckResult> compare(StepContext& context, const Packages& have, const Json& params) {
   TRY(const Locks locks, locks_of(params));
   Diff diff;
   for (const auto& want : wanted(params)) {
-    const auto it = have.find(want.name);
+    const auto it = stand_for(context, have, want);
     if (it == have.end())
       diff.add("not installed: " + want.name + (want.version.empty() ? "" : "=" + want.version));
     else if (!is_version(want.version, it->second.version))
       diff.add(want.name + ": " + it->second.version + " -> " + want.version);
   }
   for (const auto& odd : outside_locks(locks, versions_of(have))) diff.add(odd);
-  const auto held = wrongly_held(have, params, locks);
+  const auto held = wrongly_held(context, have, params, locks);
   if (!held.empty()) diff.add((bool_of(params, "hold", true) ? "not held: " : "held: ") + join(held, " "));
   return diff.result();
 }
 
 std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vector<Json>& params) {
-  const auto have = installed(context.files);
+  const auto have = installed_packages(context.files);
   std::vector<Result<CheckResult>> out;
   for (const auto& p : params) {
     if (have.ok())
-      out.push_back(compare(*have, for_this_release(context.files, p)));
+      out.push_back(compare(context, *have, for_this_release(context.files, p)));
     else
       out.push_back(have.error());
   }
@@ -145,18 +133,38 @@ std::vector<Result<CheckResult>> check_many(StepContext& context, const std::vec
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
-  TRY(const auto have, installed(context.files));
-  return compare(have, for_this_release(context.files, params));
+  TRY(const auto have, installed_packages(context.files));
+  return compare(context, have, for_this_release(context.files, params));
 }
 
-Result<std::string> apt(StepContext& context, std::vector<std::string> words, DurationMs deadline) {
+Result<std::string> unattended(StepContext& context, std::vector<std::string> argv, DurationMs deadline) {
   Command command;
-  command.argv = {
-      "apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confold"};
-  command.argv.insert(command.argv.end(), words.begin(), words.end());
+  command.argv = std::move(argv);
   command.env = {{"DEBIAN_FRONTEND", "noninteractive"}, {"NEEDRESTART_MODE", "l"}, {"LC_ALL", "C.UTF-8"}};
   command.deadline = deadline;
   return run_ok(context.process, command);
+}
+
+Result<std::string> apt(StepContext& context, const std::vector<std::string>& words, DurationMs deadline) {
+  std::vector<std::string> argv = {
+      "apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confold"};
+  argv.insert(argv.end(), words.begin(), words.end());
+  return unattended(context, std::move(argv), deadline);
+}
+
+// A run that a power cut or a reset ended leaves dpkg's journal behind, and apt refuses to work until dpkg
+// has gone through it. Another run that is still at work has a journal too: apt waits for its lock, then
+// that run is over.
+Status finish_interrupted_run(StepContext& context) {
+  if (!has_journal(context.files)) return Ok{};
+  (void)apt(context, {"check"}, 10 * kMinute).ok();
+  if (!has_journal(context.files)) return Ok{};
+  say(context, "dpkg was interrupted: going on where it was");
+  auto done = unattended(context, {"dpkg", "--force-confold", "--configure", "-a"}, kInstall);
+  // What one package's own script cannot do is apt's to say of the packages that are wanted.
+  if (!done.ok() && has_journal(context.files))
+    return std::move(done).error().with("dpkg --configure -a, after a run of dpkg that was interrupted");
+  return Ok{};
 }
 
 // apt removes packages to make others fit; only those that are named may go.
@@ -212,16 +220,19 @@ Status install(StepContext& context, const Packages& have, const Json& params, c
 
 Status apply(StepContext& context, const Json& given) {
   const Json params = for_this_release(context.files, given);
-  TRY(auto have, installed(context.files));
+  TRY(auto have, installed_packages(context.files));
   TRY(const Locks locks, locks_of(params));
-  if (auto words = missing(have, params); !words.empty()) {
+  if (auto words = missing(context, have, params); !words.empty()) {
     if (!bool_of(params, "install", true))
       return fail(Code::conflict, "the image lacks " + join(words, " ") + "; add them to its recipe");
-    TRY_(install(context, have, params, locks, std::move(words)));
-    TRY(have, installed(context.files));
+    TRY_(finish_interrupted_run(context));
+    TRY(have, installed_packages(context.files));
+    if (words = missing(context, have, params); !words.empty())
+      TRY_(install(context, have, params, locks, std::move(words)));
+    TRY(have, installed_packages(context.files));
   }
   TRY_(check_locks(have, "", locks));
-  const auto held = wrongly_held(have, params, locks);
+  const auto held = wrongly_held(context, have, params, locks);
   if (held.empty()) return Ok{};
   std::vector<std::string> argv = {"apt-mark", bool_of(params, "hold", true) ? "hold" : "unhold"};
   argv.insert(argv.end(), held.begin(), held.end());
