@@ -86,6 +86,7 @@ std::vector<StepModule> other_modules() {
       sysctl_module(),
       sys_values_module(),
       timer_module(),
+      time_servers_module(),
       udev_rule_module(),
       ufw_module(),
       user_module(),

@@ -39,6 +39,7 @@ StepModule rail_qos_module();
 StepModule nccl_conf_module();
 StepModule cdi_module();
 StepModule sys_values_module();
+StepModule time_servers_module();
 // agent/steps: disks
 StepModule partition_module();
 StepModule raid_module();

@@ -172,6 +172,14 @@ Samples samples_of_configuration() {
         [](FakeMachine&) {
           return Json{{"values", {{"net.core.somaxconn", 4096}}}};
         }}},
+      {"time_servers",
+       {[](FakeMachine& m) {
+          booted(m);
+          m.put("/etc/chrony/chrony.conf", "pool a.example iburst\nsourcedir /run/chrony-dhcp\n");
+        },
+        [](FakeMachine&) {
+          return Json{{"file", "/etc/chrony/sources.d/muster.sources"}};
+        }}},
       {"hostname",
        {[](FakeMachine& m) { m.put("/proc/sys/kernel/hostname", ""); },
         [](FakeMachine&) {
@@ -594,6 +602,7 @@ TEST_CASE("steps: a tool that fails makes the step fail, and it can be done agai
                                                     {"sys_values", "systemctl enable"},
                                                     {"limits", "systemctl daemon-reexec"},
                                                     {"timer", "systemctl enable"},
+                                                    {"time_servers", "systemctl try-restart"},
                                                     {"filesystem", "mkfs.xfs"},
                                                     {"partition", "sfdisk"},
                                                     {"mount", "mount"},

@@ -163,5 +163,79 @@ FIELD_CASE("package-provided-name: where apt has a package of that name, it is t
   }
 }
 
+// ---- chrony
+
+constexpr const char* kSources = "/etc/chrony/sources.d/muster.sources";
+
+// The lines that name time servers in the files that chrony would read, ours apart.
+std::vector<std::string> other_servers(const Host& host) {
+  std::vector<std::string> out;
+  const auto read = [&](const std::string& path) {
+    for (const auto& line : steps::lines_of(host.get(path))) {
+      const size_t begin = line.find_first_not_of(" \t");
+      std::string word =
+          begin == std::string::npos ? "" : line.substr(begin, line.find_first_of(" \t", begin) - begin);
+      std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+      if (word == "server" || word == "pool" || word == "peer" || word == "initstepslew") out.push_back(line);
+    }
+  };
+  read("/etc/chrony/chrony.conf");
+  for (const char* folder :
+       {"/etc/chrony/conf.d", "/etc/chrony/sources.d", "/etc/chrony", "/etc/chrony/site.d"})
+    for (const auto& name : host.files().list(folder))
+      if (name != "muster.sources" && name != "chrony.conf") read(std::string(folder) + "/" + name);
+  return out;
+}
+
+// The source folders that chrony.conf names.
+std::vector<std::string> source_folders(const Host& host) {
+  std::vector<std::string> out;
+  for (const auto& line : steps::lines_of(host.get("/etc/chrony/chrony.conf")))
+    if (line.rfind("sourcedir ", 0) == 0)
+      for (const auto& folder : steps::split(line.substr(10), ' ')) out.push_back(folder);
+  return out;
+}
+
+FIELD_CASE("chrony-other-servers") {
+  Host host;
+  host.put("/etc/chrony/chrony.conf", field_input("chrony-other-servers", "chrony.conf"));
+  host.put("/etc/chrony/conf.d/site.conf", "server 198.51.100.5\n");
+  host.put("/etc/chrony/site-a.conf", "\tpool pool3.example\n");
+  host.put("/etc/chrony/sources.d/cloud.sources", "pool ntp.cloud.example iburst\n");
+  host.put("/run/chrony-dhcp/eth0.sources", "server 198.51.100.6\n");
+  host.put(kSources, "server 192.0.2.10 iburst\n");
+  const Json params = {{"file", kSources}};
+  REQUIRE(other_servers(host).size() == 8);
+  host.settles("time_servers", params, "systemctl");
+  CHECK(other_servers(host).empty());
+  CHECK(source_folders(host) == std::vector<std::string>{"/etc/chrony/sources.d"});
+  CHECK(host.get(kSources) == "server 192.0.2.10 iburst\n");
+  CHECK(host.get("/run/chrony-dhcp/eth0.sources") == "server 198.51.100.6\n");
+  CHECK(host.get("/etc/chrony/chrony.conf").find("\nrefclock PHC /dev/ptp0 poll 2\n") != std::string::npos);
+  CHECK(host.get("/etc/chrony/chrony.conf").find("SERVER 198.51.100.1 iburst") != std::string::npos);
+  CHECK(host.count("systemctl try-restart chrony.service") == 1);
+}
+
+FIELD_CASE("chrony-other-servers: a restart that was missed is made up for") {
+  Host host;
+  host.put("/etc/chrony/chrony.conf", "server 198.51.100.1\nsourcedir /etc/chrony/sources.d\n");
+  host.broken = {"systemctl try-restart"};
+  const Json params = {{"file", kSources}};
+  CHECK_FALSE(host.apply("time_servers", params).ok());
+  CHECK(other_servers(host).empty());
+  host.broken.clear();
+  host.settles("time_servers", params, "systemctl");
+}
+
+FIELD_CASE("chrony-run-folder") {
+  Host host;
+  host.put("/etc/chrony/chrony.conf", field_input("chrony-run-folder", "chrony.conf"));
+  host.put("/etc/chrony/site.d/a.sources", "server 198.51.100.1\n");
+  host.settles("time_servers", {{"file", kSources}}, "systemctl");
+  CHECK(source_folders(host) == std::vector<std::string>{"/etc/chrony/site.d", "/etc/chrony/sources.d"});
+  CHECK(other_servers(host).empty());
+  CHECK(host.get("/etc/chrony/chrony.conf").find("\ndriftfile /var/lib/chrony/drift\n") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace muster::tests

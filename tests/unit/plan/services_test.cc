@@ -174,7 +174,8 @@ TEST_CASE("the leader asks the declared time servers, the others the leader firs
   CHECK(params_of(other, "base/time sources")["content"] ==
         "server 10.20.0.11 iburst prefer trust\nserver ntp.example iburst\nserver 10.20.0.123 iburst\n");
   for (const auto& steps : {leader, other})
-    CHECK(params_of(steps, "base/no time servers but the declared ones")["prefix"] == "pool ");
+    CHECK(params_of(steps, "base/no time servers but the declared ones")["file"] ==
+          "/etc/chrony/sources.d/muster.sources");
 }
 
 TEST_CASE("proxy, time zone, packages and kernel parameters reach the node", "[plan][services]") {

@@ -1,0 +1,149 @@
+// time_servers: chrony asks the servers of one file and no others.
+//
+// Others come from where installers, clouds and DHCP write them: lines of chrony.conf and of what it includes
+// (in any spelling that chrony reads), files of its source folders, and /run/chrony-dhcp, which every lease
+// writes again. Lines are kept as comments. A reference clock is a device, not a server: it stays.
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <map>
+
+#include "agent/steps/files/own_file.h"
+#include "agent/steps/system/accounts.h"
+
+namespace muster::steps {
+namespace {
+
+constexpr const char* kMain = "/etc/chrony/chrony.conf";
+constexpr const char* kDebt = "time-servers";
+constexpr const char* kTakenOut = "# Taken out by muster: ";
+constexpr int kDeepest = 8;  // chrony itself stops at ten files within each other
+
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// Of a line, as chrony takes it apart: blanks and tabs alike, directives in any case, comments after !, ;, #
+// and %.
+std::vector<std::string> words_of(const std::string& line) {
+  std::string text = line;
+  std::replace(text.begin(), text.end(), '\t', ' ');
+  auto out = split(text, ' ');
+  if (out.empty() || std::string("!;#%").find(out[0][0]) != std::string::npos) return {};
+  std::transform(out[0].begin(), out[0].end(), out[0].begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+bool names_servers(const std::string& directive) {
+  return directive == "server" || directive == "pool" || directive == "peer" || directive == "initstepslew";
+}
+
+// Folders that what runs writes to: their files come again.
+bool is_written_again(const std::string& folder) {
+  return folder.rfind("/run/", 0) == 0 || folder.rfind("/var/run/", 0) == 0;
+}
+
+// chrony's files as they should be, where that is not as they are.
+class Survey {
+ public:
+  Survey(const Files& files, std::string keep) : files_(files), keep_(std::move(keep)) {
+    visit(kMain, 0);
+    if (read_.count(folder_of(keep_))) return;
+    std::string& main = edits_.emplace(kMain, files_.read(kMain).value_or("")).first->second;
+    if (!main.empty() && main.back() != '\n') main += '\n';
+    main += "sourcedir " + folder_of(keep_) + "\n";
+  }
+  const std::map<std::string, std::string>& edits() const { return edits_; }
+
+ private:
+  void visit(const std::string& path, int depth) {
+    const auto text = files_.read(path);
+    if (path == keep_ || depth > kDeepest || !text.ok()) return;
+    std::string out;
+    for (const auto& line : lines_of(*text)) out += edited(line, depth) + "\n";
+    if (out != *text && out != *text + "\n") edits_[path] = out;
+  }
+
+  std::string edited(const std::string& line, int depth) {
+    const auto words = words_of(line);
+    if (words.empty()) return line;
+    if (names_servers(words[0])) return kTakenOut + line;
+    if (words[0] == "include" && words.size() == 2) visit_matching(words[1], depth);
+    if (words[0] == "confdir")
+      for (size_t i = 1; i < words.size(); ++i) visit_matching(words[i] + "/*.conf", depth);
+    if (words[0] != "sourcedir") return line;
+    std::string kept;
+    for (size_t i = 1; i < words.size(); ++i) {
+      if (is_written_again(words[i] + "/")) continue;
+      kept += " " + words[i];
+      read_[words[i].substr(0, words[i].find_last_not_of('/') + 1)] = true;
+      visit_matching(words[i] + "/*.sources", depth);
+    }
+    if (kept.empty()) return kTakenOut + line;
+    return std::count(kept.begin(), kept.end(), ' ') + 1 == static_cast<int64_t>(words.size())
+               ? line
+               : std::string(kTakenOut) + line + "\nsourcedir" + kept;
+  }
+
+  void visit_matching(const std::string& pattern, int depth) {
+    const std::string folder = folder_of(pattern), name = pattern.substr(pattern.rfind('/') + 1);
+    for (const auto& file : files_.list(folder))
+      if (fnmatch(name.c_str(), file.c_str(), 0) == 0) visit(folder + "/" + file, depth + 1);
+  }
+
+  const Files& files_;
+  const std::string keep_;
+  std::map<std::string, std::string> edits_;
+  std::map<std::string, bool> read_;  // source folders
+};
+
+Result<std::map<std::string, std::string>> edits(const StepContext& context, const Json& params) {
+  const std::string keep = text_of(params, "file");
+  if (keep.empty() || keep[0] != '/' || keep.rfind('/') == 0)
+    return fail(Code::invalid, "time_servers: 'file' must be an absolute path");
+  if (!context.files.exists(kMain)) return std::map<std::string, std::string>();
+  return Survey(context.files, keep).edits();
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  TRY(const auto wrong, edits(context, params));
+  Diff diff;
+  for (const auto& [path, text] : wrong)
+    add_difference(context.files, {path, text, look(context.files, path).mode}, diff);
+  if (owes(context.files, kDebt)) diff.add("chrony has not read its files again");
+  return diff.result();
+}
+
+Status apply(StepContext& context, const Json& params) {
+  TRY(const auto wrong, edits(context, params));
+  if (!wrong.empty()) TRY_(note_debt(context.files, kDebt));
+  for (const auto& [path, text] : wrong) {
+    const FileState state = look(context.files, path);
+    TRY_(context.files.write(path, text, state.mode));
+    TRY_(set_permissions(context.files, path, state.mode, state.uid, state.gid));
+  }
+  if (!owes(context.files, kDebt)) return Ok{};
+  if (is_booted(context.files)) {
+    TRY(auto out, run_tool(context, {"systemctl", "try-restart", "chrony.service"}, 3 * kMinute));
+    (void)out;
+  }
+  return clear_debt(context.files, kDebt);
+}
+
+}  // namespace
+
+StepModule time_servers_module() {
+  StepModule m;
+  m.name = "time_servers";
+  m.help =
+      "chrony asks the time servers of one file and no others: server, pool and peer lines elsewhere in its "
+      "configuration become comments, and servers that come with a DHCP lease are not read. A reference "
+      "clock "
+      "stays. chrony is restarted when something changed.";
+  m.parameters =
+      Json::array({parameter("file", "string", true, "the one with the declared servers, NAME.sources")});
+  m.check = check;
+  m.apply = apply;
+  return m;
+}
+
+}  // namespace muster::steps
