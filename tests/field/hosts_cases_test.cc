@@ -237,5 +237,56 @@ FIELD_CASE("chrony-run-folder") {
   CHECK(host.get("/etc/chrony/chrony.conf").find("\ndriftfile /var/lib/chrony/drift\n") != std::string::npos);
 }
 
+// ---- services
+
+// systemctl of one running unit, which knows since when.
+struct Unit {
+  Host host;
+  int64_t since = now();
+  size_t restarts = 0;
+
+  static int64_t now() {
+    timespec t = {};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<int64_t>(t.tv_sec) * 1000000 + t.tv_nsec / 1000;
+  }
+  Unit() {
+    host.programs["systemctl"] = [this](const Command& c) -> Result<Output> {
+      if (c.argv[1] == "restart") ++restarts, since = now();
+      if (c.argv[1] != "show") return Output{0, "", ""};
+      return Output{
+          0,
+          fmt::format("Id=munge.service\nNames=munge.service\nLoadState=loaded\nActiveState=active\n"
+                      "UnitFileState=enabled\nNeedDaemonReload=no\nActiveEnterTimestampMonotonic={}\n\n",
+                      since),
+          ""};
+    };
+    host.put("/etc/munge/munge.key", "key");
+  }
+  void date(std::chrono::minutes from_now) const {
+    fs::last_write_time(host.files().real("/etc/munge/munge.key"),
+                        fs::file_time_type::clock::now() + from_now);
+  }
+};
+const Json kMunge = {{"names", {"munge"}}, {"enabled", true}, {"restart_for", {"/etc/munge/munge.key"}}};
+
+FIELD_CASE("clock-file-from-future") {
+  Unit unit;
+  unit.date(std::chrono::minutes(120));
+  unit.host.settles("service", kMunge, "systemctl restart");
+  CHECK(unit.restarts == 1);
+  CHECK(unit.host.get("/etc/munge/munge.key") == "key");
+}
+
+FIELD_CASE("clock-file-from-future: a file that is newer than the service is still a reason") {
+  Unit unit;
+  unit.date(std::chrono::minutes(-10));
+  unit.since -= 5 * 60 * int64_t{1000000};
+  CHECK(unit.host.check("service", kMunge).holds == Holds::yes);
+  unit.since -= 10 * 60 * int64_t{1000000};
+  unit.host.settles("service", kMunge, "systemctl restart");
+  CHECK(unit.restarts == 1);
+}
+
 }  // namespace
 }  // namespace muster::tests

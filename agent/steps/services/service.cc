@@ -54,14 +54,25 @@ int64_t clock_us(clockid_t clock) {
   return static_cast<int64_t>(t.tv_sec) * 1000000 + t.tv_nsec / 1000;
 }
 
-// A file it reads was changed after the unit became active.
-std::string newer_file(const StepContext& context, const Json& params, const Properties& p) {
+// The file that a running unit may not have read, and whether its time says nothing: it lies ahead of the
+// clock, as with what was written before a clock that ran ahead was set right. Such a file would stay newer
+// than every restart until the clock gets there.
+struct Unread {
+  std::string path = {};
+  bool ahead = false;
+};
+
+Unread unread(const StepContext& context, const Json& params, const Properties& p) {
   const std::string since = property(p, "ActiveEnterTimestampMonotonic");
-  if (since.empty() || since == "0") return "";
-  const int64_t active = std::atoll(since.c_str()) + clock_us(CLOCK_REALTIME) - clock_us(CLOCK_MONOTONIC);
-  for (const auto& path : list_of(params, "restart_for"))
-    if (look(context.files, path).modified_us > active) return path;
-  return "";
+  if (since.empty() || since == "0") return {};
+  // In this order: a pause between the two makes no file newer than the unit.
+  const int64_t running = clock_us(CLOCK_MONOTONIC) - std::atoll(since.c_str());
+  const int64_t now = clock_us(CLOCK_REALTIME), active = now - running;
+  for (const auto& path : list_of(params, "restart_for")) {
+    const int64_t modified = look(context.files, path).modified_us;
+    if (modified > active) return {path, modified > now};
+  }
+  return {};
 }
 
 struct Difference {
@@ -97,9 +108,13 @@ Difference difference(const StepContext& context, const Json& params, const Prop
   if (want_running && !running) d.start = true, d.text.add(active.empty() ? "not running" : active);
   if (!want_running && running) d.stop = true, d.text.add("running");
   if (want_running && running) {
-    const std::string path = newer_file(context, params, p);
-    if (!path.empty())
-      d.restart = true, d.text.add(path + " is newer than the running service");
+    const Unread file_unread = unread(context, params, p);
+    if (file_unread.ahead)
+      d.restart = true, d.text.add(file_unread.path +
+                                   " is dated ahead of the clock, so the running service may "
+                                   "not have read it");
+    else if (!file_unread.path.empty())
+      d.restart = true, d.text.add(file_unread.path + " is newer than the running service");
     else if (property(p, "NeedDaemonReload") == "yes")
       d.restart = true, d.text.add("its unit file changed");
   }
@@ -162,6 +177,13 @@ Status load_where_needed(StepContext& context, const Json& params, const std::ve
   return Ok{};
 }
 
+// Before a start: what is dated ahead of the clock is dated now, so that it is the last one.
+Status date_files(const StepContext& context, const Json& params) {
+  for (const auto& path : list_of(params, "restart_for"))
+    if (look(context.files, path).modified_us > clock_us(CLOCK_REALTIME)) TRY_(date_now(context.files, path));
+  return Ok{};
+}
+
 // One systemctl per verb that is needed, for all units that need it.
 Status apply(StepContext& context, const Json& params) {
   const auto units = units_of(params);
@@ -193,6 +215,7 @@ Status apply(StepContext& context, const Json& params) {
     TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
     (void)out;
   }
+  if (verbs.count("3 start") || verbs.count("3 restart")) TRY_(date_files(context, params));
   for (const auto& [verb, names] : verbs) {
     std::vector<std::string> argv = {"systemctl", verb.substr(2)};
     argv.insert(argv.end(), names.begin(), names.end());

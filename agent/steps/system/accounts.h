@@ -35,6 +35,8 @@ struct FileState {
   int64_t modified_us = 0;  // wall clock
 };
 FileState look(const Files& files, const std::string& path);
+// Makes now the time at which it was modified.
+Status date_now(const Files& files, const std::string& path);
 
 // "0644" -> 0644; invalid for anything but three or four octal digits.
 Result<unsigned> parse_mode(const std::string& text);
