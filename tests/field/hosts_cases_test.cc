@@ -288,5 +288,117 @@ FIELD_CASE("clock-file-from-future: a file that is newer than the service is sti
   CHECK(unit.restarts == 1);
 }
 
+// ---- the kernel's command line
+
+// GRUB's files, and update-grub evaluating them as the real one does.
+struct Grub {
+  Host host;
+  std::string forced;  // what a script of /etc/grub.d adds behind everything
+
+  Grub() {
+    host.put("/etc/default/grub", field_input("grub-default-wins", "grub"));
+    host.programs["update-grub"] = [this](const Command&) -> Result<Output> {
+      const std::string script =
+          "set -e; R=" + host.files().real("") +
+          "; . $R/etc/default/grub; for f in $R/etc/default/grub.d/*.cfg; do . $f; done; "
+          "echo \"$GRUB_CMDLINE_LINUX $GRUB_CMDLINE_LINUX_DEFAULT\"";
+      Command shell{.argv = {"/bin/sh", "-c", script}};
+      shell.env = {{"LC_ALL", "C"}};
+      auto line = run_ok(*make_process(), shell);
+      INFO((line.ok() ? "" : line.error().message));
+      REQUIRE(line.ok());
+      const std::string words = replaced(*line, "\n", "") + forced;
+      host.put(
+          "/boot/grub/grub.cfg",
+          "### BEGIN /etc/grub.d/10_linux ###\nmenuentry 'Debian' {\n\tlinux\t/vmlinuz root=UUID=1 ro  " +
+              words + "\n}\nmenuentry 'recovery' {\n\tlinux\t/vmlinuz root=UUID=1 ro single\n}\n");
+      return Output{0, "", ""};
+    };
+  }
+  // As if the machine had started again with what the menu has.
+  void restart() {
+    const std::string menu = host.get("/boot/grub/grub.cfg");
+    const size_t begin = menu.find("/vmlinuz"), end = menu.find('\n', begin);
+    host.put("/proc/cmdline", "BOOT_IMAGE=" + menu.substr(begin, end - begin) + "\n");
+    fs::remove_all(host.files().real("/run/muster"));
+  }
+  std::string running() const { return host.get("/proc/cmdline"); }
+};
+
+FIELD_CASE("grub-default-wins") {
+  Grub grub;
+  grub.host.put("/etc/default/grub.d/50-cloud.cfg", field_input("grub-default-wins", "cloud.cfg"));
+  grub.host.put("/proc/cmdline", "root=UUID=1 ro net.ifnames=0 console=tty1 iommu=off\n");
+  const Json params = {{"name", "tuning"}, {"present", {"iommu=pt", "nvme_core.io_timeout=4294967295"}}};
+  REQUIRE(grub.host.apply("kernel_command_line", params).ok());
+  CHECK(grub.host.files().exists("/run/muster/reboot/kernel_command_line-tuning"));
+  grub.restart();
+  const auto words = steps::split(replaced(grub.running(), "\n", ""), ' ');
+  CHECK(has(words, "iommu=pt"));
+  CHECK_FALSE(has(words, "iommu=off"));
+  CHECK_FALSE(has(words, "nvme-core.io_timeout=30"));
+  for (const char* kept : {"net.ifnames=0", "console=tty1", "dyndbg=\"file", "a.c", "+p\""})
+    CHECK(has(words, kept));
+  CHECK(grub.host.check("kernel_command_line", params).holds == Holds::yes);
+}
+
+FIELD_CASE("grub-default-wins: keys that must not be there go from both") {
+  Grub grub;
+  grub.host.put("/etc/default/grub.d/50-cloud.cfg", field_input("grub-default-wins", "cloud.cfg"));
+  grub.host.put("/proc/cmdline", "root=UUID=1 ro net.ifnames=0 console=tty1 iommu=off\n");
+  const Json params = {{"absent", {"iommu", "net.ifnames=0", "console=tty0"}}};
+  REQUIRE(grub.host.apply("kernel_command_line", params).ok());
+  grub.restart();
+  CHECK(grub.running().find("iommu") == std::string::npos);
+  CHECK(grub.running().find("net.ifnames") == std::string::npos);
+  CHECK(grub.running().find("console=tty1") != std::string::npos);
+  CHECK(grub.host.check("kernel_command_line", params).holds == Holds::yes);
+}
+
+FIELD_CASE("grub-later-file") {
+  Grub grub;
+  grub.host.put("/etc/default/grub.d/99-site.cfg", field_input("grub-later-file", "site.cfg"));
+  // As muster wrote it before.
+  grub.host.put("/etc/default/grub.d/60-muster-base.cfg",
+                "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX iommu=pt\"\n");
+  grub.host.put("/proc/cmdline", "root=UUID=1 ro iommu=soft quiet iommu=off\n");
+  const Json params = {{"present", {"iommu=pt"}}};
+  REQUIRE(grub.host.apply("kernel_command_line", params).ok());
+  CHECK_FALSE(grub.host.files().exists("/etc/default/grub.d/60-muster-base.cfg"));
+  grub.restart();
+  CHECK(grub.running().find("iommu=pt") != std::string::npos);
+  CHECK(grub.running().find("iommu=off") == std::string::npos);
+  CHECK(grub.running().find("iommu=soft") == std::string::npos);
+  CHECK(grub.host.check("kernel_command_line", params).holds == Holds::yes);
+}
+
+FIELD_CASE("grub-later-file: what a script of /etc/grub.d sets is said and asks for no restart") {
+  Grub grub;
+  grub.forced = " iommu=off";
+  grub.host.put("/proc/cmdline", "root=UUID=1 ro quiet iommu=off\n");
+  const Json params = {{"present", {"iommu=pt"}}};
+  CHECK(grub.host.apply("kernel_command_line", params).error().code == Code::conflict);
+  CHECK_FALSE(grub.host.files().exists("/run/muster/reboot/kernel_command_line-base"));
+  CHECK(grub.host.check("kernel_command_line", params).holds == Holds::no);
+  grub.forced = "";
+  CHECK(grub.host.apply("kernel_command_line", params).ok());
+  grub.restart();
+  CHECK(grub.host.check("kernel_command_line", params).holds == Holds::yes);
+}
+
+FIELD_CASE("grub-two-consoles") {
+  Host host;
+  host.put("/etc/muster/image.json", R"({"name":"cpu","digest":"sha256:1","slot":"b"})");
+  host.put("/proc/cmdline", field_input("grub-two-consoles", "cmdline"));
+  const Json params = {{"present", {"console=tty0", "console=ttyS0,115200"}}};
+  CHECK(host.check("kernel_command_line", params).holds == Holds::yes);
+  host.put("/proc/cmdline", "root=UUID=1 ro console=tty0 console=ttyS1,9600\n");
+  host.put("/boot/efi/loader/entries/muster-b.conf",
+           "options root=UUID=1 ro console=tty0 console=ttyS1,9600\n");
+  REQUIRE(host.apply("kernel_command_line", params).ok());
+  CHECK(host.get("/boot/efi/loader/entries/muster-b.conf") ==
+        "options root=UUID=1 ro console=tty0 console=ttyS0,115200\n");
+}
+
 }  // namespace
 }  // namespace muster::tests

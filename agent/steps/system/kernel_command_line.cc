@@ -22,7 +22,12 @@ struct Wanted {
   std::vector<std::string> present, absent;  // "iommu=pt"; keys or whole arguments
 };
 
-std::string key_of(const std::string& argument) { return argument.substr(0, argument.find('=')); }
+// To the kernel '-' and '_' are the same in the name of a parameter.
+std::string key_of(const std::string& argument) {
+  std::string key = argument.substr(0, argument.find('='));
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
 
 // These decide what is booted, or speak to muster itself.
 bool is_ours(const std::string& key) {
@@ -57,8 +62,11 @@ bool has(const std::vector<std::string>& list, const std::string& argument) {
 std::vector<std::string> edited(const Wanted& want, const std::vector<std::string>& now) {
   std::vector<std::string> out;
   for (const auto& argument : now) {
-    bool drop = has(want.absent, argument) || has(want.absent, key_of(argument));
-    for (const auto& p : want.present) drop = drop || (p != argument && key_of(p) == key_of(argument));
+    bool drop = std::any_of(want.absent.begin(), want.absent.end(), [&](const std::string& a) {
+      return a == argument || (a.find('=') == std::string::npos && key_of(a) == key_of(argument));
+    });
+    if (!has(want.present, argument))
+      for (const auto& p : want.present) drop = drop || key_of(p) == key_of(argument);
     if (!drop) out.push_back(argument);
   }
   for (const auto& argument : want.present)
@@ -82,14 +90,73 @@ std::string with_options(const std::string& entry, const std::vector<std::string
   return out;
 }
 
+// Text that the shell takes as it is.
+std::string shell_quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// A pattern of the shell for a key, however its '-' and '_' are written.
+std::string key_pattern(const std::string& key) {
+  std::string out, plain;
+  for (const char c : key) {
+    if (c != '-' && c != '_') {
+      plain += c;
+      continue;
+    }
+    out += (plain.empty() ? "" : shell_quoted(plain)) + "[-_]";
+    plain.clear();
+  }
+  return out + (plain.empty() ? "" : shell_quoted(plain));
+}
+
+// GRUB puts GRUB_CMDLINE_LINUX_DEFAULT behind GRUB_CMDLINE_LINUX and the kernel takes the last value of a
+// key: what makes room is taken out of both.
 OwnFile grub_file(const Wanted& want) {
-  std::string text = "# Written by muster.\n";
-  for (const auto& argument : want.absent)
-    text += fmt::format("GRUB_CMDLINE_LINUX=$(printf ' %s ' \"$GRUB_CMDLINE_LINUX\" | sed 's| {} | |g')\n",
-                        argument);
+  std::vector<std::string> patterns;
+  const auto add_key = [&](const std::string& argument) {
+    const std::string key = key_pattern(argument.substr(0, argument.find('=')));
+    patterns.push_back(key + "|" + key + "'='*");
+  };
+  for (const auto& argument : want.absent) {
+    if (argument.find('=') == std::string::npos)
+      add_key(argument);
+    else
+      patterns.push_back(shell_quoted(argument));
+  }
+  for (const auto& argument : want.present) add_key(argument);
+  std::string text = fmt::format(
+      "# Written by muster.\nmuster_without() (\n  set -f\n  kept=\n  for word in $1; do\n"
+      "    case \"$word\" in\n      {}) ;;\n      *) kept=\"$kept $word\" ;;\n    esac\n  done\n"
+      "  printf '%s' \"${{kept# }}\"\n)\n",
+      join(patterns, "|"));
+  for (const char* variable : {"GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"})
+    text += fmt::format("{0}=\"$(muster_without \"${0}\")\"\n", variable);
   if (!want.present.empty())
-    text += "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX " + join(want.present, " ") + "\"\n";
-  return {"/etc/default/grub.d/60-muster-" + want.name + ".cfg", text, 0644};
+    text += "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX\"" + shell_quoted(" " + join(want.present, " ")) + "\n";
+  // Sorted behind the files of clouds, hosters and sites: the last one counts.
+  return {"/etc/default/grub.d/zz-muster-" + want.name + ".cfg", text, 0644};
+}
+
+// Where it was before, in front of 99-site.cfg.
+OwnFile earlier_grub_file(const Wanted& want) {
+  return {"/etc/default/grub.d/60-muster-" + want.name + ".cfg", "", 0644};
+}
+
+// How the entry that GRUB's menu begins with differs; "" where it does not or there is no menu.
+std::string menu_diff(const Files& files, const Wanted& want) {
+  bool linux = false;
+  for (const auto& line : lines_of(files.read("/boot/grub/grub.cfg").value_or(""))) {
+    linux = linux || line.rfind("### BEGIN /etc/grub.d/10_linux", 0) == 0;
+    std::string blanks = line;
+    std::replace(blanks.begin(), blanks.end(), '\t', ' ');
+    auto now = words(blanks);
+    if (!linux || now.size() < 2 || now[0].rfind("linux", 0) != 0) continue;
+    now.erase(now.begin(), now.begin() + 2);  // the command and the kernel's path
+    return edited(want, now) == now ? "" : "GRUB's menu has: " + join(now, " ");
+  }
+  return "";
 }
 
 // ---- the module
@@ -104,7 +171,9 @@ Status boot_diff(StepContext& context, const Wanted& want, Diff& diff) {
     if (!has_grub(context.files))
       return fail(Code::not_found, "neither a boot entry of muster's nor GRUB is here");
     add_difference(context.files, grub_file(want), diff);
+    add_difference(context.files, earlier_grub_file(want), diff);
     if (owes(context.files, "grub-" + want.name)) diff.add("GRUB's menu is not up to date");
+    if (const auto menu = menu_diff(context.files, want); !menu.empty()) diff.add(menu);
     return Ok{};
   }
   TRY(const OwnEsp esp, OwnEsp::open(context, "ro"));
@@ -146,11 +215,17 @@ Status apply_entry(StepContext& context, const Wanted& want, const std::string& 
 
 Status apply_grub(StepContext& context, const Wanted& want) {
   const std::string debt = "grub-" + want.name;
-  if (differs_from(context.files, grub_file(want))) TRY_(note_debt(context.files, debt));
-  TRY_(put(context.files, grub_file(want)));
-  if (!owes(context.files, debt)) return Ok{};
+  for (const auto& file : {grub_file(want), earlier_grub_file(want)}) {
+    if (differs_from(context.files, file)) TRY_(note_debt(context.files, debt));
+    TRY_(put(context.files, file));
+  }
+  if (!owes(context.files, debt) && menu_diff(context.files, want).empty()) return Ok{};
   TRY(auto out, run_tool(context, {"update-grub"}, 3 * kMinute));
   (void)out;
+  // A restart would not help.
+  if (const auto menu = menu_diff(context.files, want); !menu.empty())
+    return fail(Code::conflict, menu + ": something behind " + grub_file(want).path +
+                                    " sets it, in /etc/default/grub.d or /etc/grub.d; take it out there");
   return clear_debt(context.files, debt);
 }
 
