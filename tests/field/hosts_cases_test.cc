@@ -400,5 +400,76 @@ FIELD_CASE("grub-two-consoles") {
         "options root=UUID=1 ro console=tty0 console=ttyS0,115200\n");
 }
 
+// ---- sysctl
+
+// Each line of a case's table: the kernel has one value and another is declared.
+void try_values(const std::string& name) {
+  for (const auto& line : steps::lines_of(field_input(name, "values"))) {
+    if (line.empty() || line[0] == '#') continue;
+    INFO(line);
+    std::vector<std::string> f(1);
+    for (const char c : line)
+      if (c == '|' && f.size() < 4)
+        f.emplace_back();
+      else
+        f.back() += c;
+    REQUIRE(f.size() == 4);
+    const bool same = f[3] == "same";
+    Host host;
+    const std::string path = "/proc/sys/" + replaced(f[0], ".", "/");
+    host.put(path, f[1] + "\n");
+    const Json params = {{"values", {{f[0], f[2]}}}};
+    CHECK(host.check("sysctl", params).holds == Holds::no);  // there is no file yet
+    REQUIRE(host.apply("sysctl", params).ok());
+    // What is so is not written again; what is written stands behind it in this fake of a kernel's file.
+    CHECK(host.get(path) == f[1] + "\n" + (same ? "" : f[2] + "\n"));
+    host.put(path, f[1] + "\n");
+    CHECK((host.check("sysctl", params).holds == Holds::yes) == same);
+  }
+}
+
+FIELD_CASE("sysctl-normalised-values") { try_values("sysctl-normalised-values"); }
+FIELD_CASE("sysctl-vector-beginning") { try_values("sysctl-vector-beginning"); }
+FIELD_CASE("sysctl-vector-blanks") { try_values("sysctl-vector-blanks"); }
+FIELD_CASE("sysctl-empty-text") { try_values("sysctl-empty-text"); }
+
+FIELD_CASE("sysctl-normalised-values: a dot in an interface's name") {
+  Host host;
+  const std::string path = "/proc/sys/net/ipv4/conf/eth0.100/rp_filter";
+  for (const char* key : {"net.ipv4.conf.eth0/100.rp_filter", "net/ipv4/conf/eth0.100/rp_filter"}) {
+    INFO(key);
+    host.put(path, "");
+    REQUIRE(host.apply("sysctl", {{"values", {{key, 2}}}}).ok());
+    CHECK(host.get(path) == "2\n");
+  }
+}
+
+// What the last file in the order of systemd-sysctl says of a key.
+std::string at_boot(const Host& host, const std::string& key) {
+  std::string out;
+  for (const auto& name : host.files().list("/etc/sysctl.d"))
+    for (const auto& line : steps::lines_of(host.get("/etc/sysctl.d/" + name)))
+      if (line.rfind(key + " = ", 0) == 0) out = line.substr(key.size() + 3);
+  return out;
+}
+
+FIELD_CASE("sysctl-later-file") {
+  Host host;
+  host.put("/proc/sys/net/core/somaxconn", "");
+  for (const char* file : {"90-site.conf", "99-sysctl.conf"})
+    host.put(std::string("/etc/sysctl.d/") + file, field_input("sysctl-later-file", "site.conf"));
+  host.put("/etc/sysctl.d/60-muster-base.conf", "# Written by muster.\nnet.core.somaxconn = 4096\n");
+  host.settles("sysctl", {{"values", {{"net.core.somaxconn", 4096}}}}, "sysctl");
+  CHECK(at_boot(host, "net.core.somaxconn") == "4096");
+  CHECK_FALSE(host.files().exists("/etc/sysctl.d/60-muster-base.conf"));
+}
+
+FIELD_CASE("sysctl-no-file-yet") {
+  Host host;
+  host.put("/proc/sys/vm/swappiness", "10\n");
+  host.settles("sysctl", {{"values", {{"vm.swappiness", 10}}}}, "sysctl");
+  CHECK(at_boot(host, "vm.swappiness") == "10");
+}
+
 }  // namespace
 }  // namespace muster::tests

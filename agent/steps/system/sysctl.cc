@@ -2,49 +2,33 @@
 // /etc/sysctl.d.
 #include <algorithm>
 
-#include "agent/steps/step_modules.h"
+#include "agent/steps/files/own_file.h"
+#include "agent/steps/system/sysctl_value.h"
 #include "base/json_dump.h"
 
 namespace muster::steps {
 namespace {
 
-std::string proc_path(std::string key) {
-  std::replace(key.begin(), key.end(), '.', '/');
-  return "/proc/sys/" + key;
-}
-
 std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : dump_json(value);
 }
 
-// "10240\t87380" and "10240 87380" are the same.
-std::string squeezed(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const bool space = c == ' ' || c == '\t' || c == '\n';
-    if (!space)
-      out += c;
-    else if (!out.empty() && out.back() != ' ')
-      out += ' ';
-  }
-  while (!out.empty() && out.back() == ' ') out.pop_back();
-  return out;
-}
-
-std::string file_path(const Json& params) {
-  return "/etc/sysctl.d/60-muster-" + text_of(params, "name", "base") + ".conf";
-}
-
-std::string file_text(const Json& params) {
-  std::string out = "# Written by muster.\n";
+// At boot the last file counts: this one is sorted behind a site's 90-*.conf and Debian's 99-sysctl.conf.
+OwnFile own_file(const Json& params) {
+  std::string text = "# Written by muster.\n";
   for (const auto& [key, value] : object_of(params, "values").items())
-    out += key + " = " + value_text(value) + "\n";
-  return out;
+    text += key + " = " + value_text(value) + "\n";
+  return {"/etc/sysctl.d/zz-muster-" + text_of(params, "name", "base") + ".conf", text, 0644};
+}
+
+// Where it was before.
+OwnFile earlier_file(const Json& params) {
+  return {"/etc/sysctl.d/60-muster-" + text_of(params, "name", "base") + ".conf", "", 0644};
 }
 
 // With `optional`, what this kernel does not have is not set either.
 bool is_left_out(const StepContext& context, const Json& params, const std::string& key) {
-  return bool_of(params, "optional", false) && !context.files.exists(proc_path(key));
+  return bool_of(params, "optional", false) && !context.files.exists(sysctl_path(key));
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
@@ -53,26 +37,27 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   for (const auto& [key, value] : object_of(params, "values").items()) {
     if (is_left_out(context, params, key)) continue;
     any = true;
-    if (!context.files.exists(proc_path(key)))
+    if (!context.files.exists(sysctl_path(key)))
       return fail(Code::not_found, "the kernel has no parameter " + key);
-    const std::string have = squeezed(context.files.read_line(proc_path(key)));
-    if (have != squeezed(value_text(value))) diff.add(key + ": " + have + " -> " + value_text(value));
+    const std::string have = context.files.read_line(sysctl_path(key));
+    if (!sysctl_has(key, have, value_text(value)))
+      diff.add(key + ": " + join(split(have, '\t'), " ") + " -> " + value_text(value));
   }
   if (!any && bool_of(params, "optional", false))
     return CheckResult{Holds::not_applicable, "this kernel has none of these parameters"};
-  const auto text = context.files.read(file_path(params));
-  if (!text.ok() || *text != file_text(params)) diff.add(file_path(params) + " differs");
+  add_difference(context.files, own_file(params), diff);
+  add_difference(context.files, earlier_file(params), diff);
   return diff.result();
 }
 
 Status apply(StepContext& context, const Json& params) {
-  const auto have = context.files.read(file_path(params));
-  if (!have.ok() || *have != file_text(params))
-    TRY_(context.files.write(file_path(params), file_text(params)));
+  TRY_(put(context.files, own_file(params)));
+  TRY_(put(context.files, earlier_file(params)));
   for (const auto& [key, value] : object_of(params, "values").items()) {
     if (is_left_out(context, params, key)) continue;
-    if (squeezed(context.files.read_line(proc_path(key))) == squeezed(value_text(value))) continue;
-    if (auto written = context.files.write_raw(proc_path(key), value_text(value) + "\n"); !written.ok())
+    const std::string path = sysctl_path(key), text = value_text(value);
+    if (sysctl_has(key, context.files.read_line(path), text)) continue;
+    if (auto written = context.files.write_raw(path, text + "\n"); !written.ok())
       return std::move(written).error().with(key);
   }
   return Ok{};
@@ -85,7 +70,7 @@ StepModule sysctl_module() {
   m.name = "sysctl";
   m.help = "Kernel parameters, now and at every boot, in a file of muster's own.";
   m.parameters = Json::array(
-      {parameter("name", "string", false, "names the file: /etc/sysctl.d/60-muster-NAME.conf", "base"),
+      {parameter("name", "string", false, "names the file: /etc/sysctl.d/zz-muster-NAME.conf", "base"),
        parameter("values", "object", true, "parameter -> value"),
        parameter("optional", "bool", false, "a parameter that the kernel does not have is left out", false)});
   m.check = check;
