@@ -9,6 +9,7 @@
 // away the clients wait.
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 
 #include "agent/steps/disk/mounts.h"
@@ -52,27 +53,95 @@ std::vector<Part> parts_of(const Export& want) {
           service_part("nfs-server", {settings})};
 }
 
-// How what the server really exports differs: the table of the running system, not a file of ours. Somebody
-// else's line for the same path counts too.
+// A line of `exportfs -s`: "/shared  10.20.0.11(sync,wdelay,...)".
+struct Entry {
+  std::string path, client;
+  std::set<std::string> options;
+  bool has(const std::string& option) const { return options.count(option) > 0; }
+};
+
+std::vector<Entry> table_of(const std::string& text) {
+  std::vector<Entry> out;
+  for (const auto& line : lines_of(text)) {
+    const auto words = split(line, ' ');
+    const size_t open = words.size() < 2 ? std::string::npos : words[1].find('(');
+    if (open == std::string::npos) continue;
+    std::string list = words[1].substr(open + 1);
+    if (!list.empty() && list.back() == ')') list.pop_back();
+    const auto options = split(list, ',');
+    out.push_back({words[0], words[1].substr(0, open), {options.begin(), options.end()}});
+  }
+  return out;
+}
+
+// The options of our line as the server shows them, and what it adds by itself. Any other gives a client more
+// or less than that (no_root_squash, all_squash, async, insecure, crossmnt, another `sec`, anonuid, ...), and
+// one that is not known here may.
+std::string odd_options(const Entry& entry, bool mountpoint) {
+  static const std::set<std::string> kUsual = {"rw",
+                                               "sync",
+                                               "wdelay",
+                                               "no_wdelay",
+                                               "hide",
+                                               "no_subtree_check",
+                                               "subtree_check",
+                                               "mountpoint",
+                                               "mp",
+                                               "sec=sys",
+                                               "secure",
+                                               "acl",
+                                               "no_all_squash",
+                                               "root_squash",
+                                               "secure_locks",
+                                               "auth_nlm",
+                                               "xprtsec=none:tls:mtls"};
+  std::vector<std::string> odd;
+  for (const auto& option : entry.options)
+    if (!kUsual.count(option)) odd.push_back(option);
+  for (const char* option : {"rw", "sync", "root_squash"})
+    if (!entry.has(option)) odd.push_back(std::string("without ") + option);
+  if (mountpoint && !entry.has("mountpoint") && !entry.has("mp")) odd.push_back("without mountpoint");
+  return join(odd, " ");
+}
+
+bool is_below(const std::string& path, const std::string& folder) {
+  return path.rfind(folder == "/" ? folder : folder + "/", 0) == 0;
+}
+
+// The file system that a path is in: of the mount next above it.
+std::string device_of(const std::map<std::string, MountEntry>& mounts, const std::string& path) {
+  std::string device;
+  size_t longest = 0;
+  for (const auto& [target, mount] : mounts)
+    if ((target == path || is_below(path, target)) && target.size() >= longest)
+      longest = target.size(), device = mount.device;
+  return device;
+}
+
+// How what the server really exports differs: the table of the running system, not a file of ours. Other
+// lines count where they lead to the same data: folders below it, another path to the same file system, and
+// an export above it that goes on into what is mounted below (crossmnt).
 Result<CheckResult> exported(StepContext& context, const Export& want) {
   TRY(const std::string table, run_tool(context, {"exportfs", "-s"}));
+  const auto mounts = all_mounts(context.files);
+  const std::string own = device_of(mounts, want.path);
   Diff diff;
   std::set<std::string> lacking = want.clients;
-  for (const auto& line : lines_of(table)) {
-    const auto words = split(line, ' ');
-    if (words.size() < 2 || words[0] != want.path) continue;
-    const std::string client = words[1].substr(0, words[1].find('('));
-    std::string list = "," + words[1].substr(words[1].find('(') + 1);
-    if (list.back() == ')') list.back() = ',';
-    const auto option = [&](const char* name) {
-      return list.find(std::string(",") + name + ",") != std::string::npos;
-    };
-    if (!want.clients.count(client))
-      diff.add(want.path + " is exported to " + client + " too");
-    else if (!option("rw") || !option("mountpoint") || !option("root_squash"))
-      diff.add(want.path + " is exported to " + client + " with other options");
-    lacking.erase(client);
+  for (const auto& entry : table_of(table)) {
+    const bool same = entry.path == want.path;
+    const bool inside = own.empty() ? is_below(entry.path, want.path) : device_of(mounts, entry.path) == own;
+    const bool across = is_below(want.path, entry.path) && entry.has("crossmnt");
+    if (!same && !inside && !across) continue;
+    const bool declared = want.clients.count(entry.client) > 0;
+    // What a declared client gets of our path by an export above it is what our own line says.
+    const std::string odd = declared && !same && !inside ? "" : odd_options(entry, same);
+    if (!declared)
+      diff.add(entry.path + " is exported to " + entry.client + " too");
+    else if (!odd.empty())
+      diff.add(entry.path + " is exported to " + entry.client + " with other options: " + odd);
+    if (same) lacking.erase(entry.client);
   }
+  if (!diff.empty()) diff.add("take that out of /etc/exports and /etc/exports.d");
   for (const auto& client : lacking) diff.add(want.path + " is not exported to " + client);
   return diff.result();
 }
