@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "agent/steps/stack_modules.h"
+#include "agent/storage/ceph_room.h"
 #include "agent/storage/health.h"
 
 namespace muster::steps {
@@ -34,21 +35,47 @@ Result<Json> ceph_json(StepContext& context, std::vector<std::string> args, cons
   return parse_json(text);
 }
 
+namespace {
+
+// Object store -> its host, wherever below the root that the pools use: a site may have racks, rows and rooms
+// in between.
+std::map<int64_t, std::string> hosts_of(const Json& tree) {
+  std::map<int64_t, Json> nodes;
+  std::vector<std::pair<int64_t, std::string>> open;  // what is still to be looked into, and in which host
+  for (const auto& node : tree.value("nodes", Json::array())) {
+    const int64_t id = node.value("id", int64_t{0});
+    nodes[id] = node;
+    if (node.value("name", "") == "default" && node.value("type", "") == "root") open.emplace_back(id, "");
+  }
+  std::map<int64_t, std::string> out;
+  while (!open.empty()) {
+    const auto [id, above] = open.back();
+    open.pop_back();
+    const auto found = nodes.find(id);
+    if (found == nodes.end()) continue;
+    const Json node = std::move(found->second);
+    nodes.erase(found);
+    const std::string host = node.value("type", "") == "host" ? node.value("name", "") : above;
+    for (const Json& child : node.value("children", Json::array())) {
+      const int64_t below = child.get<int64_t>();
+      if (below >= 0)  // a store; what holds stores has a negative number
+        out[below] = host;
+      else
+        open.emplace_back(below, host);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts) {
   TRY(const Json dump, ceph_json(context, {"osd", "dump"}));
   Json tree = Json::object();
   if (with_hosts) {
     TRY(tree, ceph_json(context, {"osd", "tree"}));
   }
-  std::map<int64_t, std::string> hosts;
-  std::set<int64_t> placed;  // below the root that the pools use
-  for (const auto& node : tree.value("nodes", Json::array()))
-    if (node.value("name", "") == "default" && node.value("type", "") == "root")
-      for (const auto& id : node.value("children", Json::array())) placed.insert(id.get<int64_t>());
-  for (const auto& node : tree.value("nodes", Json::array()))
-    if (node.value("type", "") == "host" && placed.count(node.value("id", int64_t{0})))
-      for (const auto& id : node.value("children", Json::array()))
-        hosts[id.get<int64_t>()] = node.value("name", "");
+  auto hosts = hosts_of(tree);
   std::vector<CephOsd> out;
   for (const auto& osd : dump.value("osds", Json::array())) {
     const int64_t id = osd.value("osd", int64_t{-1});
@@ -301,8 +328,7 @@ Status apply_left(StepContext& context, const Json& params) {
 // ---- one node's disks, out of use and back ----
 
 struct Volume {
-  std::vector<CephOsd> own;
-  std::set<std::string> others;  // hosts that can take data
+  std::vector<CephOsd> own, others;  // others: those that can take data
 };
 
 Result<Volume> volume(StepContext& context, const Json& params) {
@@ -312,7 +338,7 @@ Result<Volume> volume(StepContext& context, const Json& params) {
     if (osd.host == text_of(params, "node"))
       out.own.push_back(osd);
     else if (osd.up && osd.in && !osd.host.empty())
-      out.others.insert(osd.host);
+      out.others.push_back(osd);
   }
   if (out.own.empty())
     return fail(Code::not_found, "the monitors know no object store of " + text_of(params, "node"));
@@ -353,29 +379,23 @@ Result<CheckResult> check_drain(StepContext& context, const Json& params) {
 // Before anything moves: the others are enough and have room.
 Status may_drain(StepContext& context, const Json& params, const Volume& now) {
   const int64_t copies = int_of(params, "copies", 2);
-  if (static_cast<int64_t>(now.others.size()) < copies)
+  std::set<std::string> hosts;
+  for (const auto& osd : now.others) hosts.insert(osd.host);
+  if (static_cast<int64_t>(hosts.size()) < copies)
     return fail(Code::conflict, fmt::format("{} copies need as many other nodes, and {} can take data",
-                                            copies, now.others.size()));
+                                            copies, hosts.size()));
+  TRY(const Json dump, ceph_json(context, {"osd", "dump"}));
   TRY(const Json df, ceph_json(context, {"osd", "df"}));
-  int64_t used = 0, available = 0;
-  const auto own = ids_of(now.own);
-  for (const auto& osd : df.value("nodes", Json::array())) {
-    const bool mine = std::count(own.begin(), own.end(), osd.value("id", int64_t{-1})) > 0;
-    if (mine)
-      used += osd.value("kb_used_data", int64_t{0});
-    else if (osd.value("reweight", 0.0) > 0)
-      available += osd.value("kb_avail", int64_t{0});
-  }
-  if (available < used)
-    return fail(Code::conflict,
-                fmt::format("{} KiB do not fit on the others, where {} are free", used, available));
-  return Ok{};
+  const std::string lacking = ceph_lacks_room(dump, df, {now.own, now.others, copies});
+  return lacking.empty() ? Status(Ok{}) : Status(fail(Code::conflict, lacking));
 }
 
 Status apply_drain(StepContext& context, const Json& params) {
   TRY(const bool out, leaves(params));
   TRY(const Volume now, volume(context, params));
-  if (out) TRY_(may_drain(context, params, now));
+  // Once all are out, what moves moves: a step that goes on after a restart stops nothing by refusing.
+  const bool begins = std::any_of(now.own.begin(), now.own.end(), [](const CephOsd& osd) { return osd.in; });
+  if (out && begins) TRY_(may_drain(context, params, now));
   TRY_(tell(context, out ? "out" : "in", ids_of(now.own)));
   say(context, fmt::format("osd {}: {}", words(ids_of(now.own)), out ? "out" : "in"));
   return wait_for_ceph(context, int_of(params, "deadline_seconds", 86400), [&]() -> Result<std::string> {

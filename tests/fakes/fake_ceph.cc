@@ -79,9 +79,12 @@ Output FakeMachine::ceph_osd(const std::vector<std::string>& words) {
     const int number = std::stoi(id);
     next = std::max(next, number + 1);
     osds.push_back({{"osd", number}, {"uuid", osd[0]}, {"up", std::stoi(osd[2])}, {"in", std::stoi(osd[3])}});
+    const int available = files().exists("/ceph/full") ? 10 : 100000;
     used.push_back({{"id", number},
+                    {"kb", 1000 + available},
+                    {"kb_used", 1000},
                     {"kb_used_data", 1000},
-                    {"kb_avail", files().exists("/ceph/full") ? 10 : 100000},
+                    {"kb_avail", available},
                     {"reweight", std::stoi(osd[3])}});
     if (osd[1] != "-") hosts[osd[1]].push_back(number);
   }

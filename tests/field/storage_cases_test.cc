@@ -76,5 +76,68 @@ FIELD_CASE("nfs-root-without-crossing") {
   CHECK(server.apply());
 }
 
+// ---- Ceph
+
+// A cluster whose monitors say what the files of a case say, whatever is told.
+class Ceph : public FakeMachine {
+ public:
+  explicit Ceph(std::string name) : name_(std::move(name)) {}
+
+  Result<Output> run(const Command& command) override {
+    if (command.argv[0] != "ceph") return FakeMachine::run(command);
+    calls.push_back(steps::join(command.argv, " "));
+    const std::vector<std::string> words(command.argv.begin() + 3, command.argv.end());
+    const std::string question = words[0] + (words.size() > 1 && words[0] != "health" ? " " + words[1] : "");
+    if (question == "health") return Output{0, R"({"status":"HEALTH_OK","checks":{}})", ""};
+    if (question == "pg stat")
+      return Output{0, R"({"pg_summary":{"num_pg_by_state":[{"name":"active+clean","num":33}]}})", ""};
+    for (const char* what : {"dump", "df", "tree"})
+      if (question == std::string("osd ") + what)
+        return Output{0, field_input(name_, fmt::format("osd_{}.json", what)), ""};
+    return Output{0, "", ""};
+  }
+  Status drain(const std::string& node, int copies = 2) {
+    StepContext c = context();
+    return find_step_module("ceph_drain")
+        ->apply(c, {{"node", node}, {"state", "out"}, {"copies", copies}, {"deadline_seconds", 0}});
+  }
+
+ private:
+  const std::string name_;
+};
+
+FIELD_CASE("ceph-drain-over-full") {
+  Ceph ceph("ceph-drain-over-full");
+  CHECK(ceph.drain("node01").error().code == Code::conflict);
+  CHECK_FALSE(ceph.called("osd out"));
+}
+
+FIELD_CASE("ceph-drain-fits") {
+  Ceph ceph("ceph-drain-fits");
+  // These monitors never say that it is done.
+  CHECK(ceph.drain("node01").error().code == Code::failed);
+  CHECK(ceph.called("osd out 0"));
+}
+
+FIELD_CASE("ceph-drain-small-node") {
+  Ceph ceph("ceph-drain-small-node");
+  CHECK(ceph.drain("node01", 3).error().code == Code::conflict);
+  CHECK_FALSE(ceph.called("osd out"));
+}
+
+FIELD_CASE("ceph-racks") {
+  Ceph ceph("ceph-racks");
+  StepContext c = ceph.context();
+  const Json members = {{{"name", "node01"}}, {{"name", "node02"}}, {{"name", "node03"}}};
+  const auto seen = find_step_module("ceph_members")
+                        ->check(c, {{"members", members}, {"declared", 3}, {"deadline_seconds", 0}});
+  REQUIRE(seen.ok());
+  INFO(seen->diff);
+  CHECK(seen->holds == Holds::yes);
+  CHECK(ceph.drain("node01").error().code == Code::failed);
+  CHECK(ceph.called("osd out 0"));
+  CHECK(ceph.drain("node09").error().code == Code::not_found);  // below another root
+}
+
 }  // namespace
 }  // namespace muster::tests

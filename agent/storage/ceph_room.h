@@ -1,0 +1,26 @@
+// Whether Ceph can empty object stores onto the others: it moves nothing onto a store that is fuller than its
+// backfillfull ratio (0.90 unless set), so a move that needs more never ends.
+//
+// An estimate by Ceph's own rules of placement: data go by weight, and no host holds two copies of the same.
+// It errs to the side of refusing. Sizes are in KiB, as `ceph osd df` gives them. Thread: pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/storage/ceph.h"
+#include "base/json.h"
+
+namespace muster::steps {
+
+struct CephMove {
+  std::vector<CephOsd> leaving, staying;
+  int64_t copies = 2;
+};
+
+// "" when they fit; else which store would be how full. `dump` and `df`: what `ceph osd dump` and `ceph osd
+// df` say.
+std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& move);
+
+}  // namespace muster::steps
