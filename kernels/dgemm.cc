@@ -8,7 +8,8 @@
 // Structure:   one independent matrix product per core, pinned, sized for the core's own caches. A shared
 //              product would hide a slow core behind the others and could not say whose result was wrong;
 //              this names the core. v2: the product of kernels/multiply.h, for SSE2, AVX2+FMA or AVX-512.
-// Expected:    70-90 % of peak (cores x clock x 16 flop for AVX2, x 32 for AVX-512, x 4 for SSE2) on metal;
+// Expected:    70-90 % of peak (cores x clock x 16 flop for AVX2 and for AVX-512 with one unit or two of half
+//              the width, x 32 for AVX-512 with two, x 4 for SSE2) on metal;
 //              about 0.3 GFLOP/s per core under emulation, where the number means nothing and the bits still
 //              count.
 #include <algorithm>
@@ -159,9 +160,12 @@ std::vector<double> time_series(const std::vector<Core>& cores, double flop, siz
   return out;
 }
 
-void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant, Measurement& out) {
+void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant, const Files& files,
+               Measurement& out) {
   const double flop = 2.0 * std::pow(static_cast<double>(n), 3);
-  const Machine machine = look_at_machine(Files());
+  std::vector<int> cpus;  // isolcpus, a cpuset or taskset may leave few of the machine's
+  for (const auto& core : cores) cpus.push_back(core.cpu);
+  const Machine machine = look_at_machine(files, cpus);
   std::vector<double> rates;
   Json per_core = Json::array();
   size_t products = 0, wrong = 0;
@@ -186,9 +190,12 @@ void summarise(const std::vector<Core>& cores, size_t n, const Variant& variant,
       middle > 0 ? *std::min_element(rates.begin(), rates.end()) / middle : 0, "ratio"};
   out.detail = {{"n", n},
                 {"variant", variant.name},
-                {"flops_per_cycle", flops_per_cycle(variant.name)},
+                {"flops_per_cycle", flops_per_cycle(variant.name, machine)},
+                {"units_512", machine.units_512},
                 {"physical_cores", machine.physical_cores},
+                {"machine_cores", machine.machine_cores},
                 {"cpu_mhz", machine.cpu_mhz},
+                {"clock", machine.base_clock ? "base" : "highest"},
                 {"threads", cores.size()},
                 {"products", products},
                 {"wrong", wrong},
@@ -233,7 +240,7 @@ Measurement run_dgemm(const DgemmOptions& options) {
   }
   for (auto& t : threads) t.join();
 
-  summarise(cores, n, variant, out);
+  summarise(cores, n, variant, options.files, out);
   return out;
 }
 

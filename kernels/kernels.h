@@ -72,6 +72,7 @@ struct DgemmOptions {
   size_t threads = 0;        // 0 = one per processor this process may use
   std::string variant = {};  // one of dgemm_variants(); empty = the best
   std::optional<Flip> flip = {};
+  Files files = Files();  // what the machine tells of its processors
 };
 std::vector<std::string> dgemm_variants();  // what this processor can run, best first
 // Metrics: gflops (sum over cores), slowest_core_ratio (slowest core / median core).
@@ -83,6 +84,7 @@ struct StreamOptions {
   size_t max_bytes = 0;  // for the three arrays together; 0 = a quarter of the available memory
   size_t threads = 0;
   std::optional<Flip> flip = {};
+  Files files = Files();  // what the machine tells of its memory
 };
 // Metrics: copy_mbps, scale_mbps, add_mbps, triad_mbps (best round; 1 MB = 10^6 bytes).
 Measurement run_stream(const StreamOptions& options);
@@ -274,17 +276,19 @@ KernelLog read_kernel_log(const Files& files, uint64_t since);
 // speed (GT/s) and ratio, of what both ends can do: width times speed, of GPUs the width alone.
 Measurement run_pcie(const Files& files);
 
-// --- machine.cc
-struct Machine {  // 0: this machine does not tell
-  size_t physical_cores = 0;
+// --- expected_machine.cc
+struct Machine {                                 // 0: this machine does not tell
+  size_t physical_cores = 0, machine_cores = 0;  // those that were counted; all that are online
   double cpu_mhz = 0;
-  unsigned dimms = 0, dimm_mt_s = 0;
+  bool base_clock = false;  // of all cores under load; else the highest of one
+  int units_512 = 0;        // multiply-add units of 512 bits in a core, as far as its model is known
+  unsigned dimms = 0, dimm_mt_s = 0, channels = 0;
 };
 // With `cpus` only the cores that these belong to are counted.
 Machine look_at_machine(const Files& files, const std::vector<int>& cpus = {});
 // Double precision operations of a core per cycle with a variant of dgemm or of the training load; single
-// precision: twice as many.
-int flops_per_cycle(const std::string& variant);
+// precision: twice as many. Of AVX-512 what every processor with it does, where the model is not known.
+int flops_per_cycle(const std::string& variant, const Machine& machine);
 
 // --- tools.cc: shared by the kernels
 double seconds_now();                       // monotonic

@@ -248,10 +248,13 @@ Measurement run_stream(const StreamOptions& options) {
   const Json series = add_rates(rounds, elements, out);
   const size_t errors = add_errors(wrong, cpus, out);
   const uint64_t bytes = static_cast<uint64_t>(elements) * sizeof(double);
-  const Machine machine = look_at_machine(Files());
+  const Machine machine = look_at_machine(options.files, {cpus.begin(), cpus.begin() + threads});
   out.detail = {{"array_bytes", bytes},
                 {"dimms", machine.dimms},
                 {"dimm_mt_s", machine.dimm_mt_s},
+                {"channels", machine.channels},
+                {"physical_cores", machine.physical_cores},
+                {"machine_cores", machine.machine_cores},
                 {"last_level_cache_bytes", last_level_cache()},
                 {"threads", threads},
                 {"cache_resident", bytes < 4 * last_level_cache()},

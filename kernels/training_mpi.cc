@@ -394,7 +394,7 @@ class Study {
     Json out = envelope("training", hosts, gather_counts(wrong_, ranks_), "has {} wrong gradients");
     const std::string variant = training::product_variants().front();
     const auto machine = kernels::look_at_machine(Files(), kernels::usable_cpus());
-    const int per_cycle = 2 * kernels::flops_per_cycle(variant);  // single precision
+    const int per_cycle = 2 * kernels::flops_per_cycle(variant, machine);  // single precision
     const double peak = static_cast<double>(machine.physical_cores) * per_cycle * machine.cpu_mhz * 1e6;
     const double per_sequence = training::operations(shape_);
     std::map<std::string, double> one;

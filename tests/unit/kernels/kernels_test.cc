@@ -921,6 +921,7 @@ TEST_CASE("cores, clock and memory modules as the machine tells them") {
   REQUIRE(files.write("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "3800000").ok());
   const auto module = [&](int n, unsigned char size, unsigned configured) {
     std::string table(0x28, '\0');
+    table[1] = 0x28;  // its length, as every structure says it
     table[0x0d] = static_cast<char>(size);
     table[0x15] = 0x40, table[0x16] = 0x15;  // 5440 at most
     table[0x20] = static_cast<char>(configured & 0xff), table[0x21] = static_cast<char>(configured >> 8);
@@ -935,6 +936,8 @@ TEST_CASE("cores, clock and memory modules as the machine tells them") {
   CHECK(found.cpu_mhz == 3800);
   CHECK(found.dimms == 2);
   CHECK(found.dimm_mt_s == 4400);
+  CHECK_FALSE(found.base_clock);
   REQUIRE(files.write("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", "2400000").ok());
+  CHECK(look_at_machine(files).base_clock);
   CHECK(look_at_machine(files).cpu_mhz == 2400);
 }

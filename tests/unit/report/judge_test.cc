@@ -496,11 +496,8 @@ TEST_CASE(
 TEST_CASE("derived values: processors, memory modules, ports, GPUs; and why there is none") {
   Json result = measured("dgemm", {{"gflops", {500, "GFLOP/s"}}});
   CHECK_FALSE(derive("cpu_peak", result, nullptr).value);
-  result["detail"] = {{"physical_cores", 32},
-                      {"flops_per_cycle", 32},
-                      {"cpu_mhz", 2000.0},
-                      {"dimms", 8},
-                      {"dimm_mt_s", 4800}};
+  result["detail"] = {{"physical_cores", 32}, {"flops_per_cycle", 32}, {"cpu_mhz", 2000.0},
+                      {"dimms", 8},           {"channels", 8},         {"dimm_mt_s", 4800}};
   CHECK(derive("cpu_peak", result, nullptr).value == 2048.0);
   CHECK(derive("cpu_peak", result, nullptr).text == "32 cores x 32 FLOP/cycle x 2.00 GHz = 2048 GFLOP/s");
   CHECK(derive("dimm_bandwidth", result, nullptr).value == 307200.0);
