@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # a BMC that answers 503 for a while is waited for; one that never powers on is quarantined, the others accepted, exit 3
-# stands on: controller/power/{power,redfish,refusals,waiter,wrap}* controller/run lab/{bmc,fault,rack}* controller/engines/local*
+# stands on: controller/power/{bmc_json,logins,power,redfish,waiter,wrap}* controller/run lab/{bmc,fault,rack}* controller/engines/local*
 # stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 small_spec 3 >"$work/cluster.yaml"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # two machines behind IPMI BMCs (ipmi_sim): blank to accepted, a panic at first boot seen over SOL; power verbs; wrong password, another GUID and a BMC that is gone are told apart
-# stands on: cli/power* controller/power/{consoles,ipmi,power,refusals,sol,token_mask,waiter,wrap}*
+# stands on: cli/power* controller/power/{consoles,ipmi,power,logins,sol,token_mask,waiter,wrap}*
 # stands on: controller/run/{answers,power_cycle}* lab/{boot_faults,ipmi_bmc,sol_relay}* controller/engines/local*
 # stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"

@@ -2,7 +2,7 @@
 # two rented machines behind a provider's API: blank to accepted through the provider's own Debian; installed once, whatever is lost or killed
 # stands on: agent/{boot_network,hand_over,kexec,ram_init,ram_network}* cli/power*
 # stands on: controller/boot/{boot_service,kexec_order,ram_options}* controller/power/sakura
-# stands on: controller/power/{in_band,power,refusals,reinstall,waiter,wrap}* controller/run controller/spec/{address,reader_nodes}* controller/ssh controller/trust/vault*
+# stands on: controller/power/{in_band,power,logins,reinstall,waiter,wrap}* controller/run controller/spec/{address,reader_nodes}* controller/ssh controller/trust/vault*
 # stands on: lab/{phy_api,rack_provider}* controller/engines/local* playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR/../..

@@ -3,7 +3,7 @@
 # stands on: agent/* agent/{checks,disk,image} agent/steps/* agent/steps/{disk,files,network,packages,services,system}
 # stands on: agent/storage/{health,metadata,moosefs,parts,shared}* base cli controller/*
 # stands on: controller/{api,boot,bringup,image,link,locate,nodes,plan,report,run,spec,store,trust}
-# stands on: controller/engines/{engine,local,moosefs}* controller/power/{power,redfish,refusals,waiter,wrap}* hardware
+# stands on: controller/engines/{engine,local,moosefs}* controller/power/{bmc_json,logins,power,redfish,waiter,wrap}* hardware
 # stands on: images/debian-12.yaml kernels lab/* schema systemd playbooks/{base,firewall,mpi,ssh,storage-local,storage-shared}.yaml
 # stands on: playbooks/acceptance/lab.yaml
 source "$(dirname "$0")/lib.sh"

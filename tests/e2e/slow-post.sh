@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # firmware tests of 12 minutes (at a twentieth of the time) are waited for; a machine that never ends them is quarantined, the others accepted
-# stands on: controller/power/{power,redfish,refusals,waiter,wrap}* controller/run
+# stands on: controller/power/{bmc_json,logins,power,redfish,waiter,wrap}* controller/run
 # stands on: lab/{boot_faults,clock,fault,lab_ports,outages,rack}* controller/engines/local*
 # stands on: playbooks/{base,firewall,ssh,storage-local}.yaml
 source "$(dirname "$0")/lib.sh"
