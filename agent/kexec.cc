@@ -347,8 +347,9 @@ Status load_kexec(const std::string& request) {
   return fail(Code::failed, std::string("kexec_file_load: ") + strerror(error));
 }
 
-// Of a lock that is held, or a read that failed, the next try knows nothing; anything else is what this kernel says of
-// this machine: signatures and policies, no room at an address (99), no memory for it (12), a format (8).
+// Of a lock that is held, or a read that failed, the next try knows nothing; anything else is what this
+// kernel says of this machine: signatures and policies, no room at an address (99), no memory for it (12),
+// a format (8).
 Code kexec_refusal(int error) {
   switch (error) {
     case EBUSY:

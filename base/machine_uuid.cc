@@ -13,8 +13,8 @@ std::string lower(std::string text) {
   return text;
 }
 
-// What firmware of several makers holds where nobody wrote another (rockstor/rockstor-core 1964 and 2143, SolidRun/lx2160a_uefi 4, reports to MAAS; Dell's has the
-// characters of a service tag, here blanks).
+// What firmware of several makers holds where nobody wrote another (rockstor/rockstor-core 1964 and 2143,
+// SolidRun/lx2160a_uefi 4, reports to MAAS; Dell's has the characters of a service tag, here blanks).
 constexpr const char* kPlaceholders[] = {
     "03000200-0400-0500-0006-000700080009", "12345678-1234-5678-90ab-cddeefaabbcc",
     "12345678-1234-1234-1234-123456789abc", "01020304-0506-0708-090a-0b0c0d0e0f10",

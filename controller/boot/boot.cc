@@ -134,8 +134,8 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
       fmt::format("dhcp-leasefile={0}/leases\npid-file={0}/dnsmasq.pid\nlog-facility={0}/dnsmasq.log\n", dir);
   out += fmt::format("enable-tftp={}\ntftp-root={}/tftp\n", network.interface, dir);
   if (network.mode == "managed") {
-    // An authoritative server refuses what it does not know: with it, hosts that have their address from another
-    // server would lose it. So either all that are not declared are left alone, or nobody is refused.
+    // An authoritative server refuses what it does not know: with it, hosts that have their address from
+    // another server would lose it. So either all that are not declared are left alone, or nobody is refused.
     out += network.unknown_machines ? "" : "dhcp-authoritative\ndhcp-ignore=tag:!known\n";
     out += network.gateway.empty() ? "dhcp-option=option:router\n"
                                    : fmt::format("dhcp-option=option:router,{}\n", network.gateway);

@@ -41,15 +41,16 @@ struct BootNetwork {
 // use of it.
 inline constexpr const char* kRaPrefix = "fd6d:7573:7465:7200::";
 
-// A machine that has nothing to fetch boots what comes next in its boot order. With a success (`exit`) UEFI firmware
-// would stop at its menu: the boot option did what it was asked for (UEFI specification, 3.1.7).
+// A machine that has nothing to fetch boots what comes next in its boot order. With a success (`exit`)
+// UEFI firmware would stop at its menu: the boot option did what it was asked for (UEFI specification,
+// 3.1.7).
 inline constexpr const char* kDiskScript = "#!ipxe\nexit 1\n";
 // GET /boot.ipxe: finds the machine's own script.
 inline constexpr const char* kChainScript = "#!ipxe\nchain boot/${mac:hexhyp}.ipxe || exit 1\n";
 
-// The text of dnsmasq's lease file without leases that contradict what is declared: on an address that belongs to
-// another MAC, or of a declared MAC on another address. dnsmasq would keep both until they end, and give the
-// declared machine no address at all.
+// The text of dnsmasq's lease file without leases that contradict what is declared: on an address that
+// belongs to another MAC, or of a declared MAC on another address. dnsmasq would keep both until they end,
+// and give the declared machine no address at all.
 std::string kept_leases(const std::string& leases, const std::vector<BootHost>& hosts);
 
 // Text for --conf-file. Code::invalid when an address is outside the network, or a name, MAC or address is

@@ -27,7 +27,8 @@ std::set<std::string> local_addresses(const std::string& fib_trie) {
   return out;
 }
 
-// Not a port of this machine alone: a BMC's USB network (makers give all of them one address), or a virtual function.
+// Not a port of this machine alone: a BMC's USB network (makers give all of them one address), or a
+// virtual function.
 bool is_borrowed_port(const Files& files, const std::string& port) {
   const std::string bus = files.read_link(port + "/device/subsystem").value_or("");
   return bus.substr(bus.rfind('/') + 1) == "usb" || files.exists(port + "/device/physfn");

@@ -74,7 +74,8 @@ ExecStart=/usr/lib/muster/ssh-host-key
 WantedBy=ssh.service
 )";
 
-// What packages make once, when they are installed: it belongs to a machine, and is taken out of the image by cleaning().
+// What packages make once, when they are installed: it belongs to a machine, and is taken out of the image
+// by cleaning().
 constexpr const char* kIdentity = R"(#!/bin/sh
 # Identities that packages would have made on this machine. They live in /state, so that a re-imaged node keeps them.
 set -eu

@@ -26,9 +26,9 @@ const Names kLoad = {"ext4", "vfat", "nls_ascii", "nls_cp437", "nls_iso8859-1", 
 const Names kStorage = {"nvme",        "ahci",         "sd_mod",  "virtio_pci",     "virtio_blk",
                         "virtio_scsi", "megaraid_sas", "mpt3sas", "smartpqi",       "hpsa",
                         "aacraid",     "mpi3mr",       "vmd",     "crc32c_generic", "crc32c_intel"};
-// The adapters of servers and hosters that Debian's kernel has a driver for, in the order of their makers; then the chips
-// that drivers find on a port and ask for by themselves, and what networks are built of. Not in it: switches' own
-// chips, wireless, and what no machine boots from.
+// The adapters of servers and hosters that Debian's kernel has a driver for, in the order of their makers;
+// then the chips that drivers find on a port and ask for by themselves, and what networks are built of.
+// Not in it: switches' own chips, wireless, and what no machine boots from.
 const Names kNetwork = {"virtio_net", "vmxnet3",   "hv_netvsc",    "xen_netfront", "ena",      "gve",
                         "mana",       "mlx5_core", "mlx4_en",      "ice",          "i40e",     "ixgbe",
                         "igb",        "igc",       "e1000",        "e1000e",       "fm10k",    "iavf",

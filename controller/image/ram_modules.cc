@@ -36,15 +36,18 @@ ModuleIndex::ModuleIndex(const std::string& modules_dep, const std::string& modu
   }
 }
 
-// Behind what is there: what stands last is loaded first. Nothing that needs the module itself, which would be a circle.
+// Behind what is there: what stands last is loaded first. Nothing that needs the module itself, which
+// would be a circle.
 void ModuleIndex::add_need(const std::string& path, const std::string& helper) {
   const auto own = needs_.find(helper);
   std::vector<std::string> with = {helper};
   if (own != needs_.end()) with.insert(with.end(), own->second.begin(), own->second.end());
   if (std::find(with.begin(), with.end(), path) != with.end()) return;
   auto& needs = needs_[path];
-  for (const auto& one : with)
-    if (std::find(needs.begin(), needs.end(), one) == needs.end()) needs.push_back(one);
+  for (const auto& one : with) {
+    needs.erase(std::remove(needs.begin(), needs.end(), one), needs.end());
+    needs.push_back(one);
+  }
 }
 
 void ModuleIndex::add(const std::string& path, std::vector<std::string>& out) const {

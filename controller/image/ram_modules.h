@@ -1,5 +1,5 @@
-// Kernel modules by name, with everything they need. Pure: works on the texts of modules.dep, modules.softdep and
-// modules.alias.
+// Kernel modules by name, with everything they need. Pure: works on the texts of modules.dep,
+// modules.softdep and modules.alias.
 #pragma once
 
 #include <map>
@@ -10,8 +10,8 @@ namespace muster {
 
 class ModuleIndex {
  public:
-  // A helper that a driver only names softly (r8169's `realtek`, without which its probe fails) is needed like any other:
-  // BusyBox' modprobe knows no other way.
+  // A helper that a driver only names softly (r8169's `realtek`, without which its probe fails) is needed
+  // like any other: BusyBox' modprobe knows no other way.
   explicit ModuleIndex(const std::string& modules_dep, const std::string& modules_softdep = "");
   // Paths relative to /lib/modules/<release>, dependencies first, without repeats. Unknown names (built into
   // the kernel, or not in this one) are left out.

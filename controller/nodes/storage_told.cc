@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/disk_source.h"
 #include "controller/engines/engine.h"
 #include "controller/plan/interconnect.h"
 
@@ -63,7 +64,8 @@ struct Section {
       const std::string address = SectionNetwork(of, section).address(*first);
       others = {engine.mount({of.cluster, section, address, false})};
       leaders = {engine.mount({of.cluster, section, address, true})};
-      if (leaders.mount.source.rfind("/dev/", 0) == 0) leaders.mount.source.clear();
+      if (leaders.mount.source.rfind("/dev/", 0) == 0 || is_disk_source(leaders.mount.source))
+        leaders.mount.source.clear();
       leader = first->name;
     }
   }

@@ -16,10 +16,11 @@ namespace {
 
 constexpr DurationMs kPace = 5 * kSecond;      // Ironic's min_command_interval, for BMCs that crash
 constexpr DurationMs kSession = 20 * kSecond;  // a BMC that is not there costs 6 s
-// Before a login that was refused is repeated: BMCs refuse the right password for a moment while they are busy.
+// Before a login that was refused is repeated: BMCs refuse the right password for a moment while they are
+// busy.
 constexpr DurationMs kBetweenLogins = 10 * kSecond;
-// Some need seconds for each answer. Asked again meanwhile they answer twice, with another random number each, and
-// ipmitool calls the second one a wrong HMAC.
+// Some need seconds for each answer. Asked again meanwhile they answer twice, with another random number
+// each, and ipmitool calls the second one a wrong HMAC.
 constexpr const char *kQuick = "1", *kPatient = "5";
 constexpr DurationMs kPatientSession = 70 * kSecond;
 constexpr int kConfusions = 2;           // sessions that a BMC mixes up in a row, before it counts as silent
@@ -127,8 +128,9 @@ Result<Output> IpmiTool::run(const std::string& script, int suite, bool patient)
   return std::move(error).with("BMC " + target_.address);
 }
 
-// Only these judge user and password; the other status codes of RAKP messages (IPMI 2.0, table 13-15) say that sessions
-// were mixed up, and no answer says nothing. A privilege is judged where a completion code stands behind it.
+// Only these judge user and password; the other status codes of RAKP messages (IPMI 2.0, table 13-15) say
+// that sessions were mixed up, and no answer says nothing. A privilege is judged where a completion code
+// stands behind it.
 IpmiTool::Login IpmiTool::login_of(const std::string& complaint) {
   const std::string text = lower(complaint);
   if (!has(text, "unable to establish")) return Login::established;

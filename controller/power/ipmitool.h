@@ -4,8 +4,9 @@
 // Each ask() is one process and one session with one or more raw commands; two are at least kPace apart,
 // since BMCs crash when they are asked faster. Knows nothing of power or boot flags. Codes: `unavailable` no
 // session came about, nothing was done; `denied` user or password refused twice (after which nothing more is
-// sent), or a privilege is missing; `invalid` the BMC does not know the command; `conflict` not in its present
-// state; `timeout` anything else, the commands may have been carried out. Thread: one at a time; blocking.
+// sent), or a privilege is missing; `invalid` the BMC does not know the command; `conflict` not in its
+// present state; `timeout` anything else, the commands may have been carried out. Thread: one at a time;
+// blocking.
 #pragma once
 
 #include <cstdint>

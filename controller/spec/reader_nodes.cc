@@ -16,8 +16,8 @@ bool is_host_name(const std::string& name) {
   return name.size() <= 63 && std::regex_match(name, form);
 }
 
-// Names that already mean something else to what muster writes them into, whatever their case: hosts files, dnsmasq's
-// dhcp-host ("ignore", "infinite"), slurm.conf ("DEFAULT", "ALL").
+// Names that already mean something else to what muster writes them into, whatever their case: hosts
+// files, dnsmasq's dhcp-host ("ignore", "infinite"), slurm.conf ("DEFAULT", "ALL").
 std::string reserved_for(const std::string& name) {
   if (name == "localhost" || name == "localdomain" || name == "broadcasthost") return "each machine itself";
   if (name.rfind("ip6-", 0) == 0) return "each machine itself";

@@ -1,8 +1,9 @@
 // The keys of the SSH agent at SSH_AUTH_SOCK, a few at a time.
 //
-// A server ends the connection after a few keys that it does not know (MaxAuthTries, 6 by default), so an agent with many
-// is offered in parts, each with a connection of its own. Speaks the agent protocol (draft-miller-ssh-agent) for the
-// list; signing goes through to the agent. Thread: any; each offer has a thread of its own, which ends with its socket.
+// A server ends the connection after a few keys that it does not know (MaxAuthTries, 6 by default), so an
+// agent with many is offered in parts, each with a connection of its own. Speaks the agent protocol
+// (draft-miller-ssh-agent) for the list; signing goes through to the agent. Thread: any; each offer has a
+// thread of its own, which ends with its socket.
 #pragma once
 
 #include <string>

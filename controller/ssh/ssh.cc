@@ -59,8 +59,8 @@ Result<std::string> host_key_of(ssh_session s) {
   return fingerprint;
 }
 
-// A host shows one of its keys, of a type that the client chooses. Any first, then each by itself: what is pinned may be
-// of a type that this library would not choose.
+// A host shows one of its keys, of a type that the client chooses. Any first, then each by itself: what is
+// pinned may be of a type that this library would not choose.
 constexpr const char* kHostKeyTypes[] = {nullptr, "ssh-ed25519",
                                          "ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521",
                                          "rsa-sha2-512,rsa-sha2-256"};

@@ -67,8 +67,8 @@ Result<std::vector<std::string>> learn_host_keys(const std::string& address, uin
                                                  DurationMs deadline);
 
 // Fingerprints named by `text`: "SHA256:..." words (as `ssh-keygen -l` prints them), or public keys, one per
-// line (as *.pub files hold them), or lines of known_hosts (as ssh-keyscan prints them) that are about one of `names`.
-// invalid when there is none, or a line is neither.
+// line (as *.pub files hold them), or lines of known_hosts (as ssh-keyscan prints them) that are about one
+// of `names`. invalid when there is none, or a line is neither.
 Result<std::vector<std::string>> host_keys_in(const std::string& text,
                                               const std::vector<std::string>& names = {});
 

@@ -629,8 +629,9 @@ Output FakeMachine::slurm(const std::vector<std::string>& argv) {
   return good();
 }
 
-// Both families: lines as `iptables -S` prints them, in the order in which they came. A restore empties the chains that
-// its file declares (":CHAIN") and adds its lines; ufw's start makes its chains and jumps once.
+// Both families: lines as `iptables -S` prints them, in the order in which they came. A restore empties
+// the chains that its file declares (":CHAIN") and adds its lines; ufw's start makes its chains and jumps
+// once.
 Output FakeMachine::packet_filter(const std::vector<std::string>& argv) {
   const bool six = argv[0].rfind("ip6", 0) == 0;
   const auto drop_lines = [](std::string& rules, const std::string& beginning) {

@@ -2,13 +2,13 @@
 // change those files and a small state the way the real ones would. It has state instead of expectations: a
 // test asserts on what became of it.
 //
-// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, ip6tables and their -restore, mdadm,
-// sfdisk (the real one), mkfs.xfs, mount, dpkg, apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs,
-// udevadm, tar, ldconfig (its list is the file /ldconfig), mfs tools, exportfs, sinfo, scontrol, true, false,
-// touch, Ceph's programs with the rm, mv and chown they are used with (fake_ceph.cc), MooseFS' master
-// (fake_moosefs.cc), ip, networkctl and dcb over its ports (fake_network.cc), storage of the site with stat,
-// dd, cat and journalctl (fake_arrays.cc), sync, and cp -a of files. Any other program is not found. Thread:
-// one.
+// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, ip6tables and their
+// -restore, mdadm, sfdisk (the real one), mkfs.xfs, mount, dpkg, apt-get, apt-mark, apt-helper, modprobe,
+// rmmod, update-initramfs, udevadm, tar, ldconfig (its list is the file /ldconfig), mfs tools, exportfs,
+// sinfo, scontrol, true, false, touch, Ceph's programs with the rm, mv and chown they are used with
+// (fake_ceph.cc), MooseFS' master (fake_moosefs.cc), ip, networkctl and dcb over its ports
+// (fake_network.cc), storage of the site with stat, dd, cat and journalctl (fake_arrays.cc), sync, and cp
+// -a of files. Any other program is not found. Thread: one.
 #pragma once
 
 #include <map>
@@ -55,6 +55,9 @@ class FakeMachine : public Process {
   void in_step();
   void mount_entry(const std::string& name, const std::string& target, const std::string& fs,
                    const std::string& options = "");
+
+  // What a restart does to the kernel's packet filter.
+  void forget_firewall() { firewall_.clear(), firewall6_.clear(); }
 
   // Path -> content, mode, or link target of everything below the root, devices by digest.
   std::map<std::string, std::string> snapshot() const;

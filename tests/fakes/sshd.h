@@ -30,7 +30,8 @@ struct Sshd {
   uint16_t port = free_port();
   pid_t pid = 0;
 
-  // `more`: further lines of its configuration; "{dir}" in them is its folder, where host_rsa lies beside host.
+  // `more`: further lines of its configuration; "{dir}" in them is its folder, where host_rsa lies beside
+  // host.
   explicit Sshd(std::string more = "") {
     fs::create_directories(dir);
     fs::create_directories("/run/sshd");  // sshd's compiled-in privilege separation folder

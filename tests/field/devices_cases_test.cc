@@ -52,8 +52,11 @@ FIELD_CASE("cdi-two-files") {
   machine.put("/dev/nvidia0", "");
   machine.put("/dev/nvidiactl", "");
   const std::string library = "/usr/lib/x86_64-linux-gnu/libcuda.so.1";
+  const std::string other = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1";
   machine.put(library, "");
-  machine.put("/ldconfig", "\tlibcuda.so.1 (libc6,x86-64) => " + library + "\n");
+  machine.put(other, "");
+  machine.put("/ldconfig", "\tlibcuda.so.1 (libc6,x86-64) => " + library +
+                               "\n\tlibnvidia-ml.so.1 (libc6,x86-64) => " + other + "\n");
   const Json params = {{"gpus", 1}};
   REQUIRE(applied(machine, "cdi", params).ok());
   REQUIRE(checked(machine, "cdi", params)->holds == Holds::yes);

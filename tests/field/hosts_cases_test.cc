@@ -388,6 +388,8 @@ FIELD_CASE("grub-later-file: what a script of /etc/grub.d sets is said and asks 
 
 FIELD_CASE("grub-two-consoles") {
   Host host;
+  host.add_system("nvme0n1", "OWN1");
+  host.mount_entry("nvme0n1p2", "/", "ext4");
   host.put("/etc/muster/image.json", R"({"name":"cpu","digest":"sha256:1","slot":"b"})");
   host.put("/proc/cmdline", field_input("grub-two-consoles", "cmdline"));
   const Json params = {{"present", {"console=tty0", "console=ttyS0,115200"}}};

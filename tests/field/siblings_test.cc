@@ -1,4 +1,5 @@
-// Further reports of the kinds that other cases began: tried in the order in which they were found, right or wrong.
+// Further reports of the kinds that other cases began: tried in the order in which they were found, right
+// or wrong.
 #include <algorithm>
 
 #include "agent/collect_facts.h"
@@ -116,7 +117,10 @@ FIELD_CASE("cdi-run-folder") {
   machine.put("/dev/nvidia0", "");
   machine.put("/dev/nvidiactl", "");
   machine.put("/usr/lib/x86_64-linux-gnu/libcuda.so.1", "");
-  machine.put("/ldconfig", "\tlibcuda.so.1 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libcuda.so.1\n");
+  machine.put("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "");
+  machine.put("/ldconfig",
+              "\tlibcuda.so.1 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libcuda.so.1\n"
+              "\tlibnvidia-ml.so.1 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1\n");
   REQUIRE(applied(machine, "cdi", {{"gpus", 1}}).ok());
   machine.put("/run/cdi/nvidia.yaml", "cdiVersion: 0.5.0\nkind: \"nvidia.com/gpu\"\ndevices:\n");
   CHECK_FALSE(holds(machine, "cdi", {{"gpus", 1}}));

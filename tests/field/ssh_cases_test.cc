@@ -1,4 +1,5 @@
-// SSH as people have it: agents with many keys, pins of another type, shells with habits. A real sshd on the loopback.
+// SSH as people have it: agents with many keys, pins of another type, shells with habits. A real sshd on
+// the loopback.
 #include <algorithm>
 
 #include "cli/adopt_host.h"

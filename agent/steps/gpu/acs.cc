@@ -83,8 +83,9 @@ Result<std::vector<AcsSetting>> wanted(const StepContext& context, const Json& p
   return out;
 }
 
-// A device that a guest has, or may be given at any moment, and what holds it: a driver of the VFIO family (vfio-pci, and
-// variants of makers: mlx5_vfio_pci, nvgrace_gpu_vfio_pci ...), Xen's, or a mediated device of its own driver.
+// A device that a guest has, or may be given at any moment, and what holds it: a driver of the VFIO family
+// (vfio-pci, and variants of makers: mlx5_vfio_pci, nvgrace_gpu_vfio_pci ...), Xen's, or a mediated device
+// of its own driver.
 std::string given_to_guests(const Files& files) {
   const std::string drivers = "/sys/bus/pci/drivers/", devices = "/sys/bus/pci/devices/";
   for (const auto& driver : files.list(drivers)) {

@@ -92,8 +92,8 @@ Result<OwnFile> file_of(StepContext& context, const Json& params) {
   return OwnFile{kFile, dump_json(spec, 2) + "\n", 0644};
 }
 
-// Another file that names devices of this kind: container engines refuse a device that two files name, and one in
-// /run/cdi comes first. Read as text: it may be YAML.
+// Another file that names devices of this kind: container engines refuse a device that two files name, and
+// one in /run/cdi comes first. Read as text: it may be YAML.
 std::string other_file(const Files& files) {
   for (const char* folder : {"/etc/cdi/", "/run/cdi/"})
     for (const auto& name : files.list(folder)) {

@@ -2,8 +2,8 @@
 //
 // The ufw program is Python and costs seconds per call, so muster writes ufw's own files (its tuple comments
 // included: `ufw status` shows the rules) and loads them the way ufw's init script does. What the kernel has
-// is asked from iptables and ip6tables, never assumed: whatever INPUT reaches and accepts is declared, or of ufw's own
-// files as the package brings them, or the step does not hold.
+// is asked from iptables and ip6tables, never assumed: whatever INPUT reaches and accepts is declared, or
+// of ufw's own files as the package brings them, or the step does not hold.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -103,7 +103,8 @@ std::string tuple(const Rule& rule) {
                      rule.from, rule.comment.empty() ? "" : " comment=" + to_hex(rule.comment));
 }
 
-// Of one family; `prefix` is "ufw" or "ufw6". Every rule is an IPv4 network's: IPv6 lets in nothing of its own.
+// Of one family; `prefix` is "ufw" or "ufw6". Every rule is an IPv4 network's: IPv6 lets in nothing of its
+// own.
 std::string rules_text(const std::vector<Rule>& rules, const std::string& prefix = "ufw") {
   std::string out = "*filter\n";
   for (const char* chain : {"user-input", "user-output", "user-forward", "user-limit", "user-limit-accept"})
@@ -117,8 +118,8 @@ std::string rules_text(const std::vector<Rule>& rules, const std::string& prefix
                    prefix);
 }
 
-// ufw's file of rules before or behind its own, without the lines that let in more than the package's does; "" when it is
-// right as it is. Lines that do something else (NAT, logging) stay.
+// ufw's file of rules before or behind its own, without the lines that let in more than the package's
+// does; "" when it is right as it is. Lines that do something else (NAT, logging) stay.
 std::string without_accepts(const Files& files, const std::string& name, const std::string& prefix) {
   const std::string have = files.read("/etc/ufw/" + name).value_or("");
   const auto packaged = accepts_around(lines_of(files.read(kPackaged + name).value_or("")), prefix);
@@ -250,8 +251,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-// INPUT of one family as ufw makes it: what accepts there without being declared goes, jumps that are gone come back in
-// their order. Others' jumps and rules stay. Its policy denies all the while.
+// INPUT of one family as ufw makes it: what accepts there without being declared goes, jumps that are gone
+// come back in their order. Others' jumps and rules stay. Its policy denies all the while.
 Status mend_input(StepContext& context, const Family& family) {
   TRY(const FilterRules have, loaded(context, family));
   const auto found = have.chains.find("INPUT");
@@ -292,8 +293,8 @@ std::string filter_table(const std::string& text) {
   return out;
 }
 
-// Puts the chains of a file in the place of those that accept more. Until the hooks are back only connections that are
-// open get through.
+// Puts the chains of a file in the place of those that accept more. Until the hooks are back only
+// connections that are open get through.
 Status reload_around(StepContext& context, const Family& family, const std::string& part) {
   const std::string prefix = family.prefix,
                     text = context.files.read("/etc/ufw/" + part + family.suffix + ".rules").value_or("");
@@ -315,7 +316,8 @@ Status reload_around(StepContext& context, const Family& family, const std::stri
   return context.files.remove(path);
 }
 
-// Loads ufw's files of one family over what is loaded. A restore replaces the chains that its file names, at once.
+// Loads ufw's files of one family over what is loaded. A restore replaces the chains that its file names,
+// at once.
 Status reload(StepContext& context, const Family& family) {
   for (const std::string part : {"before", "after"}) TRY_(reload_around(context, family, part));
   TRY(auto out, run_tool(context, {std::string(family.tool) + "-restore", "-n",

@@ -18,13 +18,13 @@ struct DistributionSource {
 std::string release_codename(const Files& files);
 // not_found: no source has the release's suite and the component main.
 Result<DistributionSource> distribution_source(const Files& files);
-// The keyring that a source of this system which has one of `uris` names, where it holds the same keys as `keyring`
-// does; else `keyring`. apt reads no list any more where two sources of one address name it differently, and
-// distributions ship one keyring under two names (.gpg, .pgp).
+// The keyring that a source of this system which has one of `uris` names, where it holds the same keys as
+// `keyring` does; else `keyring`. apt reads no list any more where two sources of one address name it
+// differently, and distributions ship one keyring under two names (.gpg, .pgp).
 std::string keyring_as_named(const Files& files, const std::vector<std::string>& uris,
                              const std::string& keyring);
-// apt reads the source file `candidate`, in the place of `replaces`, together with all others of this system. Fetches
-// nothing. conflict: with it no list could be read any more, in apt's words.
+// apt reads the source file `candidate`, in the place of `replaces`, together with all others of this
+// system. Fetches nothing. conflict: with it no list could be read any more, in apt's words.
 Status read_together(StepContext& context, const std::string& candidate, const std::string& replaces);
 // apt fetches the lists that the source file `candidate` names and no others; a warning about one is a
 // failure. Blocks for up to ten minutes.

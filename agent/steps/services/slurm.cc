@@ -40,8 +40,8 @@ std::string base_state(const std::string& state) {
   return state.substr(0, state.find_last_not_of("*~#!%$@^-+") + 1);
 }
 
-// Planned for a bigger job (`-`) a node runs smaller ones until then; not so one that does not respond (`*`), is in
-// maintenance (`$`), restarts (`@`, `^`) or is switched off (`~`, `#`, `!`, `%`).
+// Planned for a bigger job (`-`) a node runs smaller ones until then; not so one that does not respond
+// (`*`), is in maintenance (`$`), restarts (`@`, `^`) or is switched off (`~`, `#`, `!`, `%`).
 bool takes_jobs(const std::string& state) {
   const std::string base = base_state(state);
   if (state.find_first_of("*~#!%$@^") != std::string::npos) return false;

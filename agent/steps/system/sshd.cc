@@ -61,8 +61,8 @@ std::vector<std::string> words_of(const std::string& line) {
   return out;
 }
 
-// Files that a pattern of Include stands for, in the order in which sshd reads them, with muster's own drop-in
-// where it would come although it is not there yet.
+// Files that a pattern of Include stands for, in the order in which sshd reads them, with muster's own
+// drop-in where it would come although it is not there yet.
 std::vector<std::string> included_by(const Files& files, std::string pattern) {
   if (!pattern.empty() && pattern[0] != '/') pattern = "/etc/ssh/" + pattern;
   const size_t slash = pattern.rfind('/');
@@ -76,7 +76,8 @@ std::vector<std::string> included_by(const Files& files, std::string pattern) {
   return out;
 }
 
-// What sshd reads before muster's settings. The main file must include the drop-in before it sets anything itself.
+// What sshd reads before muster's settings. The main file must include the drop-in before it sets anything
+// itself.
 Result<std::vector<std::string>> read_before(const StepContext& context) {
   TRY(const std::string text, context.files.read(kMain));
   std::vector<std::string> before;

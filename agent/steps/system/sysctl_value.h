@@ -1,6 +1,6 @@
 // Values of /proc/sys: where one is, and whether the kernel has what was written, which it prints in a form
-// of its own (the ports "3,1-2" as "1-3", 0x1000 as 4096, a vector of which only the beginning was written as a
-// whole). Thread: plain functions.
+// of its own (the ports "3,1-2" as "1-3", 0x1000 as 4096, a vector of which only the beginning was written
+// as a whole). Thread: plain functions.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // user: an account without a password, exactly these SSH keys, and sudo or not.
 //
-// "Without a password" is `*` in /etc/shadow, never a leading `!`: sshd takes the latter for a locked account and
-// refuses its keys as well where `UsePAM no` is set.
+// "Without a password" is `*` in /etc/shadow, never a leading `!`: sshd takes the latter for a locked
+// account and refuses its keys as well where `UsePAM no` is set.
 //
 // Check reads the account files; apply runs useradd or usermod, writes authorized_keys and the sudoers
 // drop-in (tested by visudo before it is put in place: a broken one would take sudo away from everybody).

@@ -82,6 +82,7 @@ void cut_off(FakeMachine& machine, const char* module, const Json& params, const
 void boot(FakeMachine& machine) {
   for (const char* name : {"muster-rollback-ufw.timer", "muster-rollback-sshd.timer"})
     machine.units.erase(name);
+  machine.forget_firewall();
   REQUIRE(machine.run({.argv = {"/lib/ufw/ufw-init", "start"}}).ok());
   machine.calls.clear();
 }

@@ -133,7 +133,8 @@ TEST_CASE("the firewall lets a rail in to the node's own address there", "[plan]
   REQUIRE(ufw->apply(context, params).ok());
   const std::string rules = machine.run({.argv = {"iptables", "-S"}})->out;
   CHECK(rules.find("-A ufw-user-input -s 10.100.1.0/24 -d 10.100.1.12/32 -j ACCEPT\n") != std::string::npos);
-  CHECK(rules.find("### tuple ### allow any any 10.100.1.12 any 10.100.1.0/24 in comment=") !=
+  CHECK(machine.get("/etc/ufw/user.rules")
+            .find("### tuple ### allow any any 10.100.1.12 any 10.100.1.0/24 in comment=") !=
         std::string::npos);
   CHECK(ufw->check(context, params)->holds == Holds::yes);
   params["allow"].back()["to"] = "10.100.1.0/24; rm";

@@ -100,7 +100,8 @@ TEST_CASE("a suite that is not offered, a session that ends and one that somebod
   REQUIRE(ear.hears("n1", "not syncing: 2\r\n"));
 }
 
-TEST_CASE("a refused login is not tried again, and another password is", "[power][ipmi][sol]") {
+TEST_CASE("a login that was refused twice is not tried again, and another password is",
+          "[power][ipmi][sol]") {
   FakeSol bmc;
   bmc.dir.write("wrong", "");
   Ear ear;
@@ -114,12 +115,15 @@ TEST_CASE("a refused login is not tried again, and another password is", "[power
   reader.want({{"n1", target}, {"n2", other}});
   REQUIRE(ear.hears("n2", "Unable to establish"));
   reader.want({{"n1", target}});
-  CHECK(bmc.count("calls") == 2);
+  // n1 with both suites, and what n2 came to meanwhile.
+  const auto refused = bmc.count("calls");
+  CHECK(refused >= 3);
+  CHECK(refused <= 4);
   std::filesystem::remove(bmc.dir.path("wrong"));
   target.password = "right";
   reader.want({{"n1", target}});
   REQUIRE(ear.hears("n1", "Kernel panic"));
-  CHECK(bmc.count("calls") == 3);
+  CHECK(bmc.count("calls") == refused + 1);
 }
 
 TEST_CASE("a program that is not there does no harm", "[power][ipmi][sol]") {
