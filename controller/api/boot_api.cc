@@ -12,7 +12,7 @@
 
 namespace muster::api {
 
-void boot_chain(const CallPtr& call) { call->text(200, kChainScript); }
+void boot_chain(const CallPtr& call) { call->text(200, kBootChain); }
 
 void boot_script(const CallPtr& call) {
   const std::string name = call->arg("script");

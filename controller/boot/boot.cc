@@ -134,8 +134,9 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
       fmt::format("dhcp-leasefile={0}/leases\npid-file={0}/dnsmasq.pid\nlog-facility={0}/dnsmasq.log\n", dir);
   out += fmt::format("enable-tftp={}\ntftp-root={}/tftp\n", network.interface, dir);
   if (network.mode == "managed") {
-    // An authoritative server refuses what it does not know: with it, hosts that have their address from
-    // another server would lose it. So either all that are not declared are left alone, or nobody is refused.
+    // A NAK is for declared machines only: others on this network, adopted hosts among them, have an address
+    // from elsewhere, and would drop it. While undeclared machines are served they cannot be left out, so
+    // then nothing is refused.
     out += network.unknown_machines ? "" : "dhcp-authoritative\ndhcp-ignore=tag:!known\n";
     out += network.gateway.empty() ? "dhcp-option=option:router\n"
                                    : fmt::format("dhcp-option=option:router,{}\n", network.gateway);
@@ -155,23 +156,22 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   return out + hosts;
 }
 
-std::string kept_leases(const std::string& leases, const std::vector<BootHost>& hosts) {
-  const auto same = [](const std::string& a, const std::string& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+// A line: when it ends, MAC, address, name, client id. Those of IPv6 have a number there, or "duid".
+std::string leases_kept(const std::string& leases, const BootNetwork& network) {
+  const auto lower = [](std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
   };
+  const std::set<std::string> taken(network.taken.begin(), network.taken.end());
   std::string out;
-  for (size_t at = 0; at < leases.size();) {
-    const size_t end = std::min(leases.find('\n', at), leases.size());
-    const std::string line = leases.substr(at, end - at);
-    at = end + 1;
-    // "expiry mac address name client-id"; lines of IPv6 name no declared address and stay.
+  std::istringstream in(leases);
+  for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
-    std::string expiry, mac, address;
-    words >> expiry >> mac >> address;
-    const bool contradicts = std::any_of(hosts.begin(), hosts.end(), [&](const BootHost& host) {
-      return same(host.mac, mac) != (host.address == address);
-    });
+    std::string until, mac, address;
+    words >> until >> mac >> address;
+    bool contradicts = taken.count(address) > 0;
+    for (const auto& host : network.hosts)
+      contradicts = contradicts || (host.address == address) != (lower(host.mac) == lower(mac));
     if (!contradicts) out += line + "\n";
   }
   return out;
@@ -198,12 +198,11 @@ std::string ram_arguments(const BootDecision& d) {
 }
 
 std::string ipxe_script(const BootDecision& d) {
-  const std::string disk = kDiskScript;
-  if (!d.ram) return disk;
+  if (!d.ram) return kBootFromDisk;
   for (const auto* value : {&d.base_url, &d.kernel, &d.initrd})
-    if (!plain(*value)) return disk;
+    if (!plain(*value)) return kBootFromDisk;
   const std::string args = ram_arguments(d);
-  if (args.empty()) return disk;
+  if (args.empty()) return kBootFromDisk;
   return fmt::format(
       "#!ipxe\nkernel {0}{1} initrd=initrd {3} || exit 1\ninitrd --name initrd {0}{2} || exit 1\nboot || "
       "exit 1\n",

@@ -2,8 +2,8 @@
 // advertisements) and iPXE scripts. Pure: values in, text out.
 //
 // Way of a machine: firmware PXE -> DHCP -> TFTP snponly.efi (only when the NIC has no iPXE of its own) ->
-// DHCP again as iPXE -> http://CTRL:7480/boot.ipxe -> boot/MAC.ipxe -> RAM system, or `exit 1` to the
-// next entry of the boot order (its disk). TFTP and plain HTTP authenticate nobody: see docs/threat-model.md.
+// DHCP again as iPXE -> http://CTRL:7480/boot.ipxe -> boot/MAC.ipxe -> RAM system, or "exit 1" to the next
+// entry of the boot order (its disk). TFTP and plain HTTP authenticate nobody: see docs/threat-model.md.
 // Thread: plain values, pure functions.
 #pragma once
 
@@ -41,21 +41,20 @@ struct BootNetwork {
 // use of it.
 inline constexpr const char* kRaPrefix = "fd6d:7573:7465:7200::";
 
-// A machine that has nothing to fetch boots what comes next in its boot order. With a success (`exit`)
-// UEFI firmware would stop at its menu: the boot option did what it was asked for (UEFI specification,
-// 3.1.7).
-inline constexpr const char* kDiskScript = "#!ipxe\nexit 1\n";
-// GET /boot.ipxe: finds the machine's own script.
-inline constexpr const char* kChainScript = "#!ipxe\nchain boot/${mac:hexhyp}.ipxe || exit 1\n";
-
-// The text of dnsmasq's lease file without leases that contradict what is declared: on an address that
-// belongs to another MAC, or of a declared MAC on another address. dnsmasq would keep both until they end,
-// and give the declared machine no address at all.
-std::string kept_leases(const std::string& leases, const std::vector<BootHost>& hosts);
-
 // Text for --conf-file. Code::invalid when an address is outside the network, or a name, MAC or address is
 // not one.
 Result<std::string> dnsmasq_config(const BootNetwork& network);
+
+// Of the leases that dnsmasq keeps in a file, those that contradict no declaration: a lease on a declared
+// host's address for another MAC, or of its MAC on another address, would keep that address from the host for
+// as long as the lease lives, over restarts too.
+std::string leases_kept(const std::string& leases, const BootNetwork& network);
+
+// The script that boots from disk. It ends with a failure: after a success, firmware that follows the UEFI
+// specification stops at its boot menu instead of going on to the next entry of its boot order.
+inline constexpr const char* kBootFromDisk = "#!ipxe\nexit 1\n";
+// GET /boot.ipxe: finds the machine's own script, and boots from disk where there is none, or it ended.
+inline constexpr const char* kBootChain = "#!ipxe\nchain boot/${mac:hexhyp}.ipxe ||\nexit 1\n";
 
 struct BootDecision {
   bool ram = false;      // false: boot from disk, everything below is unused

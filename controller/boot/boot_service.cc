@@ -193,14 +193,14 @@ void BootService::script_for(const std::string& any_mac, Script answer, const st
 
 // Each one has a token of its own: there is no attempt that a second machine could spoil.
 void BootService::discovery_script(const std::string& mac, const Script& answer) {
-  if (!may_discover(mac)) return answer(std::string(kDiskScript));
+  if (!may_discover(mac)) return answer(std::string(kBootFromDisk));
   const std::string name = unknown_name(mac);
   mint(name, "discover", [this, name, mac, answer](Result<std::string> token) {
     if (!token.ok()) return answer(std::move(token).error());
     auto script = hooks_.script(name, mac, *token);
     if (!script.ok()) return answer(std::move(script).error());
     // Its right to boot may have ended while the token was written.
-    if (!discover_unknown_) return answer(std::string(kDiskScript));
+    if (!discover_unknown_) return answer(std::string(kBootFromDisk));
     unknown_tokens_[name] = sha256(*token);
     log::info("RAM system handed out", {{"node", name}, {"mac", mac}});
     answer(std::move(script));
@@ -212,11 +212,11 @@ void BootService::discovery_script(const std::string& mac, const Script& answer)
 void BootService::node_script(const std::string& node, const std::string& mac, const Script& answer,
                               const std::string& remote) {
   const auto found = power_ons_.find(node);
-  if (found == power_ons_.end()) return answer(std::string(kDiskScript));
+  if (found == power_ons_.end()) return answer(std::string(kBootFromDisk));
   PowerOn& power_on = found->second;
   note_script(node, power_on, mac, remote);
   if (power_on.armed && hooks_.netboots) hooks_.netboots(node);
-  if (!power_on.armed) return answer(std::string(kDiskScript));
+  if (!power_on.armed) return answer(std::string(kBootFromDisk));
   const bool fresh = !power_on.token.empty() && power_on.expires - reactor_.steady() > join_token_life() / 2;
   const bool enough =
       static_cast<int>(power_on.digests.size()) >= kTokensPerPowerOn && !power_on.token.empty();
@@ -247,7 +247,7 @@ void BootService::renew_token(const std::string& node, const std::string& mac, P
                               const Script& answer) {
   power_on.waiting.push_back([this, node, mac, answer](Result<std::string> token) {
     if (token.ok()) return answer(hooks_.script(node, mac, *token));
-    if (token.error().code == Code::cancelled) return answer(std::string(kDiskScript));
+    if (token.error().code == Code::cancelled) return answer(std::string(kBootFromDisk));
     answer(std::move(token).error());
   });
   if (power_on.waiting.size() > 1) return;

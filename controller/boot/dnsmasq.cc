@@ -139,10 +139,11 @@ Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
   TRY_(files.write(path, config));
   const std::string argument = "--conf-file=" + path;
   end_leftover(network.run_dir, argument);
+  // Only now: a dnsmasq that runs writes them again as it has them.
   const std::string leases = network.run_dir + "/leases";
-  if (const auto old = files.read(leases); old.ok())
-    if (const std::string kept = kept_leases(*old, network.hosts); kept != *old)
-      TRY_(files.write(leases, kept));
+  if (const auto have = files.read(leases); have.ok())
+    if (const std::string kept = leases_kept(*have, network); kept != *have)
+      TRY_(files.write(leases, kept, 0644));
   interface_ = network.interface;
   set_ra_address(interface_, true);
   const pid_t daemon = ::getpid();

@@ -45,7 +45,6 @@ Json network_of(const Spec& spec, const NodeSpec& node) {
           {"apt_security", ours ? n.apt.security : ""},
           {"apt_updates", n.apt.updates},
           {"resolver", ours && !n.dns.empty() ? resolver_text(n.dns, n.search) : ""},
-          {"keeps_own", !ours},
           {"port_settings", ours ? port_settings(n) : Json()},
           {"foreign_dns", ours ? std::vector<std::string>() : n.dns}};
 }

@@ -224,9 +224,9 @@ Result<Output> FakeMachine::execute(const Command& command) {
     return accounts(argv);
   if (program == "/usr/sbin/mfsmaster") return mfsmaster(argv);
   if (program == "mount" || program == "mkfs.xfs" || program.rfind("mfs", 0) == 0) return storage(argv);
-  if (program == "iptables" || program == "iptables-restore" || program == "ip6tables" ||
-      program == "ip6tables-restore" || program == "/usr/sbin/sshd" || program == "/lib/ufw/ufw-init")
-    return network(argv, command);
+  if (program.rfind("iptables", 0) == 0 || program.rfind("ip6tables", 0) == 0) return tables(argv, command);
+  if (program == "/lib/ufw/ufw-init") return ufw_init(argv[1]);
+  if (program == "/usr/sbin/sshd") return network(argv, command);
   if (program == "systemd-run") {
     const std::string unit = value_of(argv, "--unit=");
     for (const char* kind : {".service", ".timer"})
@@ -493,22 +493,24 @@ Output FakeMachine::accounts(const std::vector<std::string>& argv) {
     return append("/etc/group",
                   name + ":x:" + (after(argv, "-g").empty() ? "900" : after(argv, "-g")) + ":\n"),
            good();
-  const bool with_field = has(argv, "-p");
   if (argv[0] == "usermod") {
-    std::string shadow;
+    if (after(argv, "-p").empty() && !has(argv, "-L")) return good();
+    std::string text;
     for (const auto& line : steps::lines_of(get("/etc/shadow"))) {
-      auto fields = steps::split(line, ':');
-      const bool own = with_field && !fields.empty() && fields[0] == name;
-      const size_t rest = line.find(':', name.size() + 1);
-      shadow +=
-          (own ? name + ":" + after(argv, "-p") + line.substr(std::min(rest, line.size())) : line) + "\n";
+      const size_t begin = name.size() + 1, end = line.find(':', begin);
+      const bool own = line.rfind(name + ":", 0) == 0;
+      const std::string field = !own ? "" : line.substr(begin, end - begin);
+      text +=
+          !own ? line : name + ":" + (has(argv, "-L") ? "!" + field : after(argv, "-p")) + line.substr(end);
+      text += "\n";
     }
-    return put("/etc/shadow", shadow), good();
+    return put("/etc/shadow", text), good();
   }
   // Ids are those of the test, so that files can be given to them without being root.
   append("/etc/passwd",
          fmt::format("{}:x:{}:{}::{}:{}\n", name, getuid(), getgid(), after(argv, "-d"), after(argv, "-s")));
-  append("/etc/shadow", name + ":" + (with_field ? after(argv, "-p") : "!") + ":1::::::\n");
+  const std::string password = after(argv, "-p");
+  append("/etc/shadow", name + ":" + (password.empty() ? "!" : password) + ":1::::::\n");
   append("/etc/group", fmt::format("{}:x:{}:\n", name, getgid()));
   fs::create_directories(root_ + after(argv, "-d"));
   return good();
@@ -629,69 +631,45 @@ Output FakeMachine::slurm(const std::vector<std::string>& argv) {
   return good();
 }
 
-// Both families: lines as `iptables -S` prints them, in the order in which they came. A restore empties
-// the chains that its file declares (":CHAIN") and adds its lines; ufw's start makes its chains and jumps
-// once.
-Output FakeMachine::packet_filter(const std::vector<std::string>& argv) {
-  const bool six = argv[0].rfind("ip6", 0) == 0;
-  const auto drop_lines = [](std::string& rules, const std::string& beginning) {
-    std::string rest;
-    for (const auto& line : steps::lines_of(rules))
-      if (line.rfind(beginning, 0) != 0) rest += line + "\n";
-    rules = rest;
-  };
-  const auto restore = [&](std::string& rules, const std::string& path) {
-    for (const auto& line : steps::lines_of(get(path))) {
-      if (line.rfind(":", 0) == 0) {
-        const std::string chain = line.substr(1, line.find(' ') - 1);
-        drop_lines(rules, "-A " + chain + " ");
-        if (rules.find("-N " + chain + "\n") == std::string::npos) rules += "-N " + chain + "\n";
-      }
-      if (line.rfind("-A ", 0) == 0) rules += line + "\n";
-    }
-  };
-  if (argv[0] == "/lib/ufw/ufw-init") {
-    const bool start =
-        argv[1] == "start" && get("/etc/ufw/ufw.conf").find("ENABLED=yes") != std::string::npos;
-    for (const bool v6 : {false, true}) {
-      std::string& rules = v6 ? firewall6_ : firewall_;
-      const std::string end = v6 ? "6" : "", prefix = "ufw" + end;
-      if (start && rules.find("-N " + prefix + "-user-input") != std::string::npos)
-        continue;  // already started
-      if (!start) rules.clear();
-      if (!start) continue;
-      rules = "-P INPUT DROP\n" + rules;
-      for (const char* chain : {"before-logging-input", "before-input", "after-input", "after-logging-input",
-                                "reject-input", "track-input"})
-        rules += "-N " + prefix + "-" + chain + "\n-A INPUT -j " + prefix + "-" + chain + "\n";
-      for (const char* file : {"/etc/ufw/before", "/etc/ufw/after", "/etc/ufw/user"})
-        restore(rules, file + end + ".rules");
-      if (rules.find("-N " + prefix + "-user-input\n") == std::string::npos)
-        rules += "-N " + prefix + "-user-input\n";
-      rules += "-A " + prefix + "-before-input -j " + prefix + "-user-input\n";
-    }
+Output FakeMachine::tables(const std::vector<std::string>& argv, const Command& command) {
+  FakeFirewall& table = firewall[argv[0].substr(0, argv[0].find('-'))];
+  if (argv[0].find("-save") != std::string::npos) return good(table.save());
+  if (argv[0].find("-restore") == std::string::npos) return good(table.list());
+  const bool keep = has(argv, "-n");
+  const bool file = argv.back()[0] == '/';
+  if (file && !files().exists(argv.back())) return bad("Can't open " + argv.back());
+  const std::string error = table.restore(file ? get(argv.back()) : command.input, keep);
+  return error.empty() ? good() : bad(error);
+}
+
+Output FakeMachine::ufw_init(const std::string& verb) {
+  const std::pair<const char*, const char*> families[] = {{"iptables", "ufw-"}, {"ip6tables", "ufw6-"}};
+  if (verb != "start") {
+    for (const auto& [tool, prefix] : families) firewall[tool].ufw_stop(prefix);
     return good();
   }
-  std::string& rules = six ? firewall6_ : firewall_;
-  if (argv[0].find("restore") != std::string::npos) return restore(rules, argv.back()), good();
-  if (argv[1] == "-S") return good(rules.empty() ? "-P INPUT ACCEPT\n" : rules);
-  std::string line = "-A";
-  for (size_t i = 2; i < argv.size(); ++i) line += " " + argv[i];
-  if (argv[1] == "-A") rules += line + "\n";
-  if (argv[1] == "-D") {
-    const size_t at = ("\n" + rules).find("\n" + line + "\n");
-    if (at == std::string::npos)
-      return bad("iptables: Bad rule (does a matching rule exist in that chain?).");
-    rules.erase(at, line.size() + 1);
+  if (get("/etc/ufw/ufw.conf").find("ENABLED=yes") == std::string::npos)
+    return good("Skip starting firewall");
+  if (firewall["iptables"].has_chain("ufw-user-input")) return good("Firewall already started");
+  const std::string defaults = get("/etc/default/ufw");
+  const bool open = defaults.find("DEFAULT_INPUT_POLICY=\"ACCEPT\"") != std::string::npos;
+  for (const auto& [tool, prefix] : families) {
+    const std::string six = std::string(tool) == "ip6tables" ? "6" : "";
+    if (!six.empty() && defaults.find("IPV6=yes") == std::string::npos) {
+      firewall[tool].policies["INPUT"] = "DROP";
+      continue;
+    }
+    const auto file = [&](const char* name) { return get("/etc/ufw/" + std::string(name) + six + ".rules"); };
+    const std::string error = firewall[tool].ufw_start(prefix, {file("before"), file("after"), file("user")},
+                                                       open ? "ACCEPT" : "DROP");
+    if (!error.empty()) return bad(error);
   }
-  if (argv[1] == "-I") rules.insert(rules.find("-A INPUT"), line + "\n");
-  if (argv[1] == "-F") drop_lines(rules, "-A " + argv[2] + " ");
   return good();
 }
 
 Output FakeMachine::network(const std::vector<std::string>& argv, const Command&) {
-  if (argv[0].rfind("ip", 0) == 0 || argv[0] == "/lib/ufw/ufw-init") return packet_filter(argv);
   if (!has(argv, "-T")) return good();
+  if (!sshd_in_effect.empty()) return good(sshd_in_effect);
   std::string out;
   for (const auto& line : steps::lines_of(get("/etc/ssh/sshd_config.d/00-muster.conf"))) {
     std::string lower = line;

@@ -2,13 +2,13 @@
 // change those files and a small state the way the real ones would. It has state instead of expectations: a
 // test asserts on what became of it.
 //
-// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables, ip6tables and their
-// -restore, mdadm, sfdisk (the real one), mkfs.xfs, mount, dpkg, apt-get, apt-mark, apt-helper, modprobe,
-// rmmod, update-initramfs, udevadm, tar, ldconfig (its list is the file /ldconfig), mfs tools, exportfs,
-// sinfo, scontrol, true, false, touch, Ceph's programs with the rm, mv and chown they are used with
-// (fake_ceph.cc), MooseFS' master (fake_moosefs.cc), ip, networkctl and dcb over its ports
-// (fake_network.cc), storage of the site with stat, dd, cat and journalctl (fake_arrays.cc), sync, and cp
-// -a of files. Any other program is not found. Thread: one.
+// Knows: systemctl, systemd-run, useradd, usermod, groupadd, visudo, sshd, iptables and ip6tables with their
+// -restore and -save, ufw-init (fake_firewall.h), mdadm, sfdisk (the real one), mkfs.xfs, mount, dpkg,
+// apt-get, apt-mark, apt-helper, modprobe, rmmod, update-initramfs, udevadm, tar, ldconfig (its list is the file
+// /ldconfig), mfs tools, exportfs, sinfo, scontrol, true, false, touch, Ceph's programs with the rm, mv and
+// chown they are used with (fake_ceph.cc), MooseFS' master (fake_moosefs.cc), ip, networkctl and dcb over its
+// ports (fake_network.cc), storage of the site with stat, dd, cat and journalctl (fake_arrays.cc), sync, and
+// cp -a of files. Any other program is not found. Thread: one.
 #pragma once
 
 #include <map>
@@ -18,6 +18,7 @@
 
 #include "agent/step.h"
 #include "base/os.h"
+#include "tests/fakes/fake_firewall.h"
 
 namespace muster::tests {
 
@@ -56,9 +57,6 @@ class FakeMachine : public Process {
   void mount_entry(const std::string& name, const std::string& target, const std::string& fs,
                    const std::string& options = "");
 
-  // What a restart does to the kernel's packet filter.
-  void forget_firewall() { firewall_.clear(), firewall6_.clear(); }
-
   // Path -> content, mode, or link target of everything below the root, devices by digest.
   std::map<std::string, std::string> snapshot() const;
 
@@ -82,6 +80,9 @@ class FakeMachine : public Process {
   std::function<void()> on_mount = {};          // called each time before mount looks its source up
   std::function<void()> before_is_active = {};  // called each time when systemd is asked what is active
 
+  // "iptables" and "ip6tables" -> what the kernel has.
+  std::map<std::string, FakeFirewall> firewall;
+
   // A network port: what the kernel has of it. `dcb`: its driver can do that.
   struct Port {
     bool up = false, cable = true, dcb = true, infiniband = false;
@@ -96,6 +97,8 @@ class FakeMachine : public Process {
                 const std::string& rdma = "");
   // URL -> content, for apt-helper; a package that apt would remove for the next ones.
   std::map<std::string, std::string> web;
+  // What `sshd -T` says; empty: what muster's drop-in says.
+  std::string sshd_in_effect;
   std::string apt_removes;
   std::string apt_brings;  // "Inst ..." lines of a simulation
 
@@ -123,8 +126,9 @@ class FakeMachine : public Process {
   void ceph_starts(const std::string& unit);
   Output exportfs(const std::vector<std::string>& argv);
   Output network(const std::vector<std::string>& argv, const Command& command);
+  Output tables(const std::vector<std::string>& argv, const Command& command);
+  Output ufw_init(const std::string& verb);
   Output ip(const std::vector<std::string>& argv);
-  Output packet_filter(const std::vector<std::string>& argv);
   Output networkctl(const std::vector<std::string>& argv);
   void configure(const std::string& name, Port& port);
   Output dcb(const std::vector<std::string>& argv);
@@ -134,7 +138,7 @@ class FakeMachine : public Process {
   int next_device_ = 1;
   uint64_t loaded_version_ = 0;  // of the metadata of MooseFS' master
   bool reload_due_ = false;
-  std::string firewall_, firewall6_, exports_;
+  std::string exports_;
   std::map<std::string, std::string> attributes_;
   std::map<std::string, std::string> manager_;  // systemd's own settings
 };

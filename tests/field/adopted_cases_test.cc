@@ -1,96 +1,253 @@
-// Hosts with habits of their own, through the step modules.
+// Field cases of hosts that lived before they were adopted: they stay reachable, and what is declared holds.
+#include "agent/preview.h"
+#include "agent/step.h"
 #include "agent/steps/step_modules.h"
-#include "agent/steps/system/accounts.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/field/case.h"
 
 namespace muster::tests {
+namespace {
 
-FIELD_CASE("sshd-include-forms") {
-  const StepModule* sshd = find_step_module("sshd");
-  const Json params = {{"settings", {{"PasswordAuthentication", false}}}, {"port", 0}};
-  const auto checked = [&](const std::string& main, const std::string& other = "") {
-    FakeMachine machine;
-    machine.put("/etc/ssh/sshd_config", main);
-    if (!other.empty()) machine.put("/etc/ssh/" + other, "PasswordAuthentication yes\n");
-    machine.put("/etc/ssh/sshd_config.d/00-muster.conf",
-                "# Written by muster. Read first: of several values for a setting, sshd takes the first.\n"
-                "PasswordAuthentication no\n");
-    StepContext context = machine.context();
-    const auto out = sshd->check(context, params);
-    return out.ok() ? (out->holds == Holds::yes ? "holds" : "differs") : "refused";
-  };
-  const std::string all = "/etc/ssh/sshd_config.d/*.conf\n";
-  for (const char* form : {"Include ", "Include\t", "Include=", "include \t ", "Include = "}) {
-    CAPTURE(form);
-    CHECK(checked(form + all) == std::string("holds"));
-  }
-  CHECK(checked("Include sshd_config.d/*.conf\n") == std::string("holds"));
-  CHECK(checked("# first\n\nInclude \"/etc/ssh/sshd_config.d/*.conf\"\n") == std::string("holds"));
-  const std::string early = "Include /etc/ssh/sshd_config.d/5*.conf\nInclude " + all;
-  CHECK(checked(early) == std::string("holds"));
-  CHECK(checked(early, "sshd_config.d/50-site.conf") == std::string("differs"));
-  CHECK(checked("Include /etc/ssh/site.conf " + all, "site.conf") == std::string("differs"));
-  CHECK(checked("Include " + all, "sshd_config.d/00-a.conf") == std::string("differs"));
-  CHECK(checked("Include " + all, "sshd_config.d/50-site.conf") == std::string("holds"));
-  CHECK(checked("Include " + all, "sshd_config.d/00-a.conf.bak") == std::string("holds"));
-  CHECK(checked("PasswordAuthentication yes\nInclude " + all) == std::string("refused"));
-  CHECK(checked("Include /etc/ssh/sshd_config.d/9*.conf\n") == std::string("refused"));
-}
-
-// try.sh shows what sshd makes of the field.
-FIELD_CASE("user-lock-usepam") {
-  FakeMachine machine;
-  machine.put("/etc/passwd", machine.get("/etc/passwd") + "admin:x:1000:1000::/home/admin:/bin/bash\n");
-  const StepModule* user = find_step_module("user");
-  const Json params = {{"name", "admin"}};
-  StepContext context = machine.context();
-  const auto field = [&] { return steps::password_field(machine.files(), "admin"); };
-  // A password of its own; one that an earlier muster locked; locked and never set.
-  for (const char* before : {"$6$salt$hash", "!$6$salt$hash", "!", ""}) {
-    CAPTURE(before);
-    machine.put("/etc/shadow", std::string("root:*:1::::::\nadmin:") + before + ":19000:0:99999:7:::\n");
-    CHECK(user->check(context, params)->holds == Holds::no);
-    REQUIRE(user->apply(context, params).ok());
-    CHECK(field() == "*");
-    CHECK(user->check(context, params)->holds == Holds::yes);
-  }
-  // A new account.
-  REQUIRE(user->apply(context, {{"name", "mpi"}}).ok());
-  CHECK(steps::password_field(machine.files(), "mpi") == "*");
-}
-
-FIELD_CASE("apt-signed-by-other-name") {
+struct Host {
   FakeMachine machine;
   StepContext context = machine.context();
-  const StepModule* module = find_step_module("apt_repository");
-  const std::string folder = "/etc/apt/sources.list.d/", keyrings = "/usr/share/keyrings/archive.";
-  machine.put("/etc/os-release", "VERSION_CODENAME=trixie\n");
-  machine.put(keyrings + "gpg", "the archive's keys");
-  machine.put(keyrings + "pgp", "the archive's keys");
-  const auto system_has = [&](const std::string& key) {
-    machine.put(folder + "debian.sources",
-                "Types: deb\nURIs: http://mirror.example/debian/\nSuites: trixie trixie-updates\n"
-                "Components: main\nSigned-By: " +
-                    key + "\n");
-  };
-  system_has(keyrings + "pgp");
-  const Json params = {{"name", "more"}, {"components", {"contrib"}}, {"signed_by", keyrings + "gpg"}};
-  REQUIRE(module->apply(context, params).ok());
-  CHECK(machine.get(folder + "muster-more.sources").find("Signed-By: " + keyrings + "pgp\n") !=
+  Status apply(const char* module, const Json& params) {
+    const Status done = find_step_module(module)->apply(context, params);
+    UNSCOPED_INFO((done.ok() ? "" : done.error().message));
+    return done;
+  }
+  Holds check(const char* module, const Json& params) {
+    const auto found = find_step_module(module)->check(context, params);
+    UNSCOPED_INFO((found.ok() ? found->diff : found.error().message));
+    REQUIRE(found.ok());
+    return found->holds;
+  }
+  std::string shadow(const std::string& name) const {
+    for (const auto& line : steps::lines_of(machine.get("/etc/shadow")))
+      if (line.rfind(name + ":", 0) == 0)
+        return line.substr(name.size() + 1, line.find(':', name.size() + 1) - name.size() - 1);
+    return "no line";
+  }
+};
+
+// An account of the host's own: what it has in /etc/shadow, and a key.
+void add_account(Host& host, const std::string& name, const std::string& password) {
+  auto& m = host.machine;
+  m.put("/etc/passwd", m.get("/etc/passwd") + name + ":x:1000:1000::/home/" + name + ":/bin/bash\n");
+  m.put("/etc/shadow", m.get("/etc/shadow") + name + ":" + password + ":19000:0:99999:7:::\n");
+  m.put("/home/" + name + "/.ssh/authorized_keys", "ssh-ed25519 AAAA " + name + "\n");
+}
+
+const Json kKeysOnly = {{"settings", {{"PasswordAuthentication", "no"}}}, {"port", 0}};
+constexpr const char* kMainFile = "/etc/ssh/sshd_config";
+constexpr const char* kDropIn = "/etc/ssh/sshd_config.d/00-muster.conf";
+
+// Debian 13 as its installer leaves it: the same key under two names, of which the sources say the newer one.
+constexpr const char* kRings = "/usr/share/keyrings/debian-archive-keyring";
+void make_trixie(Host& host, const std::string& other_key = "the archive's key") {
+  host.machine.put("/etc/os-release", "VERSION_CODENAME=trixie\n");
+  host.machine.put(std::string(kRings) + ".gpg", "the archive's key");
+  host.machine.put(std::string(kRings) + ".pgp", other_key);
+  host.machine.put("/etc/apt/sources.list.d/debian.sources",
+                   "Types: deb\nURIs: http://mirror.example/debian/\nSuites: trixie trixie-updates\n"
+                   "Components: main\nSigned-By: " +
+                       std::string(kRings) + ".pgp\n");
+}
+const Json kNonFree = {{"name", "non-free"},
+                       {"components", {"contrib", "non-free"}},
+                       {"signed_by", std::string(kRings) + ".gpg"}};
+constexpr const char* kNonFreeFile = "/etc/apt/sources.list.d/muster-non-free.sources";
+
+bool names_key(const Host& host, const std::string& path, const std::string& key) {
+  return host.machine.get(path).find("igned-" + std::string(path[path.size() - 1] == 't' ? "by=" : "By: ") +
+                                     key) != std::string::npos;
+}
+
+}  // namespace
+
+FIELD_CASE("user-lock-usepam: no password, and no lock") {
+  const Json keeper = {{"name", "keeper"}, {"shell", "/bin/bash"}};
+  for (const char* before : {"$6$salt$hash", "!$6$salt$hash", "!", "!!", "!*", ""}) {
+    INFO(before);
+    Host one;
+    add_account(one, "keeper", before);
+    CHECK(one.check("user", keeper) == Holds::no);
+    REQUIRE(one.apply("user", keeper).ok());
+    CHECK(one.shadow("keeper") == "*");
+    CHECK(one.check("user", keeper) == Holds::yes);
+  }
+}
+
+FIELD_CASE("account-new-usepam") {
+  Host host;
+  REQUIRE(host.apply("user", {{"name", "builder"}}).ok());
+  CHECK(host.shadow("builder") == "*");
+  CHECK(host.check("user", {{"name", "builder"}}) == Holds::yes);
+}
+
+FIELD_CASE("usepam-off-locks-accounts") {
+  Host host;
+  add_account(host, "ubuntu", "!");
+  host.machine.put(kMainFile, "Include /etc/ssh/sshd_config.d/*.conf\n");
+  const Json without_pam = {{"settings", {{"UsePAM", "no"}}}, {"port", 0}};
+  CHECK(host.apply("sshd", without_pam).error().code == Code::conflict);
+  CHECK_FALSE(host.machine.files().exists(kDropIn));
+  REQUIRE(host.apply("sshd", kKeysOnly).ok());
+  // Once muster has the account, its key gets in either way.
+  REQUIRE(host.apply("user", {{"name", "ubuntu"}}).ok());
+  CHECK(host.apply("sshd", without_pam).ok());
+  CHECK(host.check("sshd", without_pam) == Holds::yes);
+}
+
+FIELD_CASE("sshd-include-forms: every form of Include that sshd takes") {
+  for (const char* form : {"tab.conf", "equals.conf", "relative.conf", "two.conf", "earlier.conf"}) {
+    INFO(form);
+    Host host;
+    host.machine.put(kMainFile, field_input("sshd-include-forms", form));
+    host.machine.put("/etc/ssh/sshd_config.d/70-site.conf", "PasswordAuthentication yes\n");
+    REQUIRE(host.apply("sshd", kKeysOnly).ok());
+    CHECK(host.check("sshd", kKeysOnly) == Holds::yes);
+  }
+}
+
+FIELD_CASE("sshd-include-forms: what is read before ours") {
+  const std::map<std::string, std::string> earlier = {{"earlier.conf", "/etc/ssh/sshd_config.d/50-x.conf"},
+                                                      {"two.conf", "/etc/ssh/site/x.conf"},
+                                                      {"tab.conf", "/etc/ssh/sshd_config.d/00-a.conf"}};
+  for (const auto& [form, file] : earlier) {
+    INFO(form);
+    Host host;
+    host.machine.put(kMainFile, field_input("sshd-include-forms", form));
+    REQUIRE(host.apply("sshd", kKeysOnly).ok());
+    host.machine.put(file, "PasswordAuthentication yes\n");
+    CHECK(host.check("sshd", kKeysOnly) == Holds::no);
+    CHECK(host.apply("sshd", kKeysOnly).error().code == Code::conflict);
+  }
+  for (const char* form : {"after.conf", "other.conf"}) {
+    INFO(form);
+    Host host;
+    host.machine.put(kMainFile, field_input("sshd-include-forms", form));
+    CHECK(host.apply("sshd", kKeysOnly).error().code == Code::conflict);
+  }
+}
+
+FIELD_CASE("sshd-cloud-init-passwords") {
+  Host host;
+  host.machine.put(kMainFile, "Include /etc/ssh/sshd_config.d/*.conf\n");
+  host.machine.put("/etc/ssh/sshd_config.d/50-cloud-init.conf", "PasswordAuthentication yes\n");
+  REQUIRE(host.apply("sshd", kKeysOnly).ok());
+  CHECK(host.check("sshd", kKeysOnly) == Holds::yes);
+}
+
+FIELD_CASE("sshd-overridden-elsewhere") {
+  Host host;
+  host.machine.put(kMainFile, "Include /etc/ssh/sshd_config.d/*.conf\n");
+  REQUIRE(host.apply("sshd", kKeysOnly).ok());
+  host.machine.sshd_in_effect = "passwordauthentication yes\n";
+  CHECK(host.check("sshd", kKeysOnly) == Holds::no);
+}
+
+FIELD_CASE("apt-signed-by-other-name: the host's name for the key is taken") {
+  Host host;
+  make_trixie(host);
+  REQUIRE(host.apply("apt_repository", kNonFree).ok());
+  CHECK(names_key(host, kNonFreeFile, std::string(kRings) + ".pgp\n"));
+  CHECK(host.check("apt_repository", kNonFree) == Holds::yes);
+  // What an older muster wrote breaks apt: it is no source that holds.
+  std::string older = host.machine.get(kNonFreeFile);
+  older.replace(older.find(".pgp"), 4, ".gpg");
+  host.machine.put(kNonFreeFile, older);
+  CHECK(host.check("apt_repository", kNonFree) == Holds::no);
+  REQUIRE(host.apply("apt_repository", kNonFree).ok());
+  CHECK(host.check("apt_repository", kNonFree) == Holds::yes);
+}
+
+FIELD_CASE("apt-signed-by-other-name: another key is refused, and nothing put in place") {
+  Host host;
+  make_trixie(host, "a key of the site's");
+  CHECK(host.check("apt_repository", kNonFree) == Holds::no);
+  CHECK(host.apply("apt_repository", kNonFree).error().code == Code::conflict);
+  CHECK_FALSE(host.machine.files().exists(kNonFreeFile));
+}
+
+FIELD_CASE("apt-signed-by-other-name: what apt does not read together is not put in place") {
+  Host host;
+  make_trixie(host);
+  host.machine.broken = {"apt-get -q indextargets"};
+  CHECK(host.apply("apt_repository", kNonFree).error().code == Code::conflict);
+  CHECK_FALSE(host.machine.files().exists(kNonFreeFile));
+  CHECK(host.machine.files().list("/var/lib/muster/apt/parts").empty());
+}
+
+FIELD_CASE("apt-package-brings-source") {
+  Host host;
+  const Json editor = {{"name", "editor"},
+                       {"uris", {"https://packages.example/code"}},
+                       {"suites", {"stable"}},
+                       {"components", {"main"}},
+                       {"key", "-----BEGIN PGP PUBLIC KEY BLOCK-----\nours\n"}};
+  REQUIRE(host.apply("apt_repository", editor).ok());
+  host.machine.put("/usr/share/keyrings/editor.gpg", "the same in another form");
+  host.machine.put("/etc/apt/sources.list.d/vendor.sources",
+                   "Types: deb\nURIs: https://packages.example/code\nSuites: stable\nComponents: main\n"
+                   "Signed-By: /usr/share/keyrings/editor.gpg\n");
+  CHECK(host.check("apt_repository", editor) == Holds::no);
+  CHECK(host.apply("apt_repository", editor).error().code == Code::conflict);
+  host.machine.put("/etc/apt/sources.list.d/vendor.sources",
+                   "Enabled: No\nTypes: deb\nURIs: https://packages.example/code\nSuites: stable\n"
+                   "Components: main\nSigned-By: /usr/share/keyrings/editor.gpg\n");
+  CHECK(host.check("apt_repository", editor) == Holds::yes);
+}
+
+FIELD_CASE("apt-source-without-key") {
+  Host host;
+  make_trixie(host);
+  host.machine.put("/etc/apt/sources.list.d/debian.sources", "");
+  host.machine.put("/etc/apt/sources.list", "deb http://mirror.example/debian trixie main\n");
+  REQUIRE(host.apply("apt_repository", kNonFree).ok());
+  CHECK(host.check("apt_repository", kNonFree) == Holds::yes);
+  host.machine.put("/etc/apt/sources.list.d/zz.list", "deb http://mirror.example/debian trixie contrib\n");
+  CHECK(host.check("apt_repository", kNonFree) == Holds::no);
+  CHECK(host.apply("apt_repository", kNonFree).error().code == Code::conflict);
+}
+
+FIELD_CASE("apt-mirror-other-name") {
+  Host host;
+  make_trixie(host);
+  const Json mirror = {{"mirror", "http://mirror.example/debian"}, {"security_mirror", "none"}};
+  REQUIRE(host.apply("apt_mirror", mirror).ok());
+  CHECK(names_key(host, "/etc/apt/sources.list", std::string(kRings) + ".pgp]"));
+  CHECK(host.check("apt_mirror", mirror) == Holds::yes);
+}
+
+FIELD_CASE("cloud-init-etc-hosts: its module leaves the file alone") {
+  Host host;
+  host.machine.put("/etc/cloud/cloud.cfg", field_input("cloud-init-etc-hosts", "cloud.cfg"));
+  host.machine.put("/etc/cloud/cloud.cfg.d/90-provider.cfg", "manage_etc_hosts: true\n");
+  const Json names = {{"path", "/etc/hosts"}, {"content", "127.0.0.1 localhost\n10.20.0.31 gate01\n"}};
+  host.machine.put("/etc/hosts", names["content"]);
+  CHECK(host.check("file", names) == Holds::no);  // right today, gone after a boot
+  REQUIRE(host.apply("file", names).ok());
+  CHECK(host.check("file", names) == Holds::yes);
+  const std::string ours = host.machine.get("/etc/cloud/cloud.cfg.d/zz-muster-hosts.cfg");
+  CHECK(ours.find("\nmanage_etc_hosts: false\n") != std::string::npos);
+  CHECK(ours.find("\ncloud_init_modules:\n - growpart\n - users-groups\n - [ssh, always]\n") !=
         std::string::npos);
-  CHECK(module->check(context, params)->holds == Holds::yes);
-  // What an older muster wrote beside it is put right.
-  machine.put(folder + "muster-more.sources",
-              "Types: deb\nURIs: http://mirror.example/debian/\nSigned-By: " + keyrings + "gpg\n");
-  CHECK(module->check(context, params)->holds == Holds::no);
-  REQUIRE(module->apply(context, params).ok());
-  CHECK(module->check(context, params)->holds == Holds::yes);
-  // Other keys under the other name: nothing is put in place.
-  machine.put(keyrings + "pgp", "keys of the site");
-  (void)machine.files().remove(folder + "muster-more.sources").ok();
-  CHECK(module->apply(context, params).error().code == Code::conflict);
-  CHECK(machine.get(folder + "muster-more.sources").empty());
+  // A list that another file gives it is followed.
+  host.machine.put("/etc/cloud/cloud.cfg.d/95-site.cfg", "cloud_init_modules:\n- ssh\n- update-etc-hosts\n");
+  CHECK(host.check("file", names) == Holds::no);
+  REQUIRE(host.apply("file", names).ok());
+  CHECK(host.check("file", names) == Holds::yes);
+  // Other files are none of its business.
+  REQUIRE(host.apply("file", {{"path", "/etc/motd"}, {"content", "hello\n"}}).ok());
+}
+
+FIELD_CASE("cloud-init-etc-hosts: a host without it is left alone") {
+  Host host;
+  const Json names = {{"path", "/etc/hosts"}, {"content", "127.0.0.1 localhost\n"}};
+  REQUIRE(host.apply("file", names).ok());
+  CHECK(host.check("file", names) == Holds::yes);
+  CHECK_FALSE(host.machine.files().exists("/etc/cloud"));
 }
 
 }  // namespace muster::tests

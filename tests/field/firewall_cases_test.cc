@@ -1,121 +1,277 @@
-// A firewall that is not empty when muster comes.
-#include "agent/steps/network/packet_filter.h"
+// Field cases of firewalls that are not empty when a host is adopted, and of what happens to them later.
+#include "agent/steps/network/firewall_rules.h"
 #include "agent/steps/step_modules.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/field/case.h"
 
 namespace muster::tests {
-
 namespace {
 
-const std::string kBefore =
-    "*filter\n:ufw-before-input - [0:0]\n-A ufw-before-input -i lo -j ACCEPT\n"
-    "-A ufw-before-input -p udp -d 224.0.0.251 --dport 5353 -j ACCEPT\nCOMMIT\n";
-const std::string kBefore6 =
-    "*filter\n:ufw6-before-input - [0:0]\n-A ufw6-before-input -i lo -j ACCEPT\nCOMMIT\n";
-const Json kParams = {{"allow", {{{"from", "10.0.0.0/8"}, {"port", 22}}}}};
+using steps::Family;
 
+const Json kSsh = {{"allow", {{{"from", "10.20.0.0/24"}, {"port", 22}}}}};
+constexpr const char* kSshRule = "-A ufw-user-input -s 10.20.0.0/24 -p tcp -m tcp --dport 22 -j ACCEPT";
+
+// A host whose ufw runs, with what its administrators did to it.
 struct Host {
   FakeMachine machine;
+  StepContext context = machine.context();
   Host() {
-    machine.put("/proc/sys/net/ipv6/conf/all/forwarding", "0\n");
-    machine.put("/etc/ufw/ufw.conf", "ENABLED=yes\n");
-    machine.put("/etc/default/ufw", "IPV6=yes\n");
-    for (const char* folder : {"/etc/ufw/", "/usr/share/ufw/iptables/"}) {
-      machine.put(folder + std::string("before.rules"), kBefore);
-      machine.put(folder + std::string("before6.rules"), kBefore6);
-      machine.put(folder + std::string("after.rules"), "*filter\nCOMMIT\n");
-      machine.put(folder + std::string("after6.rules"), "*filter\nCOMMIT\n");
-    }
+    for (const char* file : {"before.rules", "before6.rules", "user.rules", "user6.rules"})
+      machine.put(std::string("/etc/ufw/") + file, field_input("ufw-leftovers", file));
+    machine.put("/etc/ufw/ufw.conf", "ENABLED=yes\nLOGLEVEL=off\n");
+    machine.put("/etc/default/ufw", "IPV6=yes\nDEFAULT_INPUT_POLICY=\"DROP\"\n");
+    machine.units["ufw.service"] = {};
+    start();
   }
-  void start() { REQUIRE(machine.run({.argv = {"/lib/ufw/ufw-init", "start"}}).ok()); }
-  std::string rules(const char* tool) { return machine.run({.argv = {tool, "-S"}})->out; }
+  void start() { REQUIRE(machine.run({.argv = {"/lib/ufw/ufw-init", "start"}})->ok()); }
+  Status apply(const Json& params = kSsh) {
+    const Status done = find_step_module("ufw")->apply(context, params);
+    UNSCOPED_INFO((done.ok() ? "" : done.error().message));
+    return done;
+  }
   bool holds() {
-    StepContext context = machine.context();
-    const auto out = find_step_module("ufw")->check(context, kParams);
-    REQUIRE(out.ok());
-    return out->holds == Holds::yes;
+    const auto found = find_step_module("ufw")->check(context, kSsh);
+    REQUIRE(found.ok());
+    UNSCOPED_INFO(found->diff);
+    return found->holds == Holds::yes;
   }
-  Status apply() {
-    StepContext context = machine.context();
-    return find_step_module("ufw")->apply(context, kParams);
-  }
-  // Something that opens more; afterwards the step sees it, takes it away, and holds.
-  void put_right() {
-    CHECK_FALSE(holds());
-    const Status applied = apply();
-    CAPTURE(applied.ok() ? "" : applied.error().message);
-    CHECK(applied.ok());
-    CHECK(holds());
+  std::string four() { return machine.firewall["iptables"].list(); }
+  std::string six() { return machine.firewall["ip6tables"].list(); }
+  std::string files() const {
+    std::string out;
+    for (const char* file : {"before.rules", "before6.rules", "user.rules", "user6.rules", "ufw.conf"})
+      out += machine.get(std::string("/etc/ufw/") + file);
+    return out + machine.get("/etc/default/ufw");
   }
 };
 
-std::string with(std::string text, const std::string& before, const std::string& line) {
-  return text.insert(text.rfind(before), line + "\n");
+bool has(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+// Nothing that the case's files let in, in neither family.
+void check_closed(Host& host) {
+  for (const char* port : {"5900", "3389"}) {
+    INFO(port);
+    CHECK(host.four().find(port) == std::string::npos);
+    CHECK(host.six().find(port) == std::string::npos);
+  }
+  CHECK(has(host.four(), kSshRule));
+  CHECK(has(host.four(), "-P INPUT DROP"));
+  CHECK(has(host.six(), "-P INPUT DROP"));
 }
 
 }  // namespace
 
-FIELD_CASE("ufw-leftovers") {
-  SECTION("rules of both families that an administrator added") {
-    Host host;
-    host.machine.put(
-        "/etc/ufw/user.rules",
-        "*filter\n:ufw-user-input - [0:0]\n-A ufw-user-input -p tcp --dport 5900 -j ACCEPT\nCOMMIT\n");
-    host.machine.put(
-        "/etc/ufw/user6.rules",
-        "*filter\n:ufw6-user-input - [0:0]\n-A ufw6-user-input -p tcp --dport 5900 -j ACCEPT\nCOMMIT\n");
-    host.start();
-    host.put_right();
-    for (const char* tool : {"iptables", "ip6tables"})
-      CHECK(host.rules(tool).find("5900") == std::string::npos);
-    for (const char* file : {"/etc/ufw/user.rules", "/etc/ufw/user6.rules"})
-      CHECK(host.machine.get(file).find("5900") == std::string::npos);
-  }
-  SECTION("a rule in a file of ufw's own, with NAT beside it") {
-    Host host;
-    const std::string nat =
-        "*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -s 10.8.0.0/24 -j MASQUERADE\nCOMMIT\n";
-    host.machine.put("/etc/ufw/before.rules",
-                     nat + with(kBefore, "COMMIT", "-A ufw-before-input -p tcp --dport 3389 -j ACCEPT"));
-    host.start();
-    host.put_right();
-    CHECK(host.rules("iptables").find("3389") == std::string::npos);
-    CHECK(host.machine.get("/etc/ufw/before.rules") == nat + kBefore);
-    CHECK(host.rules("iptables").find("-A ufw-before-input -j ufw-user-input") != std::string::npos);
-  }
-  SECTION("a rule before all others, and none at all") {
-    Host host;
-    host.start();
-    REQUIRE(host.apply().ok());
-    REQUIRE(host.holds());
-    for (const char* tool : {"iptables", "ip6tables"}) {
-      CAPTURE(tool);
-      REQUIRE(host.machine.run({.argv = {tool, "-I", "INPUT", "-j", "ACCEPT"}}).ok());
-      host.put_right();
-      REQUIRE(host.machine.run({.argv = {tool, "-F", "INPUT"}}).ok());
-      host.put_right();
-      const std::string prefix = std::string(tool) == "iptables" ? "ufw" : "ufw6", rules = host.rules(tool);
-      size_t last = 0;
-      for (const auto& jump : steps::input_jumps(prefix)) {
-        const size_t at = rules.find("-A INPUT -j " + jump + "\n");
-        REQUIRE(at != std::string::npos);
-        CHECK(at >= last);
-        last = at;
-      }
+FIELD_CASE("ufw-leftovers: both families and all of ufw's files become what is declared") {
+  Host host;
+  REQUIRE(host.six().find("5900") != std::string::npos);
+  REQUIRE(host.four().find("3389") != std::string::npos);
+  CHECK_FALSE(host.holds());
+  REQUIRE(host.apply().ok());
+  check_closed(host);
+  CHECK(host.holds());
+  // What is no way in stays: ufw's own accepts, what goes through, other tables.
+  CHECK(has(host.four(), "-A ufw-before-input -p icmp --icmp-type echo-request -j ACCEPT"));
+  CHECK(has(host.four(), "-A ufw-before-forward -s 10.99.0.0/16 -j ACCEPT"));
+  CHECK(has(host.machine.get("/etc/ufw/before.rules"), "-A POSTROUTING -s 10.99.0.0/16 -j MASQUERADE"));
+  // The next boot loads what the files say.
+  host.machine.firewall.clear();
+  host.start();
+  check_closed(host);
+  CHECK(host.holds());
+}
+
+FIELD_CASE("ufw-leftovers: rules that come later are noticed and go") {
+  for (const char* tool : {"iptables", "ip6tables"}) {
+    const std::string ufw = std::string(tool) == "iptables" ? "ufw-" : "ufw6-";
+    for (const std::string& rule : {std::string("-A INPUT -j ACCEPT"),
+                                    "-A " + ufw + "before-input -p tcp -m tcp --dport 3389 -j ACCEPT",
+                                    "-A " + ufw + "user-input -p tcp -m tcp --dport 5900 -j ACCEPT",
+                                    std::string("-A INPUT -m conntrack --ctstate NEW,ESTABLISHED -j ACCEPT"),
+                                    std::string("-A INPUT ! -i lo -j ACCEPT")}) {
+      INFO(tool << " " << rule);
+      Host host;
+      REQUIRE(host.apply().ok());
+      REQUIRE(host.holds());
+      host.machine.firewall[tool].put_first(rule);
+      CHECK_FALSE(host.holds());
+      REQUIRE(host.apply().ok());
+      CHECK_FALSE(has(host.machine.firewall[tool].list(), rule));
+      CHECK(host.holds());
     }
   }
-  SECTION("chains of other programs") {
-    const std::string base =
-        "-P INPUT DROP\n-N ufw-user-input\n-N F2B\n-N BRIDGE\n-N OPEN\n-A INPUT -j F2B\n-A INPUT -j BRIDGE\n"
-        "-A F2B -s 192.0.2.7/32 -j REJECT\n-A BRIDGE -i virbr0 -p udp --dport 53 -j ACCEPT\n-A OPEN -j "
-        "ACCEPT\n";
-    CHECK(steps::accepting_lines(steps::filter_rules(base), "ufw-user-input", "ufw").empty());
-    CHECK(steps::accepting_lines(steps::filter_rules(base + "-A INPUT -j OPEN\n"), "ufw-user-input", "ufw") ==
-          std::vector<std::string>{"-A OPEN -j ACCEPT"});
-    CHECK(steps::accepting_lines(steps::filter_rules(base + "-A BRIDGE -g OPEN\n"), "ufw-user-input", "ufw")
-              .size() == 1);
+}
+
+FIELD_CASE("ufw-leftovers: another program's chain that accepts is seen where INPUT leads to it") {
+  Host host;
+  REQUIRE(host.apply().ok());
+  auto& table = host.machine.firewall["iptables"];
+  REQUIRE(table
+              .restore("*filter\n:site - [0:0]\n:banned - [0:0]\n-A site -p tcp --dport 6001 -j ACCEPT\n"
+                       "-A banned -s 192.0.2.7 -j REJECT\n-A INPUT -j banned\nCOMMIT\n",
+                       true)
+              .empty());
+  CHECK(host.holds());  // nothing leads to `site`, and `banned` lets nothing in
+  table.put_first("-A INPUT -j site");
+  CHECK_FALSE(host.holds());
+  REQUIRE(host.apply().ok());
+  CHECK(host.four().find("6001") == std::string::npos);
+  CHECK(has(host.four(), "-A INPUT -j banned"));
+}
+
+FIELD_CASE("ufw-leftovers: a frame that was taken apart is noticed and put together") {
+  for (const char* tool : {"iptables", "ip6tables"}) {
+    const std::string ufw = std::string(tool) == "iptables" ? "ufw-" : "ufw6-";
+    for (const std::string& chain : {std::string("INPUT"), ufw + "before-input", ufw + "user-input"}) {
+      if (chain == "ufw6-user-input") continue;  // nothing is declared there
+      INFO(tool << " " << chain);
+      Host host;
+      REQUIRE(host.apply().ok());
+      const std::string whole = host.machine.firewall[tool].list();
+      host.machine.firewall[tool].flush(chain);
+      CHECK_FALSE(host.holds());
+      REQUIRE(host.apply().ok());
+      CHECK(host.machine.firewall[tool].list() == whole);
+      CHECK(host.holds());
+    }
+    Host host;
+    REQUIRE(host.apply().ok());
+    host.machine.firewall[tool].policies["INPUT"] = "ACCEPT";
+    CHECK_FALSE(host.holds());
+    REQUIRE(host.apply().ok());
+    CHECK(host.machine.firewall[tool].policies["INPUT"] == "DROP");
   }
+}
+
+FIELD_CASE("ufw-leftovers: an accept that is written into a file is noticed before the next boot") {
+  for (const char* file : {"before.rules", "before6.rules"}) {
+    INFO(file);
+    Host host;
+    REQUIRE(host.apply().ok());
+    const std::string chain = std::string(file) == "before.rules" ? "ufw-before-input" : "ufw6-before-input";
+    std::string text = host.machine.get(std::string("/etc/ufw/") + file);
+    text.insert(text.find("COMMIT"), ":INPUT ACCEPT [0:0]\n-A " + chain + " -s 192.0.2.0/24 -j ACCEPT\n");
+    host.machine.put(std::string("/etc/ufw/") + file, text);
+    CHECK_FALSE(host.holds());
+    REQUIRE(host.apply().ok());
+    CHECK(host.holds());
+    CHECK(has(host.four(), "-P INPUT DROP"));
+    CHECK(has(host.six(), "-P INPUT DROP"));
+  }
+}
+
+FIELD_CASE("ufw-leftovers: a firewall that was open or closed to IPv6 by its settings") {
+  for (const char* defaults :
+       {"IPV6=no\nDEFAULT_INPUT_POLICY=\"DROP\"\n", "IPV6=yes\nDEFAULT_INPUT_POLICY=\"ACCEPT\"\n"}) {
+    INFO(defaults);
+    Host host;
+    host.machine.put("/etc/default/ufw", defaults);
+    host.machine.firewall.clear();
+    host.start();
+    CHECK_FALSE(host.holds());
+    REQUIRE(host.apply().ok());
+    check_closed(host);
+    CHECK(host.holds());
+  }
+}
+
+FIELD_CASE("ufw-leftovers: without its controller the host is as it was, rules of others included") {
+  Host host;
+  host.machine.firewall["iptables"].put_first("-A INPUT -p tcp --dport 6000 -j ACCEPT");
+  host.machine.firewall["ip6tables"].put_first("-A INPUT -s fd00::1 -j DROP");
+  const std::string four = host.four(), six = host.six(), files = host.files();
+  Json params = kSsh;
+  params["controller"] = "https://not-an-address:1";
+  CHECK_FALSE(host.apply(params).ok());
+  CHECK(host.four() == four);
+  CHECK(host.six() == six);
+  CHECK(host.files() == files);
+}
+
+FIELD_CASE("ufw-leftovers: what of a file is a way in") {
+  const auto accepts = [](const std::string& rule, Family family) {
+    const std::string chain = steps::ufw_chain(family, "before-input");
+    return !steps::undeclared_accepts(steps::filter_table("*filter\n:" + chain + " - [0:0]\n-A " + chain +
+                                                          " " + rule + "\nCOMMIT\n"),
+                                      family, {})
+                .empty();
+  };
+  for (const char* own : {"-i lo -j ACCEPT", "-m state --state ESTABLISHED -j ACCEPT",
+                          "-p icmp -m icmp --icmp-type 3/4 -j ACCEPT", "-p tcp --dport 22 -j DROP",
+                          "-p udp -m udp --sport 67 --dport 68 -j ACCEPT",
+                          "-d 239.255.255.250/32 -p udp -m udp --dport 1900 -j ACCEPT"}) {
+    INFO(own);
+    CHECK_FALSE(accepts(own, Family::v4));
+  }
+  for (const char* open : {"-j ACCEPT", "-p icmp -j ACCEPT", "! -i lo -j ACCEPT", "-p 112 -j ACCEPT",
+                           "-m conntrack --ctstate NEW -j ACCEPT", "-p udp --sport 67 -j ACCEPT",
+                           "-p udp --dport 5353 -j ACCEPT", "-s 10.0.0.0/8 --jump ACCEPT",
+                           "-m comment --comment \"-i lo\" -j ACCEPT"}) {
+    INFO(open);
+    CHECK(accepts(open, Family::v4));
+  }
+  CHECK_FALSE(accepts("-p ipv6-icmp -m icmp6 --icmpv6-type 135 -m hl --hl-eq 255 -j ACCEPT", Family::v6));
+  CHECK(accepts("-p ipv6-icmp -m icmp6 --icmpv6-type 137 -j ACCEPT", Family::v6));
+  CHECK(accepts("-p udp -m udp --sport 547 --dport 546 -j ACCEPT", Family::v6));
+}
+
+FIELD_CASE("ufw-accept-behind") {
+  Host host;
+  REQUIRE(host.apply().ok());
+  auto& table = host.machine.firewall["iptables"];
+  REQUIRE(table.restore("-A INPUT -p tcp -m tcp --dport 1789 -j ACCEPT\n", true).empty());
+  CHECK_FALSE(host.holds());
+  REQUIRE(host.apply().ok());
+  CHECK(host.four().find("1789") == std::string::npos);
+  CHECK(host.holds());
+}
+
+FIELD_CASE("ufw-own-drop-policy") {
+  Host host;
+  host.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
+  host.machine.firewall.clear();
+  auto& table = host.machine.firewall["iptables"];
+  REQUIRE(table.restore("*filter\n:INPUT DROP [0:0]\n-A INPUT -p tcp --dport 22 -j ACCEPT\nCOMMIT\n", true)
+              .empty());
+  const std::string before = host.four();
+  Json params = kSsh;
+  params["controller"] = "https://not-an-address:1";
+  CHECK_FALSE(host.apply(params).ok());
+  CHECK(host.four() == before);
+}
+
+FIELD_CASE("ufw-disabled-empty-chains") {
+  Host host;
+  REQUIRE(host.machine.run({.argv = {"/lib/ufw/ufw-init", "force-stop"}})->ok());
+  host.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
+  REQUIRE(host.apply().ok());
+  check_closed(host);
+  CHECK(host.holds());
+}
+
+FIELD_CASE("ufw-limit-rule") {
+  Host host;
+  host.machine.put("/etc/ufw/user.rules",
+                   "*filter\n:ufw-user-input - [0:0]\n-A ufw-user-input -p tcp --dport 22 -j "
+                   "ufw-user-limit-accept\nCOMMIT\n");
+  CHECK_FALSE(host.holds());
+  REQUIRE(host.apply().ok());
+  CHECK(host.holds());
+  CHECK(host.four().find("--dport 22 -j ufw-user-limit-accept") == std::string::npos);
+}
+
+FIELD_CASE("ufw-before-ssh-is-allowed") {
+  FakeMachine machine;
+  machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
+  machine.put("/etc/default/ufw", "");
+  StepContext context = machine.context();
+  CHECK_FALSE(find_step_module("ufw")
+                  ->apply(context, {{"allow", Json::array()}, {"controller", "https://not-an-address:1"}})
+                  .ok());
+  CHECK(machine.get("/etc/ufw/ufw.conf") == "ENABLED=no\n");
+  CHECK(machine.firewall["iptables"].list() == FakeFirewall().list());
 }
 
 }  // namespace muster::tests

@@ -4,10 +4,8 @@
 
 #include "agent/collect_facts.h"
 #include "agent/steps/step_modules.h"
-#include "agent/steps/system/accounts.h"
 #include "base/machine_uuid.h"
 #include "base/port_address.h"
-#include "controller/boot/boot.h"
 #include "controller/image/ram.h"
 #include "controller/plan/cluster_context.h"
 #include "tests/fakes/fake_machine.h"
@@ -53,56 +51,10 @@ FIELD_CASE("mac-of-a-bond") {
   CHECK(facts->nics[1].mac == second);
 }
 
-FIELD_CASE("account-new-usepam") {
-  FakeMachine machine;
-  REQUIRE(applied(machine, "user", {{"name", "ops"}, {"keys", {"ssh-ed25519 AAAA ops"}}}).ok());
-  const std::string field = steps::password_field(machine.files(), "ops");
-  REQUIRE_FALSE(field.empty());
-  CHECK(field[0] != '!');
-}
-
-FIELD_CASE("ufw-limit-rule") {
-  FakeMachine machine;
-  machine.put("/etc/ufw/ufw.conf", "ENABLED=yes\n");
-  machine.put("/etc/default/ufw", "");
-  machine.put("/etc/ufw/user.rules",
-              "*filter\n:ufw-user-input - [0:0]\n-A ufw-user-input -p tcp --dport 22 -j "
-              "ufw-user-limit-accept\nCOMMIT\n");
-  REQUIRE(machine.run({.argv = {"/lib/ufw/ufw-init", "start"}}).ok());
-  const Json params = {{"allow", {{{"from", "10.0.0.0/8"}, {"port", 22}}}}};
-  CHECK_FALSE(holds(machine, "ufw", params));
-  REQUIRE(applied(machine, "ufw", params).ok());
-  CHECK(holds(machine, "ufw", params));
-  CHECK(machine.run({.argv = {"iptables", "-S"}})->out.find("--dport 22 -j ufw-user-limit-accept") ==
-        std::string::npos);
-}
-
-FIELD_CASE("ufw-before-ssh-is-allowed") {
-  FakeMachine machine;
-  machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
-  machine.put("/etc/default/ufw", "");
-  CHECK_FALSE(
-      applied(machine, "ufw", {{"allow", Json::array()}, {"controller", "https://not-an-address:1"}}).ok());
-  CHECK(machine.get("/etc/ufw/ufw.conf") == "ENABLED=no\n");
-  CHECK(machine.run({.argv = {"iptables", "-S"}})->out == "-P INPUT ACCEPT\n");
-}
-
 FIELD_CASE("bnx2-is-there") {
   const auto drivers = ram_network_drivers();
   CHECK(std::count(drivers.begin(), drivers.end(), "bnx2") == 1);
 }
-
-FIELD_CASE("snponly-any-port") {
-  BootNetwork network;
-  network.interface = "eth1";
-  network.address = "10.20.0.1";
-  network.cidr = "10.20.0.0/24";
-  network.run_dir = "/run/muster";
-  CHECK(dnsmasq_config(network).value().find("dhcp-boot=tag:!ipxe,tag:efi,snponly.efi\n") !=
-        std::string::npos);
-}
-
-FIELD_CASE("chain-that-fails") { CHECK(std::string(kChainScript).find(" || exit 1\n") != std::string::npos); }
 
 FIELD_CASE("slurm-memory-shrinks") {
   const int64_t installed = 128 * 1024 * kMib;

@@ -1,6 +1,7 @@
 // file: a regular file with exactly this content, mode and owner.
 #include <fmt/format.h>
 
+#include "agent/steps/files/rewritten.h"
 #include "agent/steps/system/accounts.h"
 #include "agent/steps/step_modules.h"
 
@@ -50,6 +51,9 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (have != want.content) diff.add(want.path + ": " + content_diff(want, have));
   if (const auto text = permission_diff(state, want.mode, want.uid, want.gid); !text.empty())
     diff.add(want.path + ": " + text);
+  for (const auto& beside : keeps_written(context.files, want.path))
+    if (differs_from(context.files, beside))
+      diff.add(want.path + " would be written again at the next boot; " + beside.path + " keeps it as it is");
   return diff.result();
 }
 
@@ -58,6 +62,8 @@ Status apply(StepContext& context, const Json& params) {
   const FileState state = look(context.files, want.path);
   if (state.directory) return fail(Code::conflict, want.path + " is a directory");
   if (want.absent) return context.files.remove(want.path);
+  // Before the file: once that is right, nothing writes over it.
+  for (const auto& beside : keeps_written(context.files, want.path)) TRY_(put(context.files, beside));
   const auto have =
       state.regular ? context.files.read(want.path) : Result<std::string>(fail(Code::not_found, ""));
   if (!have.ok() || *have != want.content) TRY_(context.files.write(want.path, want.content, want.mode));
@@ -71,7 +77,7 @@ StepModule file_module() {
   m.name = "file";
   m.help =
       "A regular file with exactly this content, mode and owner. Its content is not shown in diffs when only "
-      "the owner may read it.";
+      "the owner may read it. /etc/hosts: cloud-init, where the host has it, is kept from writing it again.";
   m.parameters = Json::array(
       {parameter("path", "string", true, "absolute path"),
        parameter("content", "string", false, "whole content", ""),

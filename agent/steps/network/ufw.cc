@@ -2,13 +2,14 @@
 //
 // The ufw program is Python and costs seconds per call, so muster writes ufw's own files (its tuple comments
 // included: `ufw status` shows the rules) and loads them the way ufw's init script does. What the kernel has
-// is asked from iptables and ip6tables, never assumed: whatever INPUT reaches and accepts is declared, or
-// of ufw's own files as the package brings them, or the step does not hold.
+// is read from iptables and ip6tables, never assumed. The whole rule set means that: accepts in ufw's other
+// files, rules put in front of ufw's, and those of IPv6 are part of it (firewall_rules.h).
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
-#include "agent/steps/network/packet_filter.h"
+#include "agent/steps/network/firewall_rules.h"
 #include "agent/steps/system/accounts.h"
 #include "agent/steps/step_modules.h"
 #include "agent/steps/two_phase.h"
@@ -17,17 +18,22 @@
 namespace muster::steps {
 namespace {
 
-constexpr const char* kRules = "/etc/ufw/user.rules";
-constexpr const char* kRules6 = "/etc/ufw/user6.rules";
-constexpr const char* kPackaged = "/usr/share/ufw/iptables/";
+constexpr const char* kFolder = "/etc/ufw/";
 constexpr const char* kConf = "/etc/ufw/ufw.conf";
 constexpr const char* kDefaults = "/etc/default/ufw";
 constexpr const char* kInit = "/lib/ufw/ufw-init";
+constexpr const char* kWanted = "/etc/systemd/system/multi-user.target.wants/ufw.service";
+// The filter tables before a change, while that is not confirmed. Beside the change's own record.
+constexpr const char* kBefore = "/var/lib/muster/rollback/ufw.";
 
-struct Family {
-  const char *tool, *suffix, *prefix;
-};
-constexpr Family kFamilies[] = {{"iptables", "", "ufw"}, {"ip6tables", "6", "ufw6"}};
+constexpr Family kFamilies[] = {Family::v4, Family::v6};
+std::string tool(Family family, const char* what) {
+  return std::string(family == Family::v6 ? "ip6tables" : "iptables") + what;
+}
+std::string rules_file(Family family, const char* name) {
+  return std::string(kFolder) + name + (family == Family::v6 ? "6.rules" : ".rules");
+}
+std::string saved_path(Family family) { return kBefore + tool(family, ""); }
 
 struct Rule {
   std::string from, proto, comment, ports;  // ports: "22", "1024:65535", empty: all
@@ -103,36 +109,18 @@ std::string tuple(const Rule& rule) {
                      rule.from, rule.comment.empty() ? "" : " comment=" + to_hex(rule.comment));
 }
 
-// Of one family; `prefix` is "ufw" or "ufw6". Every rule is an IPv4 network's: IPv6 lets in nothing of its
-// own.
-std::string rules_text(const std::vector<Rule>& rules, const std::string& prefix = "ufw") {
+// Rules are of IPv4: of IPv6 nothing is declared, and nothing comes in.
+std::string rules_text(Family family, const std::vector<Rule>& rules) {
   std::string out = "*filter\n";
   for (const char* chain : {"user-input", "user-output", "user-forward", "user-limit", "user-limit-accept"})
-    out += fmt::format(":{}-{} - [0:0]\n", prefix, chain);
+    out += ":" + ufw_chain(family, chain) + " - [0:0]\n";
   out += "### RULES ###\n";
-  for (const auto& rule : rules) out += "\n" + tuple(rule) + "\n" + chain_line(rule) + "\n";
-  return out + fmt::format(
-                   "\n### END RULES ###\n"
-                   "-A {0}-user-limit -m limit --limit 3/minute -j LOG --log-prefix \"[UFW LIMIT BLOCK] \"\n"
-                   "-A {0}-user-limit -j REJECT\n-A {0}-user-limit-accept -j ACCEPT\nCOMMIT\n",
-                   prefix);
-}
-
-// ufw's file of rules before or behind its own, without the lines that let in more than the package's
-// does; "" when it is right as it is. Lines that do something else (NAT, logging) stay.
-std::string without_accepts(const Files& files, const std::string& name, const std::string& prefix) {
-  const std::string have = files.read("/etc/ufw/" + name).value_or("");
-  const auto packaged = accepts_around(lines_of(files.read(kPackaged + name).value_or("")), prefix);
-  const auto more = accepts_around(lines_of(have), prefix);
-  std::string out;
-  bool changed = false;
-  for (const auto& line : lines_of(have)) {
-    const bool accepts = std::count(more.begin(), more.end(), line) > 0;
-    const bool goes = accepts && std::count(packaged.begin(), packaged.end(), line) == 0;
-    changed = changed || goes;
-    if (!goes) out += line + "\n";
-  }
-  return changed ? out : "";
+  if (family == Family::v4)
+    for (const auto& rule : rules) out += "\n" + tuple(rule) + "\n" + chain_line(rule) + "\n";
+  const std::string limit = ufw_chain(family, "user-limit");
+  return out + "\n### END RULES ###\n-A " + limit +
+         " -m limit --limit 3/minute -j LOG --log-prefix \"[UFW LIMIT BLOCK] \"\n-A " + limit +
+         " -j REJECT\n-A " + limit + "-accept -j ACCEPT\nCOMMIT\n";
 }
 
 // A shell-style settings file with these values; other lines stay.
@@ -163,76 +151,81 @@ Result<std::vector<File>> wanted_files(const StepContext& context, const Json& p
   TRY(const auto rules, rules_of(params));
   TRY(const std::string conf, context.files.read(kConf));
   TRY(const std::string defaults, context.files.read(kDefaults));
-  std::vector<File> out = {
-      {kRules, rules_text(rules), 0640},
-      {kRules6, rules_text({}, "ufw6"), 0640},
-      {kDefaults,
-       with_settings(defaults, {{"IPV6", "yes"},
-                                {"DEFAULT_INPUT_POLICY", "\"DROP\""},
-                                {"DEFAULT_OUTPUT_POLICY", "\"ACCEPT\""},
-                                {"DEFAULT_FORWARD_POLICY", "\"DROP\""}}),
-       0644},
-      {kConf, with_settings(conf, {{"ENABLED", "yes"}, {"LOGLEVEL", text_of(params, "logging", "off")}}),
-       0644}};
-  for (const Family& family : kFamilies)
-    for (const std::string part : {"before", "after"}) {
-      const std::string name = part + family.suffix + ".rules";
-      if (!context.files.exists(kPackaged + name)) continue;  // an older ufw: nothing to compare with
-      if (const std::string text = without_accepts(context.files, name, family.prefix); !text.empty())
-        out.push_back({"/etc/ufw/" + name, text, 0640});
-    }
+  std::vector<File> out;
+  for (const Family family : kFamilies) {
+    out.push_back({rules_file(family, "user"), rules_text(family, rules), 0640});
+    for (const char* name : {"before", "after"})
+      if (const auto have = context.files.read(rules_file(family, name)); have.ok())
+        out.push_back({rules_file(family, name), without_undeclared(*have, family), 0640});
+  }
+  out.push_back({kDefaults,
+                 with_settings(defaults, {{"IPV6", "yes"},
+                                          {"DEFAULT_INPUT_POLICY", "\"DROP\""},
+                                          {"DEFAULT_OUTPUT_POLICY", "\"ACCEPT\""},
+                                          {"DEFAULT_FORWARD_POLICY", "\"DROP\""}}),
+                 0644});
+  out.push_back({kConf,
+                 with_settings(conf, {{"ENABLED", "yes"}, {"LOGLEVEL", text_of(params, "logging", "off")}}),
+                 0644});
   return out;
 }
 
-Result<FilterRules> loaded(StepContext& context, const Family& family) {
+// What the kernel has. nullopt: this kernel has no IPv6.
+Result<std::optional<FilterTable>> loaded(StepContext& context, Family family) {
   Command command;
-  command.argv = {family.tool, "-S"};
-  TRY(const Output out, context.process.run(command));
-  if (!out.ok()) return fail(Code::failed, std::string(family.tool) + " -S: " + out.err.substr(0, 200));
-  return filter_rules(out.out);
+  command.argv = {tool(family, ""), "-S"};
+  auto out = context.process.run(command);
+  if (out.ok() && out->ok()) return std::optional(filter_table(out->out));
+  if (family == Family::v6 && !context.files.exists("/proc/net/if_inet6"))
+    return std::optional<FilterTable>();
+  if (!out.ok()) return std::move(out).error();
+  return fail(Code::failed, command.argv[0] + " -S: " + out->err.substr(0, 200));
 }
 
-bool is_there(const Files& files, const Family& family) {
-  return *family.suffix == '\0' || files.exists("/proc/sys/net/ipv6");
+std::vector<std::string> declared_lines(Family family, const std::vector<Rule>& rules) {
+  std::vector<std::string> out;
+  if (family == Family::v4)
+    for (const auto& rule : rules) out.push_back(chain_line(rule));
+  return out;
 }
 
-// What lets in more than is declared, and what lets in less, of one family.
-void family_diff(const FilterRules& have, const std::vector<std::string>& want, const Family& family,
-                 const Files& files, Diff& diff) {
-  const std::string user = std::string(family.prefix) + "-user-input", what = family.tool;
-  if (!have.chains.count(user)) return diff.add(what + ": firewall is not loaded");
-  if (have.input_policy != "DROP") return diff.add(what + ": incoming traffic is not denied by default");
-  if (const auto& lines = have.chains.at(user); lines != want)
-    diff.add(fmt::format("{}: loaded rules differ: {} loaded, {} declared", what, lines.size(), want.size()));
-  const auto input = have.chains.find("INPUT");
-  for (const auto& jump : input_jumps(family.prefix)) {
-    const std::string line = "-A INPUT -j " + jump;
-    if (input == have.chains.end() || !std::count(input->second.begin(), input->second.end(), line))
-      diff.add(what + ": INPUT does not lead to " + jump);
+void add_lines(const std::string& title, const std::vector<std::string>& lines, Diff& diff) {
+  constexpr size_t kShown = 8;
+  if (lines.empty()) return;
+  const std::vector<std::string> shown(lines.begin(),
+                                       lines.begin() + static_cast<long>(std::min(kShown, lines.size())));
+  diff.add(title + ": " + join(shown, ", ") +
+           (lines.size() > kShown ? fmt::format(" and {} more", lines.size() - kShown) : ""));
+}
+
+bool is_loaded(const FilterTable& table, Family family) {
+  return table.chains.count(ufw_chain(family, "user-input")) > 0;
+}
+
+// How one family's rules in the kernel differ from the declared ones.
+void family_diff(const FilterTable& live, Family family, const std::vector<Rule>& rules, Diff& diff) {
+  const std::string name = family == Family::v6 ? "IPv6" : "IPv4";
+  const auto want = declared_lines(family, rules);
+  add_lines(name + " lets in what is not declared", undeclared_accepts(live, family, want), diff);
+  const auto policy = live.policies.find("INPUT");
+  const bool drops = policy != live.policies.end() && policy->second == "DROP";
+  // Without ufw's chains IPv6 is as closed as it is declared: that is what ufw makes of IPV6=no.
+  if (!is_loaded(live, family)) {
+    if (family == Family::v4) return diff.add("firewall is not loaded");
+    if (!drops) diff.add("firewall is not loaded for IPv6");
+    return;
   }
-  std::vector<std::string> accepting = accepting_lines(have, user, family.prefix), around;
-  for (const std::string part : {"before", "after"})
-    for (const auto& line : accepts_around(
-             lines_of(files.read("/etc/ufw/" + part + family.suffix + ".rules").value_or("")), family.prefix))
-      around.push_back(line);
-  const size_t own = accepts_around(accepting, family.prefix).size();
-  for (const auto& line : accepting)
-    if (accepts_around({line}, family.prefix).empty()) diff.add(what + ": not declared: " + line);
-  if (own > around.size())
-    diff.add(fmt::format("{}: {} rules before and behind ufw's own let in, its files have {}", what, own,
-                         around.size()));
+  if (!drops) diff.add(name + ": incoming traffic is not denied by default");
+  add_lines(name + " lacks", missing_frame(live, family), diff);
+  const auto have = lines_of_chain(live, ufw_chain(family, "user-input"));
+  if (have != want)
+    diff.add(fmt::format("{}: loaded rules differ: {} loaded, {} declared", name, have.size(), want.size()));
 }
 
-// How the kernel's rules differ from the declared ones. `active`: IPv4's are loaded and deny the rest.
-Status live_diff(StepContext& context, const std::vector<Rule>& rules, Diff& diff, bool* active) {
-  std::vector<std::string> want;
-  for (const auto& rule : rules) want.push_back(chain_line(rule));
-  for (const Family& family : kFamilies) {
-    if (!is_there(context.files, family)) continue;
-    TRY(const FilterRules have, loaded(context, family));
-    const bool first = *family.suffix == '\0';
-    if (first && active) *active = have.chains.count("ufw-user-input") > 0 && have.input_policy == "DROP";
-    family_diff(have, first ? want : std::vector<std::string>(), family, context.files, diff);
+Status live_diff(StepContext& context, const std::vector<Rule>& rules, Diff& diff) {
+  for (const Family family : kFamilies) {
+    TRY(const auto live, loaded(context, family));
+    if (live) family_diff(*live, family, rules, diff);
   }
   return Ok{};
 }
@@ -247,103 +240,47 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     if (!have.ok() || *have != file.text) diff.add(file.path + " differs");
   }
   if (is_armed(context.files, "ufw")) diff.add("an earlier change was not confirmed");
-  if (diff.empty()) TRY_(live_diff(context, rules, diff, nullptr));
+  TRY_(live_diff(context, rules, diff));
   return diff.result();
 }
 
-// INPUT of one family as ufw makes it: what accepts there without being declared goes, jumps that are gone
-// come back in their order. Others' jumps and rules stay. Its policy denies all the while.
-Status mend_input(StepContext& context, const Family& family) {
-  TRY(const FilterRules have, loaded(context, family));
-  const auto found = have.chains.find("INPUT");
-  const std::vector<std::string> lines =
-      found == have.chains.end() ? std::vector<std::string>() : found->second;
-  for (const auto& line : lines) {
-    if (line.size() < 10 || line.substr(line.size() - 10) != " -j ACCEPT") continue;
-    std::vector<std::string> argv = {family.tool, "-D"};
-    for (const auto& word : split(line.substr(3), ' ')) argv.push_back(word);
-    TRY(auto out, run_tool(context, argv));
-    (void)out;
-  }
-  const auto jumps = input_jumps(family.prefix);
-  const bool whole = std::all_of(jumps.begin(), jumps.end(), [&](const std::string& jump) {
-    return std::count(lines.begin(), lines.end(), "-A INPUT -j " + jump) > 0;
-  });
-  for (const auto& jump : jumps) {
-    if (whole) break;
-    const bool there = std::count(lines.begin(), lines.end(), "-A INPUT -j " + jump) > 0;
-    if (there) {
-      TRY(auto gone, run_tool(context, {family.tool, "-D", "INPUT", "-j", jump}));
-      (void)gone;
-    }
-    TRY(auto added, run_tool(context, {family.tool, "-A", "INPUT", "-j", jump}));
-    (void)added;
+Status restore(StepContext& context, Family family, const std::string& text) {
+  Command command;
+  command.argv = {tool(family, "-restore"), "-n"};
+  command.input = text;
+  auto out = run_ok(context.process, command);
+  if (!out.ok()) return std::move(out).error();
+  return Ok{};
+}
+
+// One transaction for each family: at no time is more let in than before, nor what is declared kept out.
+Status put_right(StepContext& context, const std::vector<Rule>& rules) {
+  for (const Family family : kFamilies) {
+    TRY(const auto live, loaded(context, family));
+    if (!live) continue;
+    UfwFiles files;
+    files.before = context.files.read(rules_file(family, "before")).value_or("");
+    files.after = context.files.read(rules_file(family, "after")).value_or("");
+    files.user = rules_text(family, rules);
+    TRY_(restore(context, family, load_text(*live, family, files, declared_lines(family, rules))));
   }
   return Ok{};
 }
 
-// The table `filter` of a rules file: a second load of its NAT rules would double them.
-std::string filter_table(const std::string& text) {
-  std::string out;
-  bool inside = false;
-  for (const auto& line : lines_of(text)) {
-    if (!line.empty() && line[0] == '*') inside = line == "*filter";
-    if (inside) out += line + "\n";
-  }
-  return out;
-}
-
-// Puts the chains of a file in the place of those that accept more. Until the hooks are back only
-// connections that are open get through.
-Status reload_around(StepContext& context, const Family& family, const std::string& part) {
-  const std::string prefix = family.prefix,
-                    text = context.files.read("/etc/ufw/" + part + family.suffix + ".rules").value_or("");
-  TRY(const FilterRules have, loaded(context, family));
-  const auto chain = have.chains.find(prefix + "-" + part + "-input");
-  const auto now =
-      chain == have.chains.end() ? std::vector<std::string>() : accepts_around(chain->second, prefix);
-  if (now.size() <= accepts_around(lines_of(text), prefix).size()) return Ok{};
-  const std::string path = "/run/muster/ufw-" + part + family.suffix + ".rules";
-  TRY_(context.files.write(path, filter_table(text), 0600));
-  TRY(auto out, run_tool(context, {std::string(family.tool) + "-restore", "-n", path}));
-  (void)out;
-  for (const std::string way : {"input", "output", "forward"}) {
-    if (part != "before") break;
-    TRY(auto hooked,
-        run_tool(context, {family.tool, "-A", prefix + "-before-" + way, "-j", prefix + "-user-" + way}));
-    (void)hooked;
-  }
-  return context.files.remove(path);
-}
-
-// Loads ufw's files of one family over what is loaded. A restore replaces the chains that its file names,
-// at once.
-Status reload(StepContext& context, const Family& family) {
-  for (const std::string part : {"before", "after"}) TRY_(reload_around(context, family, part));
-  TRY(auto out, run_tool(context, {std::string(family.tool) + "-restore", "-n",
-                                   "/etc/ufw/user" + std::string(family.suffix) + ".rules"}));
-  (void)out;
-  return mend_input(context, family);
-}
-
-Status load(StepContext& context, bool active) {
-  if (active) {
-    for (const Family& family : kFamilies)
-      if (is_there(context.files, family)) TRY_(reload(context, family));
-    return Ok{};
-  }
+Status load(StepContext& context, const std::vector<Rule>& rules, bool active) {
   // Not through the unit: it counts as started from the boot on, and restarting it would first run its slow
   // stop part.
-  if (!context.files.exists("/etc/systemd/system/multi-user.target.wants/ufw.service")) {
+  if (!context.files.exists(kWanted)) {
     TRY(auto enabled, run_tool(context, {"systemctl", "enable", "ufw.service"}));
     (void)enabled;
   }
+  if (active) return put_right(context, rules);
   TRY(auto started, run_tool(context, {kInit, "start"}, 2 * kMinute));
   (void)started;
-  // A rule that was in INPUT before, and accepts all, is older than ufw's.
-  for (const Family& family : kFamilies)
-    if (is_there(context.files, family)) TRY_(mend_input(context, family));
-  return Ok{};
+  // It adds to what was there, which may let in more.
+  Diff left;
+  TRY_(live_diff(context, rules, left));
+  return left.empty() ? Status(Ok{}) : put_right(context, rules);
 }
 
 Status change(StepContext& context, const Json& params, bool active) {
@@ -353,35 +290,45 @@ Status change(StepContext& context, const Json& params, bool active) {
     const auto have = context.files.read(file.path);
     if (!have.ok() || *have != file.text) TRY_(context.files.write(file.path, file.text, file.mode));
   }
-  TRY_(load(context, active));
+  TRY_(load(context, rules, active));
   Diff diff;
-  TRY_(live_diff(context, rules, diff, nullptr));
+  TRY_(live_diff(context, rules, diff));
   if (!diff.empty()) return fail(Code::failed, diff.result().diff);
   if (const std::string controller = text_of(params, "controller"); !controller.empty())
     return reach(controller, 20 * kSecond);
   return Ok{};
 }
 
+// What takes a change back: the kernel's rules as they were, those of others included. An earlier attempt
+// that was never confirmed has kept them already.
+Result<TwoPhase> way_back(StepContext& context, const Json& params) {
+  TwoPhase out{"ufw", {kDefaults, kConf}, {}, int_of(params, "rollback_seconds", 120)};
+  const bool kept = is_armed(context.files, "ufw");
+  for (const Family family : kFamilies) {
+    for (const char* name : {"user", "before", "after"}) out.files.push_back(rules_file(family, name));
+    TRY(const auto live, loaded(context, family));
+    if (!live) continue;
+    if (!kept || !context.files.exists(saved_path(family))) {
+      TRY(const std::string saved, run_tool(context, {tool(family, "-save"), "-t", "filter"}));
+      TRY_(context.files.write(saved_path(family), saved, 0600));
+    }
+    out.after.push_back({tool(family, "-restore"), saved_path(family)});
+  }
+  // One that would start at a boot stays so: without it the host would be open then.
+  if (!context.files.exists(kWanted)) out.after.push_back({"systemctl", "disable", "ufw.service"});
+  return out;
+}
+
 Status apply(StepContext& context, const Json& params) {
   if (!context.files.exists(kConf)) return fail(Code::not_found, "ufw is not installed");
-  bool active = false;
-  Diff ignored;
   TRY(const auto rules, rules_of(params));
-  TRY_(live_diff(context, rules, ignored, &active));
-  TwoPhase phases{"ufw", {kRules, kRules6, kDefaults, kConf}, {}, int_of(params, "rollback_seconds", 120)};
-  TRY(const auto files, wanted_files(context, params));
-  for (const auto& file : files)
-    if (!std::count(phases.files.begin(), phases.files.end(), file.path)) phases.files.push_back(file.path);
-  if (active)
-    for (const Family& family : kFamilies) {
-      if (!is_there(context.files, family)) continue;
-      const std::string restore = std::string(family.tool) + "-restore";
-      if (context.files.exists("/etc/ufw/user" + std::string(family.suffix) + ".rules"))
-        phases.after.push_back({restore, "-n", "/etc/ufw/user" + std::string(family.suffix) + ".rules"});
-    }
-  else
-    phases.after = {{kInit, "force-stop"}, {"systemctl", "disable", "ufw.service"}};
-  return in_two_phases(context, phases, [&] { return change(context, params, active); });
+  (void)rules;
+  TRY(const auto live, loaded(context, Family::v4));
+  const bool active = live && is_loaded(*live, Family::v4);
+  TRY(const TwoPhase phases, way_back(context, params));
+  TRY_(in_two_phases(context, phases, [&] { return change(context, params, active); }));
+  for (const Family family : kFamilies) TRY_(context.files.remove(saved_path(family)));
+  return Ok{};
 }
 
 }  // namespace
@@ -390,8 +337,9 @@ StepModule ufw_module() {
   StepModule m;
   m.name = "ufw";
   m.help =
-      "The firewall's whole rule set: what `allow` lists may come in, everything else may not. Taken back by "
-      "a timer unless the controller is still reachable afterwards.";
+      "The firewall's whole rule set, of IPv4 and IPv6: what `allow` lists may come in, everything else may "
+      "not, wherever the rule stands that lets it in. Taken back by a timer unless the "
+      "controller is still reachable afterwards.";
   m.parameters = Json::array(
       {parameter(
            "allow", "list", true,

@@ -38,6 +38,15 @@ std::string components(const Files& files) {
   return join(out, " ");
 }
 
+// The archive's key, by the name that the host's other sources of these mirrors have for it; "" without one.
+Result<std::string> keyring(const Files& files, const std::string& mirror, const std::string& security,
+                            const std::string& suite) {
+  if (!files.exists(kKeyring)) return std::string();
+  TRY(const std::string key, common_key(files, {mirror}, {suite, suite + "-updates"}, kKeyring, kSources));
+  if (security == "none") return key;
+  return common_key(files, {security}, {suite + "-security"}, key, kSources);
+}
+
 // The same text as that of an image built from this mirror, so that nothing is fetched there.
 Result<OwnFile> wanted(const Files& files, const Json& params) {
   const std::string mirror = text_of(params, "mirror"), security = text_of(params, "security_mirror"),
@@ -45,7 +54,8 @@ Result<OwnFile> wanted(const Files& files, const Json& params) {
   TRY_(check_url(mirror, "mirror"));
   if (security != "none") TRY_(check_url(security, "security_mirror"));
   if (suite.empty()) return fail(Code::not_found, "/etc/os-release names no VERSION_CODENAME");
-  const std::string deb = files.exists(kKeyring) ? fmt::format("deb [signed-by={}] ", kKeyring) : "deb ",
+  TRY(const std::string key, keyring(files, mirror, security, suite));
+  const std::string deb = key.empty() ? "deb " : fmt::format("deb [signed-by={}] ", key),
                     parts = components(files);
   OwnFile out{kSources, fmt::format("{}{} {} {}\n", deb, mirror, suite, parts), 0644};
   if (bool_of(params, "updates", true))
@@ -65,8 +75,7 @@ Status apply(StepContext& context, const Json& params) {
   TRY(const OwnFile want, wanted(context.files, params));
   const std::string candidate = "/var/lib/muster/apt/sources.list";
   TRY_(context.files.write(candidate, want.text));
-  Status tried = read_together(context, candidate, kSources);
-  if (tried.ok()) tried = try_sources(context, candidate);
+  const Status tried = try_sources(context, candidate, kSources);
   TRY_(context.files.remove(candidate));
   if (!tried.ok()) return Error(tried.error()).with("package mirror");
   return put(context.files, want);

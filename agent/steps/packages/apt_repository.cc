@@ -1,8 +1,7 @@
 // apt_repository: a package source with the one key that may sign it, as a deb822 file.
 //
-// The source is put in place only after apt has read it beside all others and has fetched and verified its
-// lists with that key, so a source that stands there has worked once; a crash before leaves nothing that
-// breaks a later `apt-get update`.
+// The source is put in place only after apt has fetched and believed its lists with that key, so a source
+// that stands there has worked once; a crash before leaves nothing that breaks a later `apt-get update`.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -94,7 +93,6 @@ Result<Wanted> wanted(const Files& files, const Json& params) {
   }
   TRY_(check_words(out));
   TRY_(read_key(params, out));
-  if (!out.signed_by.empty()) out.signed_by = keyring_as_named(files, out.uris, out.signed_by);
   TRY(out.preferences, preferences(params, out.name));
   return out;
 }
@@ -125,11 +123,16 @@ std::string source_text(const Wanted& want, const std::string& key) {
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(context.files, params));
   Diff diff;
-  const std::string key = present_key(context.files, want);
-  if (key.empty()) diff.add("the key of " + want.name + " is not there or another one");
-  add_difference(context.files,
-                 {want.source_path(), source_text(want, key.empty() ? want.key_path(true) : key), 0644},
-                 diff);
+  std::string key = present_key(context.files, want);
+  if (key.empty()) {
+    diff.add("the key of " + want.name + " is not there or another one");
+    key = want.key_path(true);
+  } else {
+    auto named = common_key(context.files, want.uris, want.suites, key, want.source_path());
+    if (!named.ok()) diff.add(named.error().message);
+    key = named.value_or(key);
+  }
+  add_difference(context.files, {want.source_path(), source_text(want, key), 0644}, diff);
   add_difference(context.files, want.preferences, diff);
   return diff.result();
 }
@@ -153,15 +156,15 @@ Result<std::string> install_key(StepContext& context, const Wanted& want) {
 
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(context.files, params));
-  TRY(const std::string key, install_key(context, want));
+  TRY(const std::string own_key, install_key(context, want));
+  TRY(const std::string key, common_key(context.files, want.uris, want.suites, own_key, want.source_path()));
   TRY_(put(context.files, want.preferences));
   const OwnFile source{want.source_path(), source_text(want, key), 0644};
   if (!differs_from(context.files, source)) return Ok{};
   // apt tells the format by the suffix.
   const std::string candidate = "/var/lib/muster/apt/" + want.name + ".sources";
   TRY_(context.files.write(candidate, source.text));
-  Status tried = read_together(context, candidate, want.source_path());
-  if (tried.ok()) tried = try_sources(context, candidate);
+  const Status tried = try_sources(context, candidate, want.source_path());
   TRY_(context.files.remove(candidate));
   if (!tried.ok()) return Error(tried.error()).with("package source " + want.name);
   return put(context.files, source);

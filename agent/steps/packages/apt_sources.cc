@@ -1,6 +1,7 @@
 #include "agent/steps/packages/apt_sources.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <sstream>
 
@@ -8,6 +9,10 @@ namespace muster::steps {
 namespace {
 
 using Words = std::vector<std::string>;
+
+constexpr const char* kList = "/etc/apt/sources.list";
+constexpr const char* kParts = "/etc/apt/sources.list.d/";
+constexpr const char* kTrial = "/var/lib/muster/apt/parts/";
 
 Words words_of(const std::string& text) {
   Words out;
@@ -20,41 +25,56 @@ bool has(const Words& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// One source, of either form of file.
-struct Entry {
+// One repository as apt reads it: a line, or a stanza.
+struct Source {
+  std::string file;
   Words types, uris, suites, components;
-  std::string signed_by = {};
+  std::string signed_by;  // as it stands there; "" where it names no key
 };
 
+// What stands between [ and ] of a line: "arch=amd64 signed-by=/k".
+std::string option_of(const std::string& options, const std::string& name) {
+  for (const auto& word : words_of(options))
+    if (word.rfind(name + "=", 0) == 0) return word.substr(name.size() + 1);
+  return "";
+}
+
 // deb [options] URI SUITE COMPONENT...
-void read_lines(const std::string& text, std::vector<Entry>& into) {
+void read_lines(const std::string& file, const std::string& text, std::vector<Source>& out) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     line = line.substr(0, line.find('#'));
-    Entry entry;
+    std::string options;
     if (const auto open = line.find('['), close = line.find(']');
         open != std::string::npos && close != std::string::npos && open < close) {
-      for (const auto& option : words_of(line.substr(open + 1, close - open - 1)))
-        if (option.rfind("signed-by=", 0) == 0) entry.signed_by = option.substr(10);
+      options = line.substr(open + 1, close - open - 1);
       line.erase(open, close - open + 1);
     }
     const Words words = words_of(line);
-    if (words.size() < 3) continue;
-    entry.types = {words[0]}, entry.uris = {words[1]}, entry.suites = {words[2]};
-    entry.components = Words(words.begin() + 3, words.end());
-    into.push_back(entry);
+    if (words.size() > 2)
+      out.push_back({file,
+                     {words[0]},
+                     {words[1]},
+                     {words[2]},
+                     Words(words.begin() + 3, words.end()),
+                     option_of(options, "signed-by")});
   }
 }
 
+bool is_off(std::string enabled) {
+  for (char& c : enabled) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return has({"no", "false", "without", "off", "disable", "0"}, enabled);
+}
+
 // deb822: stanzas of "Field: values", a line that begins with a blank goes on with the field above.
-void read_stanzas(const std::string& text, std::vector<Entry>& into) {
+void read_stanzas(const std::string& file, const std::string& text, std::vector<Source>& out) {
   std::map<std::string, std::string> fields;
   std::string last;
   const auto close = [&] {
     const auto words = [&](const char* name) { return words_of(fields[name]); };
-    if (fields["Enabled"] != "no" && !fields["URIs"].empty())
-      into.push_back({words("Types"), words("URIs"), words("Suites"), words("Components"),
-                      words("Signed-By").size() == 1 ? words("Signed-By")[0] : ""});
+    if (!is_off(fields["enabled"]) && !words("uris").empty())
+      out.push_back(
+          {file, words("types"), words("uris"), words("suites"), words("components"), fields["signed-by"]});
     fields.clear();
   };
   std::istringstream in(text);
@@ -68,6 +88,7 @@ void read_stanzas(const std::string& text, std::vector<Entry>& into) {
     else if (colon != std::string::npos) {
       const Words values = words_of(line.substr(colon + 1));
       last = line.substr(0, colon);
+      for (char& c : last) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
       fields[last] = "";
       for (const auto& value : values) fields[last] += (fields[last].empty() ? "" : " ") + value;
     }
@@ -79,30 +100,42 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-constexpr const char* kParts = "/etc/apt/sources.list.d/";
-
-bool is_source_file(const std::string& name) {
-  return ends_with(name, ".list") || ends_with(name, ".sources");
-}
-
-// Of all files but those that muster's own steps wrote.
-std::vector<Entry> entries(const Files& files) {
-  std::vector<Entry> out;
-  read_lines(files.read("/etc/apt/sources.list").value_or(""), out);
+// In the order in which apt reads them.
+std::vector<Source> sources_of(const Files& files) {
+  std::vector<Source> out;
+  read_lines(kList, files.read(kList).value_or(""), out);
   std::vector<std::string> names = files.list(kParts);
   std::sort(names.begin(), names.end());
   for (const auto& name : names) {
-    if (name.rfind("muster-", 0) == 0) continue;
     const std::string text = files.read(kParts + name).value_or("");
-    if (ends_with(name, ".list")) read_lines(text, out);
-    if (ends_with(name, ".sources")) read_stanzas(text, out);
+    if (ends_with(name, ".list")) read_lines(kParts + name, text, out);
+    if (ends_with(name, ".sources")) read_stanzas(kParts + name, text, out);
   }
   return out;
 }
 
-std::string without_slash(std::string uri) {
+bool is_ours(const std::string& file) { return file.rfind(std::string(kParts) + "muster-", 0) == 0; }
+
+// apt distinguishes repositories by host and path; `http` and `https` are the same one to it.
+std::string place_of(std::string uri) {
+  if (const auto scheme = uri.find("://"); scheme != std::string::npos) uri = uri.substr(scheme + 3);
   while (!uri.empty() && uri.back() == '/') uri.pop_back();
   return uri;
+}
+
+bool shares(const Source& source, const Words& uris, const Words& suites) {
+  const bool suite =
+      std::any_of(suites.begin(), suites.end(), [&](const std::string& s) { return has(source.suites, s); });
+  if (!suite) return false;
+  for (const auto& one : source.uris)
+    for (const auto& uri : uris)
+      if (place_of(one) == place_of(uri)) return true;
+  return false;
+}
+
+bool same_key(const Files& files, const std::string& a, const std::string& b) {
+  const auto first = files.read(a), second = files.read(b);
+  return first.ok() && second.ok() && !first->empty() && *first == *second;
 }
 
 }  // namespace
@@ -119,9 +152,11 @@ Result<DistributionSource> distribution_source(const Files& files) {
   DistributionSource out;
   out.suite = release_codename(files);
   if (out.suite.empty()) return fail(Code::not_found, "/etc/os-release names no VERSION_CODENAME");
-  for (const auto& entry : entries(files)) {
-    if (!has(entry.types, "deb") || !has(entry.suites, out.suite) || !has(entry.components, "main")) continue;
-    for (const auto& uri : entry.uris)
+  for (const auto& source : sources_of(files)) {
+    if (is_ours(source.file)) continue;
+    if (!has(source.types, "deb") || !has(source.suites, out.suite) || !has(source.components, "main"))
+      continue;
+    for (const auto& uri : source.uris)
       if (!has(out.uris, uri)) out.uris.push_back(uri);
   }
   if (out.uris.empty())
@@ -129,46 +164,59 @@ Result<DistributionSource> distribution_source(const Files& files) {
   return out;
 }
 
-std::string keyring_as_named(const Files& files, const std::vector<std::string>& uris,
-                             const std::string& keyring) {
-  const std::string keys = files.read(keyring).value_or("");
-  Words own;
-  for (const auto& uri : uris) own.push_back(without_slash(uri));
-  for (const auto& entry : entries(files)) {
-    if (entry.signed_by.empty() || entry.signed_by == keyring) continue;
-    const bool same_place = std::any_of(entry.uris.begin(), entry.uris.end(),
-                                        [&](const auto& uri) { return has(own, without_slash(uri)); });
-    if (same_place && !keys.empty() && files.read(entry.signed_by).value_or("") == keys)
-      return entry.signed_by;
+Result<std::string> common_key(const Files& files, const std::vector<std::string>& uris,
+                               const std::vector<std::string>& suites, const std::string& key,
+                               const std::string& own_file) {
+  std::string named, by;
+  for (const auto& source : sources_of(files)) {
+    if (source.file == own_file || is_ours(source.file) || !shares(source, uris, suites)) continue;
+    // apt takes a key behind none, and not none behind a key.
+    const bool later = source.file != kList && (own_file == kList || source.file > own_file);
+    if (source.signed_by.empty() && !later) continue;
+    if (source.signed_by == named && !by.empty()) continue;
+    if (!by.empty() || (source.signed_by != key && !same_key(files, source.signed_by, key)))
+      return fail(Code::conflict,
+                  source.file + " has the same repository with " +
+                      (source.signed_by.empty() ? "no key" : "Signed-By " + source.signed_by) +
+                      (by.empty() ? ", not " + key : ", and " + by + " with " + named) +
+                      ": apt would read no list any more. Take one of the two out");
+    named = source.signed_by;
+    by = source.file;
   }
-  return keyring;
+  return by.empty() ? key : named;
 }
 
-Status read_together(StepContext& context, const std::string& candidate, const std::string& replaces) {
+// Together with all other sources: apt reads none when two of them contradict each other. Fetches nothing.
+Status read_together(StepContext& context, const std::string& candidate, const std::string& in_place_of) {
   const Files& files = context.files;
-  const std::string folder = "/var/lib/muster/apt/together/", main = "/etc/apt/sources.list";
-  const auto clear = [&] {
-    for (const auto& name : files.list(folder)) (void)files.remove(folder + name).ok();
+  const auto clear = [&files]() -> Status {
+    for (const auto& name : files.list(kTrial)) TRY_(files.remove(kTrial + name));
+    return Ok{};
   };
-  clear();
+  TRY_(clear());
   TRY(const std::string text, files.read(candidate));
   for (const auto& name : files.list(kParts))
-    if (is_source_file(name) && kParts + name != replaces)
-      TRY_(files.write(folder + name, files.read(kParts + name).value_or("")));
-  if (replaces != main) TRY_(files.write(folder + replaces.substr(replaces.rfind('/') + 1), text));
+    if (kParts + name != in_place_of && (ends_with(name, ".list") || ends_with(name, ".sources")))
+      TRY_(files.write(kTrial + name, files.read(kParts + name).value_or("")));
+  const bool list = in_place_of == kList;
+  if (!list) TRY_(files.write(kTrial + in_place_of.substr(std::string(kParts).size()), text));
   Command command;
-  command.argv = {"apt-get", "indextargets",
-                  "-o",      "Dir::Etc::sourcelist=" + (replaces == main ? candidate : main),
-                  "-o",      "Dir::Etc::sourceparts=" + folder};
+  command.argv = {"apt-get",
+                  "-q",
+                  "indextargets",
+                  "-o",
+                  "Dir::Etc::sourcelist=" + (list ? candidate : kList),
+                  "-o",
+                  std::string("Dir::Etc::sourceparts=") + kTrial};
   command.env = {{"LC_ALL", "C.UTF-8"}};
-  command.deadline = kMinute;
-  const auto out = run_ok(context.process, command);
-  clear();
+  auto out = run_ok(context.process, command);
+  TRY_(clear());
   if (out.ok()) return Ok{};
-  return fail(Code::conflict, "beside this system's other package sources: " + out.error().message);
+  return fail(Code::conflict, out.error().message);
 }
 
-Status try_sources(StepContext& context, const std::string& candidate) {
+Status try_sources(StepContext& context, const std::string& candidate, const std::string& in_place_of) {
+  TRY_(read_together(context, candidate, in_place_of));
   Command command;
   command.argv = {"apt-get", "-q",
                   "update",  "--error-on=any",

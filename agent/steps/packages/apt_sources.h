@@ -18,16 +18,15 @@ struct DistributionSource {
 std::string release_codename(const Files& files);
 // not_found: no source has the release's suite and the component main.
 Result<DistributionSource> distribution_source(const Files& files);
-// The keyring that a source of this system which has one of `uris` names, where it holds the same keys as
-// `keyring` does; else `keyring`. apt reads no list any more where two sources of one address name it
-// differently, and distributions ship one keyring under two names (.gpg, .pgp).
-std::string keyring_as_named(const Files& files, const std::vector<std::string>& uris,
-                             const std::string& keyring);
-// apt reads the source file `candidate`, in the place of `replaces`, together with all others of this
-// system. Fetches nothing. conflict: with it no list could be read any more, in apt's words.
-Status read_together(StepContext& context, const std::string& candidate, const std::string& replaces);
-// apt fetches the lists that the source file `candidate` names and no others; a warning about one is a
-// failure. Blocks for up to ten minutes.
-Status try_sources(StepContext& context, const std::string& candidate);
+// The name under which this system's other sources have the key `key` for these repositories; `key` itself
+// where they name none. apt compares names, not keys: two names for one repository, and it reads no list at
+// all. conflict: another key, or none in a source that is read after `own_file`, the file that is to name it.
+Result<std::string> common_key(const Files& files, const std::vector<std::string>& uris,
+                               const std::vector<std::string>& suites, const std::string& key,
+                               const std::string& own_file);
+// apt reads the source file `candidate` in the place of `in_place_of` together with all others (conflict when
+// it cannot), then fetches the lists that it names and no others; a warning about one is a failure. Blocks
+// for up to ten minutes.
+Status try_sources(StepContext& context, const std::string& candidate, const std::string& in_place_of);
 
 }  // namespace muster::steps

@@ -6,7 +6,6 @@
 #include <cctype>
 #include <chrono>
 #include <map>
-#include <set>
 #include <thread>
 
 #include "agent/steps/system/accounts.h"
@@ -41,71 +40,77 @@ std::string drop_in(const Json& params) {
   return out;
 }
 
-// Words of a line as sshd splits it: at blanks, tabs and quotes, and after the keyword also at one `=`.
+// The words of a line as sshd splits it: at blanks and tabs, one `=` behind the keyword, quotes kept
+// together, a comment at the end left out.
 std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> out;
-  bool quoted = false, inside = false;
+  bool begun = false, equals = false;
+  char quote = 0;
   for (const char c : line) {
-    const bool separator = c == ' ' || c == '\t' || c == '\r' || (c == '=' && out.size() < 2);
-    if (c == '#' && !quoted && !inside) break;
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (separator && !quoted) {
-      inside = false;
+    const bool blank = quote == 0 && (c == ' ' || c == '\t' || c == '\r' || c == '\f');
+    const bool separator = quote == 0 && c == '=' && out.size() == 1 && !equals;
+    equals = equals || separator;
+    if (quote == 0 && c == '#' && !begun) break;
+    if (blank || separator) {
+      begun = false;
+    } else if (c == quote) {
+      quote = 0;
     } else {
-      if (!inside) out.emplace_back();
-      inside = true;
-      out.back() += c;
+      if (!begun) out.emplace_back();
+      begun = true;
+      if (quote == 0 && (c == '"' || c == '\''))
+        quote = c;
+      else
+        out.back() += c;
     }
   }
   return out;
 }
 
-// Files that a pattern of Include stands for, in the order in which sshd reads them, with muster's own
-// drop-in where it would come although it is not there yet.
-std::vector<std::string> included_by(const Files& files, std::string pattern) {
-  if (!pattern.empty() && pattern[0] != '/') pattern = "/etc/ssh/" + pattern;
-  const size_t slash = pattern.rfind('/');
-  const std::string folder = pattern.substr(0, slash), name = pattern.substr(slash + 1);
-  std::set<std::string> names;
-  for (const auto& one : files.list(folder)) names.insert(one);
-  if (folder == kFolder) names.insert("00-muster.conf");
+// Files that this pattern of an Include names, in the order in which they are read; kDropIn whether it is
+// there or not.
+std::vector<std::string> included(const Files& files, std::string pattern) {
+  if (pattern.empty() || pattern[0] != '/') pattern = "/etc/ssh/" + pattern;
+  const std::string folder = pattern.substr(0, pattern.rfind('/'));
   std::vector<std::string> out;
-  for (const auto& one : names)
-    if (fnmatch(name.c_str(), one.c_str(), FNM_PERIOD) == 0) out.push_back(folder + "/" + one);
+  const auto take = [&](const std::string& path) {
+    if (::fnmatch(pattern.c_str(), path.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0) out.push_back(path);
+  };
+  for (const auto& name : files.list(folder))
+    if (folder + "/" + name != kDropIn) take(folder + "/" + name);
+  take(kDropIn);
+  std::sort(out.begin(), out.end());
   return out;
 }
 
-// What sshd reads before muster's settings. The main file must include the drop-in before it sets anything
-// itself.
+// What is read before the drop-in. conflict: the main file sets something before it includes the drop-in, or
+// never does.
 Result<std::vector<std::string>> read_before(const StepContext& context) {
   TRY(const std::string text, context.files.read(kMain));
-  std::vector<std::string> before;
+  std::vector<std::string> out;
   for (const auto& line : lines_of(text)) {
     const auto words = words_of(line);
     if (words.empty()) continue;
     if (lower(words[0]) != "include") break;
     for (size_t i = 1; i < words.size(); ++i)
-      for (const auto& file : included_by(context.files, words[i])) {
-        if (file == kDropIn) return before;
-        before.push_back(file);
+      for (const auto& path : included(context.files, words[i])) {
+        if (path == kDropIn) return out;
+        out.push_back(path);
       }
   }
   return fail(Code::conflict, std::string(kMain) + " does not begin by including " + kFolder);
 }
 
-Result<CheckResult> check(StepContext& context, const Json& params) {
-  if (!context.files.exists(kMain)) return differs("the SSH server is not installed");
-  TRY(const auto before, read_before(context));
-  Diff diff;
-  const auto have = context.files.read(kDropIn);
-  if (!have.ok())
-    diff.add(std::string(kDropIn) + " does not exist");
-  else if (*have != drop_in(params))
-    diff.add(std::string(kDropIn) + " differs");
-  if (is_armed(context.files, "sshd")) diff.add("an earlier change was not confirmed");
-  for (const auto& file : before) diff.add(file + " is read before muster's settings");
-  return diff.result();
+using Settings = std::map<std::string, std::string>;
+
+// What `sshd -T` says is in effect, by the setting's name in small letters. Of a list only the first line.
+Result<Settings> in_effect(StepContext& context) {
+  TRY(const std::string out, run_tool(context, {"/usr/sbin/sshd", "-T"}));
+  Settings have;
+  for (const auto& line : lines_of(out))
+    if (const auto space = line.find(' '); space != std::string::npos)
+      have.emplace(line.substr(0, space), line.substr(space + 1));
+  return have;
 }
 
 // sshd prints some values under their older names.
@@ -114,12 +119,7 @@ std::string canonical(const std::string& value) {
   return text == "prohibit-password" ? "without-password" : text;
 }
 
-Status effective(StepContext& context, const Json& params) {
-  TRY(const std::string out, run_tool(context, {"/usr/sbin/sshd", "-T"}));
-  std::map<std::string, std::string> have;
-  for (const auto& line : lines_of(out))
-    if (const auto space = line.find(' '); space != std::string::npos)
-      have.emplace(line.substr(0, space), line.substr(space + 1));
+Status effective(const Settings& have, const Json& params) {
   for (const auto& [name, value] : object_of(params, "settings").items()) {
     const auto it = have.find(lower(name));
     // Lists are printed one element a line; their first line is what can be compared.
@@ -129,6 +129,45 @@ Status effective(StepContext& context, const Json& params) {
       return fail(Code::failed, name + " is in effect '" + it->second + "', not '" + value_text(value) + "'");
   }
   return Ok{};
+}
+
+// Without PAM a `!` in front of the password shuts the account for keys too: an account that logs in by key
+// today may not be shut out by these settings.
+Status keeps_logins(StepContext& context, const Json& params) {
+  bool off = false;
+  for (const auto& [name, value] : object_of(params, "settings").items())
+    off = off || (lower(name) == "usepam" && lower(value_text(value)) == "no");
+  if (!off) return Ok{};
+  const auto now = in_effect(context);
+  if (now.ok() && now->count("usepam") > 0 && now->at("usepam") == "no") return Ok{};
+  std::vector<std::string> shut;
+  for (const auto& line : lines_of(context.files.read("/etc/passwd").value_or(""))) {
+    const auto user = find_user(context.files, line.substr(0, line.find(':')));
+    if (!user || context.files.read(user->home + "/.ssh/authorized_keys").value_or("").empty()) continue;
+    if (password_field(context.files, user->name).rfind('!', 0) == 0) shut.push_back(user->name);
+  }
+  if (shut.empty()) return Ok{};
+  return fail(Code::conflict, "UsePAM no would shut out accounts that are locked and log in by key: " +
+                                  join(shut, ", ") + " (`usermod -p '*' NAME` keeps keys and no password)");
+}
+
+Result<CheckResult> check(StepContext& context, const Json& params) {
+  if (!context.files.exists(kMain)) return differs("the SSH server is not installed");
+  TRY(const auto earlier, read_before(context));
+  Diff diff;
+  const auto have = context.files.read(kDropIn);
+  if (!have.ok())
+    diff.add(std::string(kDropIn) + " does not exist");
+  else if (*have != drop_in(params))
+    diff.add(std::string(kDropIn) + " differs");
+  if (is_armed(context.files, "sshd")) diff.add("an earlier change was not confirmed");
+  for (const auto& path : earlier) diff.add(path + " is read before muster's settings");
+  if (!diff.empty()) return diff.result();
+  // Files that are right may still not be what counts. A server whose settings cannot be read is no
+  // difference.
+  if (const auto now = in_effect(context); now.ok())
+    if (const Status holds_so = effective(*now, params); !holds_so.ok()) diff.add(holds_so.error().message);
+  return diff.result();
 }
 
 // The server still speaks SSH after the reload.
@@ -153,7 +192,8 @@ Status change(StepContext& context, const Json& params) {
   TRY(auto tested, run_tool(context, {"/usr/sbin/sshd", "-t"}));
   TRY(auto reloaded, run_tool(context, {"systemctl", "try-reload-or-restart", "ssh.service"}));
   (void)tested, (void)reloaded;
-  TRY_(effective(context, params));
+  TRY(const Settings now, in_effect(context));
+  TRY_(effective(now, params));
   TRY_(answers(params));
   if (const std::string controller = text_of(params, "controller"); !controller.empty())
     return reach(controller, 20 * kSecond);
@@ -161,9 +201,9 @@ Status change(StepContext& context, const Json& params) {
 }
 
 Status apply(StepContext& context, const Json& params) {
-  TRY(const auto before, read_before(context));
-  if (!before.empty())
-    return fail(Code::conflict, join(before, ", ") + " would be read before muster's settings");
+  TRY(const auto earlier, read_before(context));
+  if (!earlier.empty()) return fail(Code::conflict, earlier[0] + " would be read before muster's settings");
+  TRY_(keeps_logins(context, params));
   const TwoPhase phases{"sshd",
                         {kDropIn},
                         {{"systemctl", "try-reload-or-restart", "ssh.service"}},

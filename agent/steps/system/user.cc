@@ -1,7 +1,8 @@
 // user: an account without a password, exactly these SSH keys, and sudo or not.
 //
-// "Without a password" is `*` in /etc/shadow, never a leading `!`: sshd takes the latter for a locked
-// account and refuses its keys as well where `UsePAM no` is set.
+// The password field is `*`, which no password matches. With `!` in front, as `usermod -L` and a plain
+// useradd leave it, the whole account counts as locked for an sshd that runs with `UsePAM no`: keys do not
+// get in.
 //
 // Check reads the account files; apply runs useradd or usermod, writes authorized_keys and the sudoers
 // drop-in (tested by visudo before it is put in place: a broken one would take sudo away from everybody).
@@ -35,14 +36,18 @@ Wanted wanted(const Json& params) {
 }
 
 std::string sudoers_text(const Wanted& want) { return want.name + " ALL=(ALL:ALL) NOPASSWD: ALL\n"; }
-bool has_no_password(const std::string& field) { return !field.empty() && field[0] == '*'; }
+// "": no line in /etc/shadow, or a login without any password.
+bool takes_keys_only(const std::string& password_field) {
+  return !password_field.empty() && password_field[0] == '*';
+}
 std::string ssh_folder(const PasswdEntry& user) { return user.home + "/.ssh"; }
 
 void account_diff(const StepContext& context, const Wanted& want, const PasswdEntry& user, Diff& diff) {
   if (want.uid > 0 && user.uid != want.uid) diff.add(fmt::format("uid {} -> {}", user.uid, want.uid));
   if (user.shell != want.shell) diff.add("shell " + user.shell + " -> " + want.shell);
-  if (const std::string password = password_field(context.files, want.name); !has_no_password(password))
-    diff.add(!password.empty() && password[0] == '!' ? "locked in a way that can shut out SSH keys"
+  const std::string password = password_field(context.files, want.name);
+  if (!takes_keys_only(password))
+    diff.add(!password.empty() && password[0] == '!' ? "the account is locked, not only its password"
                                                      : "password is not locked");
   for (const auto& name : want.groups) {
     const auto group = find_group(context.files, name);
@@ -99,7 +104,7 @@ Status make_account(StepContext& context, const Wanted& want) {
     account_diff(context, want, *user, diff);
     if (diff.empty()) return Ok{};
     argv = {"usermod", "-s", want.shell};
-    if (!has_no_password(password_field(context.files, want.name))) argv.insert(argv.end(), {"-p", "*"});
+    if (!takes_keys_only(password_field(context.files, want.name))) argv.insert(argv.end(), {"-p", "*"});
     if (want.uid > 0 && user->uid != want.uid) argv.insert(argv.end(), {"-u", std::to_string(want.uid)});
     if (!want.groups.empty()) argv.insert(argv.end(), {"-a", "-G", join(want.groups, ",")});
   }
@@ -149,7 +154,9 @@ StepModule user_module() {
   StepModule m;
   m.name = "user";
   m.help =
-      "An account with a locked password. `keys` is the complete set: keys that are not listed are removed.";
+      "An account that no password opens (`*`, so that keys do, also where sshd runs with `UsePAM no`). "
+      "`keys` "
+      "is the complete set: keys that are not listed are removed.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "login name"), parameter("uid", "int", false, "0: any", 0),
        parameter("keys", "list", false, "complete set of SSH public keys; left alone when not given"),

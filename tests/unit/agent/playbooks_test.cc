@@ -41,7 +41,6 @@ Json network() {
           {"apt_security", "http://mirror.example/debian-security"},
           {"apt_updates", true},
           {"resolver", "nameserver 10.20.0.53\n"},
-          {"keeps_own", true},
           {"port_settings", {{"DNS", "10.20.0.53"}}},
           {"foreign_dns", {"10.20.0.53"}}};
 }

@@ -1,0 +1,303 @@
+#include "agent/steps/network/firewall_rules.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "agent/steps/step_modules.h"
+
+namespace muster::steps {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// In the order in which ufw-init hangs them into INPUT, OUTPUT and FORWARD.
+const Words kPrimary = {"before-logging", "before", "after", "after-logging", "reject", "track"};
+const std::vector<std::pair<std::string, std::string>> kHooks = {
+    {"INPUT", "input"}, {"OUTPUT", "output"}, {"FORWARD", "forward"}};
+
+// At blanks; what stands in double quotes is one word.
+Words words_of(const std::string& line) {
+  Words out;
+  bool begun = false, quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (!quoted && (c == ' ' || c == '\t')) {
+      begun = false;
+      continue;
+    }
+    if (!begun) out.emplace_back();
+    begun = true;
+    if (c == '"')
+      quoted = !quoted;
+    else
+      out.back() += c == '\\' && quoted && i + 1 < line.size() ? line[++i] : c;
+  }
+  return out;
+}
+
+bool is_one_of(const std::string& word, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return word == name; });
+}
+
+// What a rule says of one thing under any of these names; "" when it says nothing.
+std::string value_of(const Words& words, std::initializer_list<const char*> names) {
+  for (size_t i = 0; i + 1 < words.size(); ++i)
+    if (is_one_of(words[i], names)) return words[i + 1];
+  return "";
+}
+
+std::string target_of(const FilterTable::Rule& rule) {
+  return value_of(rule.words, {"-j", "--jump", "-g", "--goto"});
+}
+
+bool own_icmp(const std::string& type, Family family) {
+  const std::string name = type.substr(0, type.find('/'));
+  if (family == Family::v4)
+    return is_one_of(name, {"3", "4", "8", "11", "12", "destination-unreachable", "source-quench",
+                            "echo-request", "time-exceeded", "parameter-problem"});
+  return is_one_of(name, {"1",
+                          "2",
+                          "3",
+                          "4",
+                          "128",
+                          "129",
+                          "130",
+                          "131",
+                          "132",
+                          "133",
+                          "134",
+                          "135",
+                          "136",
+                          "141",
+                          "142",
+                          "143",
+                          "144",
+                          "145",
+                          "146",
+                          "147",
+                          "148",
+                          "149",
+                          "151",
+                          "152",
+                          "153",
+                          "destination-unreachable",
+                          "packet-too-big",
+                          "time-exceeded",
+                          "parameter-problem",
+                          "echo-request",
+                          "echo-reply",
+                          "router-solicitation",
+                          "router-advertisement",
+                          "neighbor-solicitation",
+                          "neighbour-solicitation",
+                          "neighbor-advertisement",
+                          "neighbour-advertisement"});
+}
+
+bool own_udp(const Words& words, Family family) {
+  const std::string from = value_of(words, {"--sport", "--source-port"}),
+                    to = value_of(words, {"--dport", "--destination-port"}),
+                    source = value_of(words, {"-s", "--source", "--src"});
+  std::string target = value_of(words, {"-d", "--destination", "--dst"});
+  target = target.substr(0, target.find('/'));
+  if (family == Family::v4)
+    return (from == "67" && to == "68") || (to == "5353" && target == "224.0.0.251") ||
+           (to == "1900" && target == "239.255.255.250");
+  return (from == "547" && to == "546" && source == "fe80::/10") || (to == "5353" && target == "ff02::fb") ||
+         (to == "1900" && target == "ff02::f");
+}
+
+// No more than ufw itself lets in. Further conditions only narrow it, but for a `!`.
+bool is_own(const Words& words, Family family) {
+  if (std::find(words.begin(), words.end(), "!") != words.end()) return false;
+  if (value_of(words, {"-i", "--in-interface"}) == "lo") return true;
+  const Words states = split(value_of(words, {"--ctstate", "--state"}), ',');
+  const auto known = [](const std::string& state) { return state == "RELATED" || state == "ESTABLISHED"; };
+  if (!states.empty() && std::all_of(states.begin(), states.end(), known)) return true;
+  const std::string protocol = value_of(words, {"-p", "--protocol", "--proto"});
+  if (is_one_of(protocol, {"udp", "17"})) return own_udp(words, family);
+  const bool icmp = family == Family::v4 ? is_one_of(protocol, {"icmp", "1"})
+                                         : is_one_of(protocol, {"ipv6-icmp", "icmpv6", "58"});
+  return icmp && own_icmp(value_of(words, {"--icmp-type", "--icmpv6-type"}), family);
+}
+
+// The chains that incoming packets may come to.
+std::set<std::string> reached(const FilterTable& table, Family family) {
+  std::set<std::string> out = {"INPUT", ufw_chain(family, "user-input"),
+                               ufw_chain(family, "skip-to-policy-input")};
+  for (const auto& name : kPrimary) out.insert(ufw_chain(family, name + "-input"));
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& rule : table.rules) {
+      const std::string target = target_of(rule);
+      if (out.count(rule.chain) > 0 && table.chains.count(target) > 0 && !is_own(rule.words, family))
+        more = out.insert(target).second || more;
+    }
+  }
+  return out;
+}
+
+// Unconditional, as ufw-init makes them.
+std::string jump(const std::string& from, const std::string& to) { return "-A " + from + " -j " + to; }
+
+bool has_line(const FilterTable& table, const std::string& line) {
+  return std::any_of(table.rules.begin(), table.rules.end(), [&](const auto& r) { return r.line == line; });
+}
+
+// What stands between "*filter" and "COMMIT", but for policies of built-in chains.
+std::string filter_block(const std::string& text) {
+  std::string out;
+  bool inside = false;
+  for (const auto& line : lines_of(text)) {
+    if (!line.empty() && line[0] == '*') inside = line == "*filter";
+    const bool policy = std::any_of(kHooks.begin(), kHooks.end(), [&](const auto& hook) {
+      return line.rfind(":" + hook.first + " ", 0) == 0;
+    });
+    if (inside && !policy && !line.empty() && line[0] != '#' && line[0] != '*' && line != "COMMIT")
+      out += line + "\n";
+  }
+  return out;
+}
+
+// For a before.rules that is gone: connections that exist go on.
+std::string least_before(Family family) {
+  std::string out;
+  for (const char* way : {"input", "output", "forward"}) {
+    const std::string chain = ufw_chain(family, std::string("before-") + way);
+    out += ":" + chain + " - [0:0]\n-A " + chain + " -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n";
+  }
+  return out + "-A " + ufw_chain(family, "before-input") + " -i lo -j ACCEPT\n-A " +
+         ufw_chain(family, "before-output") + " -o lo -j ACCEPT\n";
+}
+
+// ufw's chains hung into the built-in ones, in its order; those that hang right stay where they are.
+std::string hung_in(const FilterTable& live, Family family) {
+  std::string out;
+  for (const auto& [built_in, way] : kHooks) {
+    Words want, have;
+    for (const auto& name : kPrimary) want.push_back(jump(built_in, ufw_chain(family, name + "-" + way)));
+    for (const auto& line : lines_of_chain(live, built_in))
+      if (std::find(want.begin(), want.end(), line) != want.end()) have.push_back(line);
+    if (have == want) continue;
+    for (const auto& line : have) out += "-D" + line.substr(2) + "\n";
+    for (const auto& line : want) out += line + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string ufw_chain(Family family, const std::string& name) {
+  return (family == Family::v6 ? "ufw6-" : "ufw-") + name;
+}
+
+FilterTable filter_table(const std::string& text) {
+  FilterTable out;
+  bool inside = true;
+  for (const auto& line : lines_of(text)) {
+    Words words = words_of(line);
+    if (words.empty() || words[0][0] == '#') continue;
+    if (words[0][0] == '*') inside = words[0] == "*filter";
+    if (!inside) continue;
+    if (words[0][0] == ':' && words.size() > 1) {
+      const std::string chain = words[0].substr(1);
+      if (words[1] == "-")
+        out.chains.insert(chain);
+      else
+        out.policies[chain] = words[1];
+    } else if (words[0] == "-P" && words.size() > 2) {
+      out.policies[words[1]] = words[2];
+    } else if (words[0] == "-N" && words.size() > 1) {
+      out.chains.insert(words[1]);
+    } else if (is_one_of(words[0], {"-A", "-I", "--append", "--insert"}) && words.size() > 1) {
+      out.rules.push_back({words[1], line, Words(words.begin() + 2, words.end())});
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> lines_of_chain(const FilterTable& table, const std::string& chain) {
+  Words out;
+  for (const auto& rule : table.rules)
+    if (rule.chain == chain) out.push_back(rule.line);
+  return out;
+}
+
+std::vector<std::string> undeclared_accepts(const FilterTable& table, Family family,
+                                            const std::vector<std::string>& declared) {
+  const auto chains = reached(table, family);
+  Words out;
+  for (const auto& rule : table.rules) {
+    if (chains.count(rule.chain) == 0 || target_of(rule) != "ACCEPT" || is_own(rule.words, family)) continue;
+    if (std::find(declared.begin(), declared.end(), rule.line) == declared.end()) out.push_back(rule.line);
+  }
+  return out;
+}
+
+std::string without_undeclared(const std::string& text, Family family) {
+  const auto accepts = undeclared_accepts(filter_table(text), family, {});
+  if (accepts.empty()) return text;
+  std::string out;
+  bool inside = true;
+  for (const auto& line : lines_of(text)) {
+    if (!line.empty() && line[0] == '*') inside = line == "*filter";
+    const bool taken = inside && std::find(accepts.begin(), accepts.end(), line) != accepts.end();
+    out += (taken ? "# not declared, taken out by muster: " : "") + line + "\n";
+  }
+  return out;
+}
+
+std::vector<std::string> missing_frame(const FilterTable& table, Family family) {
+  const std::string before = ufw_chain(family, "before-input");
+  Words out;
+  for (const auto& name : kPrimary)
+    if (const std::string line = jump("INPUT", ufw_chain(family, name + "-input")); !has_line(table, line))
+      out.push_back(line);
+  if (const std::string line = jump(before, ufw_chain(family, "user-input")); !has_line(table, line))
+    out.push_back(line);
+  const auto accepts = [&](const auto& condition) {
+    return std::any_of(table.rules.begin(), table.rules.end(), [&](const auto& rule) {
+      return rule.chain == before && target_of(rule) == "ACCEPT" && is_own(rule.words, family) &&
+             condition(rule.words);
+    });
+  };
+  if (!accepts([](const Words& words) { return value_of(words, {"-i", "--in-interface"}) == "lo"; }))
+    out.push_back("-A " + before + " -i lo -j ACCEPT");
+  if (!accepts([](const Words& words) { return !value_of(words, {"--ctstate", "--state"}).empty(); }))
+    out.push_back("-A " + before + " -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT");
+  return out;
+}
+
+std::string load_text(const FilterTable& live, Family family, const UfwFiles& files,
+                      const std::vector<std::string>& declared) {
+  std::string out = "*filter\n";
+  const auto chain = [&](const std::string& name) { return ufw_chain(family, name); };
+  const auto fresh = [&](const std::string& name) { return ":" + chain(name) + " - [0:0]\n"; };
+  const auto once = [&](const std::string& name, const std::string& rule) {
+    if (live.chains.count(chain(name)) > 0) return;
+    out += fresh(name);
+    if (!rule.empty()) out += jump(chain(name), rule) + "\n";
+  };
+  for (const auto& line : undeclared_accepts(live, family, declared)) out += "-D" + line.substr(2) + "\n";
+  // A chain that is named here is emptied. What goes out and through keeps what ufw-init gave it.
+  for (const auto& name : kPrimary)
+    for (const auto& [built_in, way] : kHooks)
+      if (way == "input" || is_one_of(name, {"before", "after"}))
+        out += fresh(name + "-" + way);
+      else
+        once(name + "-" + way, "");
+  out += hung_in(live, family);
+  once("logging-deny", "");
+  once("logging-allow", "");
+  out += fresh("skip-to-policy-input") + jump(chain("skip-to-policy-input"), "DROP") + "\n";
+  once("skip-to-policy-output", "ACCEPT");
+  once("skip-to-policy-forward", "DROP");
+  const std::string before = filter_block(files.before);
+  out +=
+      (before.empty() ? least_before(family) : before) + filter_block(files.after) + filter_block(files.user);
+  for (const auto& [built_in, way] : kHooks) out += jump(chain("before-" + way), chain("user-" + way)) + "\n";
+  return out + ":INPUT DROP [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n";
+}
+
+}  // namespace muster::steps
