@@ -15,7 +15,6 @@
 #include "agent/storage/metadata.h"
 #include "base/by_label.h"
 #include "base/pci_address.h"
-#include "base/port_address.h"
 #include "base/rail_choice.h"
 #include "base/rails.h"
 
@@ -116,9 +115,7 @@ std::vector<NicFacts> nic_facts(const Files& files) {
       continue;  // loopback, bridges, bonds, VLANs: no hardware of their own
     NicFacts nic;
     nic.name = name;
-    // In a bond all ports show one address, and keep their own beside it.
-    nic.mac = lower(files.read_line(folder + "/bonding_slave/perm_hwaddr"));
-    if (!is_port_address(nic.mac)) nic.mac = lower(files.read_line(folder + "/address"));
+    nic.mac = lower(files.read_line(folder + "/address"));
     nic.speed_mbps = std::max<int64_t>(number(files.read_line(folder + "/speed", "0")), 0);
     if (const auto driver = files.read_link(folder + "/device/driver"); driver.ok())
       nic.driver = last_component(*driver);

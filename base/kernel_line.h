@@ -16,11 +16,6 @@ std::string kernel_argument(const std::string& options, const std::string& key);
 // What is wrong with options that are to stand on a kernel's command line; "" when nothing is. What decides
 // what boots, or speaks to muster's own programs, is not for them.
 std::string wrong_kernel_options(const std::string& options);
-// Consoles as an operator declares them, "ttyS0" or "tty0 console=ttyS0,115200" for several (the kernel's
-// own messages go to all, /dev/console is the last): the text that follows "console=" on a command line.
-std::string console_value(const std::string& declared);
-// What is wrong with a declared console; "" when nothing is, and for none.
-std::string wrong_console(const std::string& declared);
 // kRestartAfterPanic, unless `options` say what is to happen after a panic; then their own argument for it.
 std::string panic_argument(const std::string& options);
 

@@ -333,13 +333,7 @@ Result<std::string> Core::boot_script(const std::string& name, const std::string
     decision.ip = fmt::format("{}/{}", node->address, prefix);
   else
     decision.dhcp_prefix = prefix;
-  const std::string script = ipxe_script(decision);
-  // It would boot its disk while everybody waits for the RAM system.
-  if (script == kBootFromDisk)
-    return fail(Code::invalid, name +
-                                   ": a value of the spec cannot stand on a kernel's command line: look at "
-                                   "`console` and `kernel_options`");
-  return script;
+  return ipxe_script(decision);
 }
 
 // The old system is back in time for the run to see it: half of what the run waits for the RAM system.

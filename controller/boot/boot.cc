@@ -178,12 +178,11 @@ std::string leases_kept(const std::string& leases, const BootNetwork& network) {
 }
 
 std::string ram_arguments(const BootDecision& d) {
-  for (const auto* value : {&d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac})
+  for (const auto* value : {&d.console, &d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac})
     if (!plain(*value)) return "";
-  if (!wrong_console(d.console).empty()) return "";
   if (!wrong_kernel_options(d.extra).empty()) return "";
   std::string args = "quiet";
-  if (!d.console.empty()) args += " console=" + console_value(d.console);
+  if (!d.console.empty()) args += " console=" + d.console;
   args += fmt::format(" muster.url={} muster.pin={} muster.token={} muster.node={}", d.url, d.pin, d.token,
                       d.node);
   if (d.dhcp_prefix > 0)

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "base/port_address.h"
-
 namespace muster {
 namespace {
 
@@ -27,13 +25,6 @@ std::set<std::string> local_addresses(const std::string& fib_trie) {
   return out;
 }
 
-// Not a port of this machine alone: a BMC's USB network (makers give all of them one address), or a
-// virtual function.
-bool is_borrowed_port(const Files& files, const std::string& port) {
-  const std::string bus = files.read_link(port + "/device/subsystem").value_or("");
-  return bus.substr(bus.rfind('/') + 1) == "usb" || files.exists(port + "/device/physfn");
-}
-
 }  // namespace
 
 OwnMachine read_own_machine(const std::string& sys, const std::string& proc) {
@@ -42,11 +33,12 @@ OwnMachine read_own_machine(const std::string& sys, const std::string& proc) {
   own.uuid = lower(files.read_line("/class/dmi/id/product_uuid"));
   for (const auto& name : files.list("/class/net")) {
     const std::string port = "/class/net/" + name;
-    if (!files.exists(port + "/device") || is_borrowed_port(files, port)) continue;
+    if (!files.exists(port + "/device")) continue;
     // A port of a bond shows the bond's address, and keeps its own beside it.
-    std::string mac = lower(files.read_line(port + "/bonding_slave/perm_hwaddr"));
-    if (!is_port_address(mac)) mac = lower(files.read_line(port + "/address"));
-    if (is_port_address(mac)) own.macs.insert(mac);
+    for (const char* file : {"/address", "/bonding_slave/perm_hwaddr"})
+      if (const std::string mac = lower(files.read_line(port + file));
+          mac.size() == 17 && mac != "00:00:00:00:00:00")
+        own.macs.insert(mac);
   }
   own.names = local_addresses(Files(proc).read("/net/fib_trie").value_or(""));
   const std::string host = lower(Files(proc).read_line("/sys/kernel/hostname"));

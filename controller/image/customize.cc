@@ -74,40 +74,6 @@ ExecStart=/usr/lib/muster/ssh-host-key
 WantedBy=ssh.service
 )";
 
-// What packages make once, when they are installed: it belongs to a machine, and is taken out of the image
-// by cleaning().
-constexpr const char* kIdentity = R"(#!/bin/sh
-# Identities that packages would have made on this machine. They live in /state, so that a re-imaged node keeps them.
-set -eu
-keep=
-if grep -q ' /state ' /proc/self/mountinfo; then keep=/state/identity; mkdir -p -m 0700 "$keep"; fi
-if [ -d /etc/nvme ] && [ ! -s /etc/nvme/hostnqn ]; then
-  id=
-  [ -z "$keep" ] || [ ! -s "$keep/nvme-host" ] || id=$(cat "$keep/nvme-host")
-  [ -n "$id" ] || id=$(cat /proc/sys/kernel/random/uuid)
-  [ -z "$keep" ] || echo "$id" > "$keep/nvme-host"
-  echo "$id" > /etc/nvme/hostid
-  echo "nqn.2014-08.org.nvmexpress:uuid:$id" > /etc/nvme/hostnqn
-fi
-if [ -x /usr/sbin/make-ssl-cert ] && [ ! -s /etc/ssl/private/ssl-cert-snakeoil.key ]; then
-  /usr/sbin/make-ssl-cert generate-default-snakeoil
-fi
-)";
-
-constexpr const char* kIdentityUnit = R"([Unit]
-Description=Identities that belong to this machine
-After=local-fs.target
-Before=nvmf-autoconnect.service iscsid.service open-iscsi.service
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/usr/lib/muster/own-identity
-
-[Install]
-WantedBy=multi-user.target
-)";
-
 constexpr const char* kSshd =
     R"(# Written into the image by muster. Nobody gets in by password, and only declared keys are ever installed.
 HostKey /etc/ssh/ssh_host_ed25519_key
@@ -171,11 +137,6 @@ std::string cleaning(const ImageRecipe& recipe) {
          // Identity is made on the node, never shared through an image.
          "rm -f \"$1\"/etc/ssh/ssh_host_* \"$1\"/etc/hostname \"$1\"/var/lib/dbus/machine-id\n"
          ": > \"$1\"/etc/machine-id\n"
-         "rm -f \"$1\"/etc/nvme/hostnqn \"$1\"/etc/nvme/hostid \"$1\"/var/lib/systemd/random-seed\n"
-         "rm -f \"$1\"/etc/ssl/private/ssl-cert-snakeoil.key \"$1\"/etc/ssl/certs/ssl-cert-snakeoil.pem\n"
-         // open-iscsi makes a name of its own at its first start.
-         "if [ -e \"$1\"/etc/iscsi/initiatorname.iscsi ]; then\n"
-         "  echo GenerateName=yes > \"$1\"/etc/iscsi/initiatorname.iscsi\nfi\n"
          "rm -f \"$1\"/boot/System.map-* \"$1\"/boot/initrd* \"$1\"/initrd.img* \"$1\"/vmlinuz*\n"
          "rm -f \"$1\"/var/lib/dpkg/*-old \"$1\"/var/cache/debconf/*-old \"$1\"/var/log/*.log\n"
          // Else systemd takes the first boot for an update and runs a dozen catch-up services.
@@ -202,8 +163,6 @@ std::vector<RecipeFile> builtin_files() {
           {"/etc/systemd/system/muster-state.service", kMountStateUnit},
           {"/usr/lib/muster/ssh-host-key", kHostKeys, 0755},
           {"/etc/systemd/system/muster-ssh-host-key.service", kHostKeysUnit},
-          {"/usr/lib/muster/own-identity", kIdentity, 0755},
-          {"/etc/systemd/system/muster-own-identity.service", kIdentityUnit},
           {"/etc/ssh/sshd_config.d/10-muster.conf", kSshd},
           {"/etc/systemd/system/muster-agent.service", kAgentUnit},
           {"/etc/fstab", kFstab}};
@@ -217,13 +176,9 @@ std::string customize_script(const ImageRecipe& recipe, const std::string& overl
                      quoted(fmt::format("{}/{}", overlay, i)), quoted(recipe.files[i].path));
   for (const auto& unit : recipe.mask)
     s += "ln -sf /dev/null \"$1\"" + quoted("/etc/systemd/system/" + unit) + "\n";
-  std::vector<std::string> enable = {"systemctl",
-                                     "--quiet",
-                                     "enable",
-                                     "muster-state.service",
-                                     "muster-ssh-host-key.service",
-                                     "muster-own-identity.service",
-                                     "muster-agent.service"};
+  std::vector<std::string> enable = {
+      "systemctl",           "--quiet", "enable", "muster-state.service", "muster-ssh-host-key.service",
+      "muster-agent.service"};
   enable.insert(enable.end(), recipe.enable.begin(), recipe.enable.end());
   s += command_line(enable);
   s += disabling(recipe);

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/machine_uuid.h"
-#include "base/port_address.h"
 
 namespace muster {
 namespace {
@@ -32,7 +31,7 @@ std::string sign_of_own_machine(const OwnMachine& own, const NodeSpec& node, con
     if (is_own_uuid(own, uuid)) return fmt::format("its product UUID {} is the controller's", uuid);
   if (facts)
     for (const NicFacts& nic : facts->nics)
-      if ((names_one_port(nic.mac) || lower(nic.mac) == lower(node.mac)) && own.macs.count(lower(nic.mac)))
+      if (!nic.mac.empty() && own.macs.count(lower(nic.mac)))
         return fmt::format("its port {} with MAC {} is the controller's", nic.name, nic.mac);
   return "";
 }

@@ -194,7 +194,7 @@ Result<PowerState> CommandPower::look() {
 
 // Where the program knows which machine it switches.
 Status CommandPower::check_identity(const std::string& uuid) {
-  if (!names_one_machine(uuid)) return Ok{};
+  if (uuid.empty()) return Ok{};
   const std::string& expected = target_.expected_uuid;
   const std::string whose =
       fmt::format("{} at {} switches machine {}", target_.program, target_.address, first_bytes(uuid, 40));

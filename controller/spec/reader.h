@@ -57,7 +57,7 @@ class SpecReader {
   void read_limits();
   void read_duration(const YamlNode* limits, const char* key, DurationMs shortest, DurationMs& out);
   void check_playbooks(const YamlNode* list, const std::string& path);
-  std::map<std::string, std::string> read_vars(const YamlNode* map, const std::string& path);
+  static std::map<std::string, std::string> read_vars(const YamlNode* map);
   // reader_services.cc
   void read_services();
   void read_dns(const YamlNode* network);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <regex>
 
-#include "base/port_address.h"
 #include "controller/spec/reader.h"
 
 namespace muster {
@@ -14,16 +13,6 @@ namespace {
 bool is_host_name(const std::string& name) {
   static const std::regex form("^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$");
   return name.size() <= 63 && std::regex_match(name, form);
-}
-
-// Names that already mean something else to what muster writes them into, whatever their case: hosts
-// files, dnsmasq's dhcp-host ("ignore", "infinite"), slurm.conf ("DEFAULT", "ALL").
-std::string reserved_for(const std::string& name) {
-  if (name == "localhost" || name == "localdomain" || name == "broadcasthost") return "each machine itself";
-  if (name.rfind("ip6-", 0) == 0) return "each machine itself";
-  if (name == "ignore" || name == "infinite") return "the DHCP server";
-  if (name == "default" || name == "all") return "Slurm";
-  return "";
 }
 
 // "52:54:00:AA:00:01" -> lower case; empty when it is none.
@@ -62,18 +51,10 @@ void SpecReader::expand_node(const YamlNode& entry, const std::string& path, con
   if (!name || !name->is_text()) return;
   const auto range = expand_numbered_range(name->text);
   if (!range.ok()) return error(*name, path + ".name", range.error().message);
-  for (const auto& one : *range) {
-    if (!is_host_name(one.name))
-      return error(
-          *name, path + ".name",
-          fmt::format("'{}' is not a host name: a lower-case letter, then letters, digits and '-', at "
-                      "most 63 characters",
-                      one.name));
-    if (const std::string whose = reserved_for(one.name); !whose.empty())
-      return error(
-          *name, path + ".name",
-          fmt::format("'{}' is a name that {} uses for something else: choose another one", one.name, whose));
-  }
+  if (!is_host_name(range->front().name))
+    return error(*name, path + ".name",
+                 fmt::format("'{}' is not a host name: a lower-case letter, then letters, digits and '-'",
+                             range->front().name));
   if (spec_.nodes.size() + range->size() > 4096) return error(*name, path + ".name", "more than 4096 nodes");
   for (size_t i = 0; i < range->size(); ++i) {
     NodeSpec node = common;
@@ -109,7 +90,7 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
     read_power(*power, path + ".power", node.power);
   read_hardware(child(&entry, "hardware"), path + ".hardware", node.hardware);
   read_disks(child(&entry, "disks"), path + ".disks", !node.image.empty(), node.disks);
-  node.vars = read_vars(child(&entry, "vars"), path + ".vars");
+  node.vars = read_vars(child(&entry, "vars"));
   if (!node.image.empty() && !node.disks.count("os"))
     error(entry, path, fmt::format("missing disk group 'os': where should image '{}' go?", node.image));
   if (!node.image.empty() && !child(&entry, "mac"))
@@ -413,10 +394,8 @@ void SpecReader::read_mac(const ValuePlace& mac, const InRange& name, std::strin
   out = normal_mac(*text);
   if (out.empty())
     error_once(*own.at, own.path, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:01", *text));
-  else if (!is_port_address(out))
-    error_once(*own.at, own.path,
-               fmt::format("{} is {} address, which no port has: look at the machine's label, or in the BMC",
-                           out, out == "00:00:00:00:00:00" ? "the zero" : "a multicast"));
+  else if (std::stoi(out.substr(0, 2), nullptr, 16) & 1)
+    error_once(*own.at, own.path, fmt::format("{} is a multicast address", out));
 }
 
 }  // namespace muster

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/kernel_line.h"
 #include "base/digest.h"
 #include "controller/engines/engine.h"
 #include "controller/spec/own_playbooks.h"
@@ -171,7 +170,7 @@ ParsedSpec SpecReader::read() {
   spec_.acceptance_profile = text(child(&root_, "acceptance"), "profile");
   if (const YamlNode* profile = child(child(&root_, "acceptance"), "profile"))
     spec_.profile_at = {profile->line, profile->column};
-  spec_.vars = read_vars(child(&root_, "vars"), "vars");
+  spec_.vars = read_vars(child(&root_, "vars"));
   read_network();
   read_users();
   read_playbooks();
@@ -397,21 +396,11 @@ void SpecReader::read_duration(const YamlNode* limits, const char* key, Duration
   out = *parsed;
 }
 
-std::map<std::string, std::string> SpecReader::read_vars(const YamlNode* map, const std::string& path) {
+std::map<std::string, std::string> SpecReader::read_vars(const YamlNode* map) {
   std::map<std::string, std::string> out;
-  if (!map) return out;
-  for (const YamlEntry& entry : map->entries) {
-    if (!entry.value.is_text()) continue;
-    std::string value = entry.value.text, wrong;
-    // These two stand on kernels' command lines as they are.
-    if (entry.key == "kernel_options") wrong = wrong_kernel_options(value);
-    if (entry.key == "console") {
-      wrong = wrong_console(value);
-      value = console_value(value);
-    }
-    if (!wrong.empty()) error(entry.value, path + "." + entry.key, wrong);
-    out[entry.key] = value;
-  }
+  if (map)
+    for (const YamlEntry& entry : map->entries)
+      if (entry.value.is_text()) out[entry.key] = entry.value.text;
   return out;
 }
 

@@ -2,10 +2,7 @@
 // or wrong.
 #include <algorithm>
 
-#include "agent/collect_facts.h"
 #include "agent/steps/step_modules.h"
-#include "base/machine_uuid.h"
-#include "base/port_address.h"
 #include "controller/image/ram.h"
 #include "controller/plan/cluster_context.h"
 #include "tests/fakes/fake_machine.h"
@@ -29,27 +26,6 @@ bool holds(FakeMachine& machine, const char* module, const Json& params) {
 }
 
 }  // namespace
-
-FIELD_CASE("uuid-counted-down") { CHECK_FALSE(names_one_machine("00000000-0000-0000-0807-060504030201")); }
-FIELD_CASE("uuid-of-a-firmware") { CHECK_FALSE(names_one_machine("8A95D198-7F46-11E5-BF8B-08002704D48E")); }
-FIELD_CASE("uuid-all-ones") { CHECK_FALSE(names_one_machine("FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF")); }
-FIELD_CASE("mac-of-usb-adapters") { CHECK_FALSE(names_one_port("00:1A:7D:DA:71:0A")); }
-
-FIELD_CASE("mac-of-a-bond") {
-  FakeMachine machine;
-  const std::string bond = "b8:ce:f6:00:00:01", second = "b8:ce:f6:00:00:02";
-  for (const auto& [name, own] : {std::pair("eno1", bond), std::pair("eno2", second)}) {
-    const std::string folder = std::string("/sys/class/net/") + name;
-    machine.put(folder + "/device/vendor", "0x15b3\n");
-    machine.put(folder + "/address", bond + "\n");
-    machine.put(folder + "/bonding_slave/perm_hwaddr", own + "\n");
-  }
-  const auto facts = collect_facts(machine.files());
-  REQUIRE(facts.ok());
-  REQUIRE(facts->nics.size() == 2);
-  CHECK(facts->nics[0].mac == bond);
-  CHECK(facts->nics[1].mac == second);
-}
 
 FIELD_CASE("bnx2-is-there") {
   const auto drivers = ram_network_drivers();
