@@ -15,6 +15,7 @@
 #include "agent/storage/metadata.h"
 #include "base/by_label.h"
 #include "base/pci_address.h"
+#include "base/port_identity.h"
 #include "base/rail_choice.h"
 #include "base/rails.h"
 
@@ -115,7 +116,9 @@ std::vector<NicFacts> nic_facts(const Files& files) {
       continue;  // loopback, bridges, bonds, VLANs: no hardware of their own
     NicFacts nic;
     nic.name = name;
-    nic.mac = lower(files.read_line(folder + "/address"));
+    const PortAddress address = port_address(files, folder);
+    nic.mac = address.mac;
+    nic.address_kind = address.kind;
     nic.speed_mbps = std::max<int64_t>(number(files.read_line(folder + "/speed", "0")), 0);
     if (const auto driver = files.read_link(folder + "/device/driver"); driver.ok())
       nic.driver = last_component(*driver);

@@ -26,6 +26,7 @@
 #include "agent/kernel_modules.h"
 #include "agent/ram_network.h"
 #include "base/log.h"
+#include "base/port_identity.h"
 
 namespace muster {
 namespace {
@@ -180,11 +181,16 @@ Result<std::string> interface_with_mac(const Files& files, const std::string& ma
   std::string wanted = mac;
   std::transform(wanted.begin(), wanted.end(), wanted.begin(),
                  [](unsigned char c) { return c == '-' ? ':' : static_cast<char>(std::tolower(c)); });
+  std::string last;
   for (const auto& name : files.list("/sys/class/net")) {
     // Bridges and VLANs repeat the MAC of their port: only a device with hardware behind it counts.
     const std::string folder = "/sys/class/net/" + name;
-    if (files.read_line(folder + "/address") == wanted && files.exists(folder + "/device")) return name;
+    if (files.read_line(folder + "/address") != wanted || !files.exists(folder + "/device")) continue;
+    // So do virtual functions, and adapters on USB take over that of the board: the port itself goes first.
+    if (port_address(files, folder).kind.empty()) return name;
+    if (last.empty()) last = name;
   }
+  if (!last.empty()) return last;
   return fail(Code::not_found, "no network interface has the address " + wanted);
 }
 

@@ -77,6 +77,7 @@ Result<NicFacts> read_nic(const Json& json, const std::string& path) {
   r.get_or("pci", out.pci, {});
   r.get_or("pci_path", out.pci_path, {});
   r.get_or("link_up", out.link_up, false);
+  r.get_or("address_kind", out.address_kind, {});
   TRY_(r.finish());
   return out;
 }
@@ -150,7 +151,7 @@ Json to_json(const HardwareFacts& f) {
                     {"bus_speed", g.bus_speed}});
     if (g.simulated) gpus.back()["simulated"] = true;
   }
-  for (const auto& n : f.nics)
+  for (const auto& n : f.nics) {
     nics.push_back({{"name", n.name},
                     {"mac", n.mac},
                     {"speed_mbps", n.speed_mbps},
@@ -158,6 +159,8 @@ Json to_json(const HardwareFacts& f) {
                     {"pci", n.pci},
                     {"pci_path", n.pci_path},
                     {"link_up", n.link_up}});
+    if (!n.address_kind.empty()) nics.back()["address_kind"] = n.address_kind;
+  }
   for (const auto& d : f.disks) disks.push_back(to_json(d));
   Json out = {{"system",
                {{"vendor", f.system.vendor},

@@ -45,12 +45,15 @@ struct GpuFacts {
 
 struct NicFacts {
   std::string name = {};   // kernel name
-  std::string mac = {};    // lower case, colons
+  std::string mac = {};    // lower case, colons; of a port of a bond its own
   int64_t speed_mbps = 0;  // negotiated; 0 = no link or unknown
   std::string driver = {};
   std::string pci = {};
   bool link_up = false;
   std::string pci_path = {};  // the way to it, base/rail_choice.h; empty also on USB
+  // Why its MAC tells no machine from another: "usb", "virtual-function" (base/port_identity.h). Empty: it
+  // may, or the agent is too old to say.
+  std::string address_kind = {};
 };
 
 struct PartitionFacts {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/placeholders.h"
+
 namespace muster {
 namespace {
 
@@ -30,14 +32,10 @@ bool same_uuid(const std::string& a, const std::string& b) {
 }
 
 bool names_one_machine(const std::string& uuid) {
-  std::string digits = lower(uuid);
-  digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
-  if (digits.find_first_not_of(digits.substr(0, 1)) == std::string::npos)
-    return false;  // empty, all zeros, all ones
-  return !same_uuid(
-      uuid,
-      "03000200-0400-0500-0006-000700080009");  // firmware of several makers, where nobody wrote another
+  return !is_placeholder_uuid(uuid) && !is_placeholder_uuid(swapped_uuid(lower(uuid)));
 }
+
+std::string machine_of(const std::string& uuid) { return names_one_machine(uuid) ? uuid : ""; }
 
 void Machines::bind(const std::string& uuid, const std::string& node) {
   if (names_one_machine(uuid)) nodes_.emplace(lower(uuid), node);

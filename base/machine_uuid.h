@@ -12,8 +12,10 @@ namespace muster {
 // Either may have its first three fields in the other byte order: SMBIOS stores them little-endian, some BMCs
 // show them unswapped.
 bool same_uuid(const std::string& a, const std::string& b);
-// Not all zeros or ones, nor a value that many boards share.
+// Not empty, not all zeros or ones, nor a value that many boards share (base/placeholders.h).
 bool names_one_machine(const std::string& uuid);
+// The UUID where it names one machine, else "": what nothing is compared with.
+std::string machine_of(const std::string& uuid);
 
 class Machines {
  public:

@@ -250,7 +250,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   if (where.driver == "sakura-phy") know_servers(current->spec, own, where.target);
   where.within = node->power.within;
   where.sol = node->power.sol;
-  where.target.expected_uuid = executor.node_row(name).product_uuid;
+  where.target.expected_uuid = machine_of(executor.node_row(name).product_uuid);
   if (where.target.expected_uuid.empty()) {
     where.target.machines = executor.machines();
     if (!where.target.machines)

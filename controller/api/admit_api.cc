@@ -4,6 +4,8 @@
 #include <map>
 
 #include "base/digest.h"
+#include "base/machine_uuid.h"
+#include "base/placeholders.h"
 #include "base/reactor.h"
 #include "controller/api/diff.h"
 #include "controller/api/handlers.h"
@@ -40,7 +42,7 @@ Result<Admission> admission_from(const std::string& body) {
   if (!a.mac_given) return a;
   const std::string mac = normal_mac(a.node.mac);
   a.node.mac = mac_of_unknown(unknown_name(mac));
-  if (a.node.mac.empty())
+  if (!is_station_address(a.node.mac))
     return fail(Code::invalid, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:04", mac));
   return a;
 }
@@ -89,7 +91,7 @@ NodeObservation observation_of(const HardwareFacts& facts) {
   NodeObservation seen;
   seen.facts = facts;
   seen.state = NodeState::discovered;
-  seen.product_uuid = facts.system.uuid;
+  seen.product_uuid = machine_of(facts.system.uuid);
   seen.mode = wire::Mode::ram;
   seen.online = false;  // its present agent is not the node's
   return seen;
@@ -110,7 +112,7 @@ void inherit(Executor& executor, const std::string& name, const NodeRow& machine
 }
 
 Status check_remembered(const NodeRow& old, const std::string& uuid) {
-  if (old.product_uuid.empty() || old.product_uuid == uuid) return Ok{};
+  if (machine_of(old.product_uuid).empty() || old.product_uuid == uuid) return Ok{};
   return fail(Code::conflict,
               fmt::format("another machine ({}) was '{}' before: `muster node rm {}` forgets it",
                           old.product_uuid, old.name, old.name));
@@ -240,7 +242,7 @@ void admit_machine(const CallPtr& call) {
   const auto possible = services.bringup.trial(added->spec, name, observation_of(*facts));
   if (!possible.ok()) return call->error(possible.error());
   if (!possible->refusals.empty()) return call->json(403, refusals_json(possible->refusals));
-  inherit(executor, name, *machine, facts->system.uuid);
+  inherit(executor, name, *machine, machine_of(facts->system.uuid));
   store_admission(call, *row, *added, admission->node);
 }
 

@@ -10,6 +10,7 @@
 #include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/machine_uuid.h"
+#include "base/placeholders.h"
 #include "base/reactor.h"
 #include "controller/api/diff.h"
 #include "controller/api/files.h"
@@ -208,16 +209,16 @@ void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, cons
 // What the host showed becomes what is known of the node: the plan that was approved follows from it once
 // more.
 void remember(Services& services, const Adoption& a) {
-  services.bringup.executor().set_node(a.node.name,
-                                       [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
-                                        system = a.facts.system](NodeRow& row) {
-                                         row.state = NodeState::discovered;
-                                         row.reason.clear();
-                                         row.facts = facts;
-                                         row.facts_time = now;
-                                         if (row.product_uuid.empty()) row.product_uuid = system.uuid;
-                                         row.system_serial = system.serial;
-                                       });
+  services.bringup.executor().set_node(
+      a.node.name, [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
+                    system = a.facts.system](NodeRow& row) {
+        row.state = NodeState::discovered;
+        row.reason.clear();
+        row.facts = facts;
+        row.facts_time = now;
+        if (machine_of(row.product_uuid).empty()) row.product_uuid = machine_of(system.uuid);
+        row.system_serial = names_one_thing(system.serial) ? system.serial : "";
+      });
 }
 
 // After approval: first the spec, then the tokens, so that an agent that joins is always a declared node's. A

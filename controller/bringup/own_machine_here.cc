@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/placeholders.h"
+#include "base/port_identity.h"
+
 namespace muster {
 namespace {
 
@@ -34,11 +37,8 @@ OwnMachine read_own_machine(const std::string& sys, const std::string& proc) {
   for (const auto& name : files.list("/class/net")) {
     const std::string port = "/class/net/" + name;
     if (!files.exists(port + "/device")) continue;
-    // A port of a bond shows the bond's address, and keeps its own beside it.
-    for (const char* file : {"/address", "/bonding_slave/perm_hwaddr"})
-      if (const std::string mac = lower(files.read_line(port + file));
-          mac.size() == 17 && mac != "00:00:00:00:00:00")
-        own.macs.insert(mac);
+    const PortAddress address = port_address(files, port);
+    if (address.kind.empty() && is_station_address(address.mac)) own.macs.insert(address.mac);
   }
   own.names = local_addresses(Files(proc).read("/net/fib_trie").value_or(""));
   const std::string host = lower(Files(proc).read_line("/sys/kernel/hostname"));

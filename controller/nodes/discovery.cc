@@ -4,6 +4,8 @@
 
 #include "base/json_dump.h"
 #include "base/log.h"
+#include "base/machine_uuid.h"
+#include "base/placeholders.h"
 #include "controller/nodes/states.h"
 
 namespace muster {
@@ -107,8 +109,8 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
     row.last_seen = row.facts_time = now;
     row.facts = text;
     // Who shows up under this MAC later must be the same machine: the operator admits what he saw.
-    if (row.product_uuid.empty()) row.product_uuid = system.uuid;
-    row.system_serial = system.serial;
+    if (machine_of(row.product_uuid).empty()) row.product_uuid = machine_of(system.uuid);
+    row.system_serial = names_one_thing(system.serial) ? system.serial : "";
   });
   log::info("an undeclared machine showed its inventory", {{"node", name}, {"serial", read->system.serial}});
   if (hooks_.seen) hooks_.seen(name, *read);

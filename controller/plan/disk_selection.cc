@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/disk_identity.h"
+#include "base/placeholders.h"
 #include "controller/engines/engine.h"
 
 namespace muster {
@@ -61,17 +62,6 @@ const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::stri
 }
 
 bool all_same(const std::string& text) { return text.find_first_not_of(text[0]) == std::string::npos; }
-
-// Serial numbers that are on more than one disk: none, zeros, counted up, and those that QEMU gives when it
-// is told none.
-bool is_everybodys(const std::string& serial) {
-  static const std::string kDigits = "01234567890123456789", kHex = "0123456789ABCDEF";
-  if (serial.empty() || all_same(serial)) return true;
-  if (serial.size() > 4 &&
-      (kDigits.find(serial) != std::string::npos || kHex.find(serial) != std::string::npos))
-    return true;
-  return glob_match("QM000*", serial) || glob_match("drive-*", serial);
-}
 
 // Of these an authority sees to it that they are unique; other WWIDs are made of the serial number.
 bool is_assigned(const std::string& wwid) {
@@ -381,8 +371,8 @@ NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFac
 std::string medium_of(const std::string& serial, const std::string& wwid, const std::string& model) {
   const std::string number = wwid.substr(std::min(wwid.size(), wwid.find('.') + 1));
   const bool told = !number.empty() && !all_same(number);
-  if (told && (is_assigned(wwid) || !is_everybodys(serial))) return "WWID " + wwid;
-  return is_everybodys(serial) ? "" : fmt::format("model {}, serial {}", model, serial);
+  if (told && (is_assigned(wwid) || names_one_thing(serial))) return "WWID " + wwid;
+  return names_one_thing(serial) ? fmt::format("model {}, serial {}", model, serial) : "";
 }
 
 std::vector<Refusal> refuse_shared(const std::vector<SelectedDisk>& selected) {

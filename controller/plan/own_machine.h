@@ -2,9 +2,10 @@
 // node"): it can be a node of the cluster, with the system it has, and is never installed, wiped or switched
 // off from here. Pure.
 //
-// Any one sign is enough, and what is not known is no sign: an empty field, and a UUID that a board's maker
-// left at its placeholder, tell no machines apart. A sign that is there by chance (two boards of one UUID)
-// costs a refusal; one that is overlooked costs the controller.
+// Any one sign is enough, and what is not known is no sign: an empty field, a UUID that a board's maker left
+// at its placeholder, and an address that the port does not have alone (base/placeholders.h) tell no machines
+// apart. A sign that is there by chance (two boards of one UUID) costs a refusal; one that is overlooked
+// costs the controller.
 #pragma once
 
 #include <set>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/machine_uuid.h"
 #include "controller/engines/engine.h"
 
 namespace muster {
@@ -53,7 +54,7 @@ bool asleep(const Planning& p, const Draft& d) {
 }
 
 bool imaged_here(const Draft& d, const HardwareFacts& facts) {
-  return !d.seen->image_digest.empty() && d.seen->product_uuid == facts.system.uuid;
+  return !d.seen->image_digest.empty() && machine_of(d.seen->product_uuid) == machine_of(facts.system.uuid);
 }
 
 std::string own_sign(const Planning& p, const NodeSpec& node) {

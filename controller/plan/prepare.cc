@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/machine_uuid.h"
 #include "controller/plan/hardware.h"
 #include "controller/plan/label_lines.h"
 #include "controller/plan/node_steps.h"
@@ -12,7 +13,7 @@ namespace muster {
 namespace {
 
 void check_identity(Planning& p, const Draft& d, const HardwareFacts& facts) {
-  const std::string& bound = d.seen->product_uuid;
+  const std::string bound = machine_of(d.seen->product_uuid);
   const bool swapped = !bound.empty() && !facts.system.uuid.empty() && bound != facts.system.uuid;
   const bool allowed = p.forced(d) && (p.kind() == RequestKind::admit || p.kind() == RequestKind::reimage);
   if (swapped && !allowed)

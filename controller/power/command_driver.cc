@@ -194,8 +194,8 @@ Result<PowerState> CommandPower::look() {
 
 // Where the program knows which machine it switches.
 Status CommandPower::check_identity(const std::string& uuid) {
-  if (uuid.empty()) return Ok{};
-  const std::string& expected = target_.expected_uuid;
+  if (machine_of(uuid).empty()) return Ok{};
+  const std::string expected = machine_of(target_.expected_uuid);
   const std::string whose =
       fmt::format("{} at {} switches machine {}", target_.program, target_.address, first_bytes(uuid, 40));
   if (!expected.empty() && !same_uuid(uuid, expected))

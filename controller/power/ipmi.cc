@@ -123,7 +123,7 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
                             "power.pin, or `muster node rm {}` to learn it anew",
                             whose, target_.node, target_.pin_sha256, target_.node));
   if (guid_.empty()) return Ok{};  // such a BMC cannot be told from another
-  const std::string& expected = target_.expected_uuid;
+  const std::string expected = machine_of(target_.expected_uuid);
   const bool same = same_uuid(shown, expected) || same_uuid(reversed, expected);
   if (!expected.empty() && !same && target_.pin_sha256.empty())
     return fail(Code::denied,

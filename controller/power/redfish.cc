@@ -43,7 +43,9 @@ std::string lower(std::string text) {
 struct System {
   std::string path;
   Json body;
-  std::string uuid() const { return json_text(body, "UUID"); }
+  std::string shown_uuid() const { return json_text(body, "UUID"); }
+  // "" also where it shows one that names no machine.
+  std::string uuid() const { return machine_of(shown_uuid()); }
   const Json& reset() const { return json_at(body, {"Actions", "#ComputerSystem.Reset"}); }
   PowerState power() const {
     const std::string word = json_text(body, "PowerState");
@@ -68,7 +70,7 @@ class Redfish : public Power {
   Redfish(PowerTarget target, Waiter waiter)
       : node_(target.node),
         address_(target.address),
-        expected_uuid_(target.expected_uuid),
+        expected_uuid_(machine_of(target.expected_uuid)),
         machines_(target.machines),
         client_(std::move(target), std::move(waiter)) {}
 
@@ -187,7 +189,8 @@ Result<std::string> Redfish::choose(const Seen& seen, size_t members) const {
     return seen.able.front().path;  // read_system() refuses another machine's
   const bool all_answered =
       std::all_of(seen.unread.begin(), seen.unread.end(), [](const auto& one) { return one.answered; });
-  if (single && all_answered && (!bound || seen.able.front().uuid().empty())) return seen.able.front().path;
+  if (single && all_answered && (!bound || seen.able.front().shown_uuid().empty()))
+    return seen.able.front().path;
   if (!seen.unread.empty() && (bound || seen.able.size() < 2)) {
     const Error& first = seen.unread.front().error;
     // Nothing was done, and it may pass.
@@ -429,7 +432,7 @@ Result<Json> Redfish::describe(DurationMs deadline) {
               {"manufacturer", json_text(system.body, "Manufacturer")},
               {"model", json_text(system.body, "Model")},
               {"serial", json_text(system.body, "SerialNumber")},
-              {"uuid", lower(system.uuid())},
+              {"uuid", lower(system.shown_uuid())},
               {"power", std::string(to_string(system.power()))},
               {"reset_types", types},
               {"boot_targets", texts(json_at(boot, {"BootSourceOverrideTarget@Redfish.AllowableValues"}))},

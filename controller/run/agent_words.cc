@@ -3,6 +3,8 @@
 
 #include "base/facts.h"
 #include "base/json_dump.h"
+#include "base/machine_uuid.h"
+#include "base/placeholders.h"
 #include "controller/run/node_turn.h"
 
 namespace muster {
@@ -112,8 +114,9 @@ Status NodeTurn::accept_inventory(const Json& result, std::vector<effect::Draft>
       [text = dump_ascii(facts), now = w.wall, rebinds, system = read.system](NodeRow& changed) {
         changed.facts = text;
         changed.facts_time = now;
-        if (changed.product_uuid.empty() || rebinds) changed.product_uuid = system.uuid;
-        if (!system.serial.empty()) changed.system_serial = system.serial;
+        if (machine_of(changed.product_uuid).empty() || rebinds)
+          changed.product_uuid = machine_of(system.uuid);
+        if (names_one_thing(system.serial)) changed.system_serial = system.serial;
       }});
   return Ok{};
 }

@@ -1,0 +1,23 @@
+// Which address a network port has of its own, and whether that tells its machine from others.
+//
+// It does not on USB (BMCs offer a port there whose address is the same on every machine of a maker) and on a
+// virtual function. A port of a bond shows the bond's address; its own is beside it. Thread: pure over Files.
+#pragma once
+
+#include <string>
+
+#include "base/os.h"
+
+namespace muster {
+
+struct PortAddress {
+  std::string mac = {};   // lower case, its own where it is known
+  std::string kind = {};  // why it tells no machine: "usb", "virtual-function"; empty: it may
+};
+// `folder`: the port's, such as /sys/class/net/eth0.
+PortAddress port_address(const Files& files, const std::string& folder);
+
+// By its driver, for inventories of agents that did not say more.
+bool is_usb_driver(const std::string& driver);
+
+}  // namespace muster
