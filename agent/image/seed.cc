@@ -18,6 +18,7 @@
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
 #include "agent/image/network_files.h"
+#include "agent/image/own_names.h"
 #include "base/digest.h"
 #include "base/kernel_line.h"
 #include "base/resolver.h"
@@ -235,6 +236,7 @@ Status seed_root(const Files& root, const SeedRequest& r, const std::string& mac
                   fmt::format("127.0.0.1 localhost\n::1 localhost\n{} {}\n",
                               job.address_cidr.substr(0, job.address_cidr.find('/')), job.hostname)));
   TRY_(root.write("/etc/machine-id", machine_id + "\n", 0444));
+  TRY_(write_own_names(root, machine_id));
   for (const auto& [path, text] : network_files(job, way)) TRY_(root.write(path, text));
   // What is there is the recipe's own, or leads to a daemon that learns the servers from the file above: only
   // what the spec declares takes its place.

@@ -74,6 +74,35 @@ ExecStart=/usr/lib/muster/ssh-host-key
 WantedBy=ssh.service
 )";
 
+// Of packages that make a key of the machine's own only while they are installed: cleaning() took it out of
+// the image. The first argument is for tests: what / is.
+constexpr const char* kOwnKeys = R"(#!/bin/sh
+# Keys that each machine makes for itself, since an image has none.
+set -eu
+root=${1:-}
+if command -v make-ssl-cert > /dev/null && { [ ! -s "$root/etc/ssl/private/ssl-cert-snakeoil.key" ] ||
+     [ ! -s "$root/etc/ssl/certs/ssl-cert-snakeoil.pem" ]; }; then
+  make-ssl-cert generate-default-snakeoil --force-overwrite
+fi
+)";
+
+constexpr const char* kOwnKeysUnit = R"([Unit]
+Description=Keys of this machine that packages make when they are installed
+DefaultDependencies=no
+After=local-fs.target systemd-tmpfiles-setup.service
+Before=sysinit.target shutdown.target
+Conflicts=shutdown.target
+ConditionFileIsExecutable=/usr/sbin/make-ssl-cert
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/lib/muster/own-keys
+
+[Install]
+WantedBy=sysinit.target
+)";
+
 constexpr const char* kSshd =
     R"(# Written into the image by muster. Nobody gets in by password, and only declared keys are ever installed.
 HostKey /etc/ssh/ssh_host_ed25519_key
@@ -130,13 +159,43 @@ std::string resolver(const ImageRecipe& recipe) {
          "  ln -s ../run/systemd/resolve/stub-resolv.conf \"$1\"/etc/resolv.conf\nfi\n";
 }
 
+// What one machine alone may have, below /: made on the node, never shared through an image, which moreover
+// is read over plain HTTP. With each the package whose installation makes it, and what makes it again.
+constexpr const char* kOwnOfMachine[] = {
+    "etc/ssh/ssh_host_*",       // openssh-server; muster-ssh-host-key.service
+    "etc/hostname",             // mmdebstrap, the build host's; seeding
+    "var/lib/dbus/machine-id",  // dbus, a copy of /etc/machine-id, which is emptied
+    "etc/nvme/hostnqn",
+    "etc/nvme/hostid",  // nvme-cli; seeding (agent/image/own_names.h)
+    "etc/hostid",       // zfsutils-linux; seeding
+    "etc/ssl/private/ssl-cert-snakeoil.key",
+    "etc/ssl/certs/ssl-cert-snakeoil.pem",  // ssl-cert; muster-own-keys
+    "etc/munge/munge.key",                  // munge; the playbook scheduler brings the cluster's
+    "var/lib/dkms/mok.*",             // dkms, to sign modules with: no firmware knows it; none is needed
+    "var/lib/shim-signed/mok/MOK.*",  // shim-signed, likewise
+    "var/lib/systemd/random-seed",
+    "var/lib/systemd/credential.secret",  // systemd; systemd, when it starts
+    "var/lib/rabbitmq/.erlang.cookie",    // rabbitmq-server; Erlang, when it starts
+    "var/lib/NetworkManager/secret_key",  // network-manager; itself, when it starts
+};
+
+std::string removing_identity() {
+  std::string s = "rm -f";
+  for (const char* path : kOwnOfMachine) s += std::string(" \"$1\"/") + path;
+  return s +
+         "\n: > \"$1\"/etc/machine-id\n"
+         // Links to the certificate, by its hash.
+         "for link in \"$1\"/etc/ssl/certs/*.[0-9]; do\n"
+         "  if [ \"$(readlink \"$link\")\" = ssl-cert-snakeoil.pem ]; then rm -f \"$link\"; fi\ndone\n"
+         // The daemon does not start without the file; with this word it makes itself a name
+         // (open-iscsi, startup-checks.sh), should seeding not have.
+         "if [ -e \"$1\"/etc/iscsi/initiatorname.iscsi ]; then\n"
+         "  echo GenerateName=yes > \"$1\"/etc/iscsi/initiatorname.iscsi\nfi\n";
+}
+
 // What every tree ends with, whoever put something in last.
 std::string cleaning(const ImageRecipe& recipe) {
-  return resolver(recipe) +
-         "chroot \"$1\" passwd -q -l root\n"
-         // Identity is made on the node, never shared through an image.
-         "rm -f \"$1\"/etc/ssh/ssh_host_* \"$1\"/etc/hostname \"$1\"/var/lib/dbus/machine-id\n"
-         ": > \"$1\"/etc/machine-id\n"
+  return resolver(recipe) + "chroot \"$1\" passwd -q -l root\n" + removing_identity() +
          "rm -f \"$1\"/boot/System.map-* \"$1\"/boot/initrd* \"$1\"/initrd.img* \"$1\"/vmlinuz*\n"
          "rm -f \"$1\"/var/lib/dpkg/*-old \"$1\"/var/cache/debconf/*-old \"$1\"/var/log/*.log\n"
          // Else systemd takes the first boot for an update and runs a dozen catch-up services.
@@ -163,6 +222,8 @@ std::vector<RecipeFile> builtin_files() {
           {"/etc/systemd/system/muster-state.service", kMountStateUnit},
           {"/usr/lib/muster/ssh-host-key", kHostKeys, 0755},
           {"/etc/systemd/system/muster-ssh-host-key.service", kHostKeysUnit},
+          {"/usr/lib/muster/own-keys", kOwnKeys, 0755},
+          {"/etc/systemd/system/muster-own-keys.service", kOwnKeysUnit},
           {"/etc/ssh/sshd_config.d/10-muster.conf", kSshd},
           {"/etc/systemd/system/muster-agent.service", kAgentUnit},
           {"/etc/fstab", kFstab}};
@@ -176,9 +237,13 @@ std::string customize_script(const ImageRecipe& recipe, const std::string& overl
                      quoted(fmt::format("{}/{}", overlay, i)), quoted(recipe.files[i].path));
   for (const auto& unit : recipe.mask)
     s += "ln -sf /dev/null \"$1\"" + quoted("/etc/systemd/system/" + unit) + "\n";
-  std::vector<std::string> enable = {
-      "systemctl",           "--quiet", "enable", "muster-state.service", "muster-ssh-host-key.service",
-      "muster-agent.service"};
+  std::vector<std::string> enable = {"systemctl",
+                                     "--quiet",
+                                     "enable",
+                                     "muster-state.service",
+                                     "muster-ssh-host-key.service",
+                                     "muster-own-keys.service",
+                                     "muster-agent.service"};
   enable.insert(enable.end(), recipe.enable.begin(), recipe.enable.end());
   s += command_line(enable);
   s += disabling(recipe);
@@ -189,8 +254,7 @@ std::string customize_script(const ImageRecipe& recipe, const std::string& overl
 std::string finish_script(const ImageRecipe& recipe, const std::vector<std::vector<std::string>>& units) {
   std::string s = kScriptHead + disabling(recipe);
   for (const auto& argv : units) s += command_line(argv);
-  // dkms makes a key to sign modules with: no firmware knows it, and no two machines may share it.
-  return s + "rm -f \"$1\"/var/lib/dkms/mok.*\n" + cleaning(recipe);
+  return s + cleaning(recipe);
 }
 
 }  // namespace muster

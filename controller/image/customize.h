@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Files every image has: /state mounted without udev, the host key of sshd kept there, sshd without
-// passwords.
+// Files every image has: /state mounted without udev, the host key of sshd kept there, keys that each machine
+// makes for itself, sshd without passwords. Nothing that one machine alone may have stays in a tree.
 std::vector<RecipeFile> builtin_files();
 // File i of `recipe` lies at <overlay>/<i>.
 std::string customize_script(const ImageRecipe& recipe, const std::string& overlay);

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised whenever this code makes another image out of the same recipe.
-constexpr int kBuilder = 3;
+constexpr int kBuilder = 4;
 constexpr const char* kFsUuid = "6d757374-6572-4f53-8000-000000000001";
 constexpr const char* kHashSeed = "6d757374-6572-4f53-8000-000000000002";
 constexpr const char* kEpoch = "1767225600";  // 2026-01-01: equal input gives equal time stamps
