@@ -1,7 +1,10 @@
 #include "base/kernel_line.h"
 
+#include <algorithm>
+#include <cctype>
 #include <set>
 #include <sstream>
+#include <vector>
 
 namespace muster {
 
@@ -15,6 +18,27 @@ bool plain(const std::string& word) {
   return true;
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string word; in >> word;) out.push_back(word);
+  return out;
+}
+
+constexpr const char* kConsole = "console=";
+
+std::string without_key(const std::string& word) {
+  return word.rfind(kConsole, 0) == 0 ? word.substr(std::string(kConsole).size()) : word;
+}
+
+// "ttyS0,115200n8", "hvc0", "uart,mmio32,0xfe215040"
+bool is_console(const std::string& name) {
+  if (name.empty() || !std::isalpha(static_cast<unsigned char>(name.front()))) return false;
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == ',' || c == '.' || c == ':' || c == '-' || c == '_';
+  });
+}
+
 }  // namespace
 
 std::string kernel_argument(const std::string& options, const std::string& key) {
@@ -26,7 +50,8 @@ std::string kernel_argument(const std::string& options, const std::string& key) 
 }
 
 std::string wrong_kernel_options(const std::string& options) {
-  static const std::set<std::string> kOurs = {"root", "rootfstype", "init", "rdinit", "initrd", "ro", "rw"};
+  static const std::set<std::string> kOurs = {"root",      "rootfstype", "init", "rdinit", "initrd",
+                                              "initrdmem", "noinitrd",   "ro",   "rw",     "--"};
   std::istringstream in(options);
   for (std::string word; in >> word;) {
     if (!plain(word))
@@ -37,6 +62,28 @@ std::string wrong_kernel_options(const std::string& options) {
   return options.find_first_of("\n\r") == std::string::npos
              ? ""
              : "a line break does not belong on a kernel's command line";
+}
+
+std::string wrong_console(const std::string& consoles) {
+  if (consoles.find_first_of("\n\r\t") != std::string::npos)
+    return "a line break does not belong on a kernel's command line";
+  const auto words = words_of(consoles);
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string name = without_key(words[i]);
+    // Behind the first a bare word may as well be another argument.
+    const bool said = i == 0 || words[i] != name || name.rfind("tty", 0) == 0 || name.rfind("hvc", 0) == 0;
+    if (!said || !is_console(name))
+      return "'" + words[i] +
+             "' is not a console such as ttyS0,115200 (several: `tty0 ttyS0,115200`; other " +
+             "arguments are the variable kernel_options)";
+  }
+  return "";
+}
+
+std::string console_arguments(const std::string& consoles) {
+  std::string out;
+  for (const auto& word : words_of(consoles)) out += std::string(" ") + kConsole + without_key(word);
+  return out;
 }
 
 std::string panic_argument(const std::string& options) {

@@ -333,6 +333,9 @@ Result<std::string> Core::boot_script(const std::string& name, const std::string
     decision.ip = fmt::format("{}/{}", node->address, prefix);
   else
     decision.dhcp_prefix = prefix;
+  // Else the script would be the one that boots the disk, and the run would wait for the RAM system.
+  if (const std::string wrong = wrong_ram_arguments(decision); !wrong.empty())
+    return fail(Code::invalid, name + ": " + wrong);
   return ipxe_script(decision);
 }
 

@@ -251,6 +251,8 @@ Status seed_root(const Files& root, const SeedRequest& r, const std::string& mac
 }
 
 Status seed_esp(const Files& esp, const SeedRequest& r) {
+  for (const std::string& wrong : {wrong_console(r.job.console), wrong_kernel_options(r.job.kernel_options)})
+    if (!wrong.empty()) return fail(Code::invalid, "the loader's entry: " + wrong);
   const std::string folder = "/muster/" + r.slot;
   // The old kernel of this slot makes room first: the other slot's is what boots until the very end.
   for (const char* name : {"/vmlinuz", "/initrd"}) TRY_(esp.remove(folder + name));
@@ -258,7 +260,7 @@ Status seed_esp(const Files& esp, const SeedRequest& r) {
   TRY_(esp.write(folder + "/vmlinuz", r.files.at("kernel")));
   std::string options =
       fmt::format("root=PARTUUID={} rootfstype=ext4 rw quiet muster.slot={}", slot->guid, r.slot);
-  if (!r.job.console.empty()) options += " console=" + r.job.console;
+  options += console_arguments(r.job.console);
   if (kernel_argument(r.job.kernel_options, "panic").empty())
     options += std::string(" ") + kRestartAfterPanic;
   if (!r.job.kernel_options.empty()) options += " " + r.job.kernel_options;

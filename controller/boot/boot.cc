@@ -177,12 +177,18 @@ std::string leases_kept(const std::string& leases, const BootNetwork& network) {
   return out;
 }
 
+std::string wrong_ram_arguments(const BootDecision& d) {
+  for (const auto* value :
+       {&d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac, &d.base_url, &d.kernel, &d.initrd})
+    if (!plain(*value)) return "a value holds a character that does not belong on a kernel's command line";
+  if (const std::string wrong = wrong_console(d.console); !wrong.empty()) return "console: " + wrong;
+  const std::string wrong = wrong_kernel_options(d.extra);
+  return wrong.empty() ? "" : "kernel options: " + wrong;
+}
+
 std::string ram_arguments(const BootDecision& d) {
-  for (const auto* value : {&d.console, &d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac})
-    if (!plain(*value)) return "";
-  if (!wrong_kernel_options(d.extra).empty()) return "";
-  std::string args = "quiet";
-  if (!d.console.empty()) args += " console=" + d.console;
+  if (!wrong_ram_arguments(d).empty()) return "";
+  std::string args = "quiet" + console_arguments(d.console);
   args += fmt::format(" muster.url={} muster.pin={} muster.token={} muster.node={}", d.url, d.pin, d.token,
                       d.node);
   if (d.dhcp_prefix > 0)
@@ -198,8 +204,6 @@ std::string ram_arguments(const BootDecision& d) {
 
 std::string ipxe_script(const BootDecision& d) {
   if (!d.ram) return kBootFromDisk;
-  for (const auto* value : {&d.base_url, &d.kernel, &d.initrd})
-    if (!plain(*value)) return kBootFromDisk;
   const std::string args = ram_arguments(d);
   if (args.empty()) return kBootFromDisk;
   return fmt::format(

@@ -71,11 +71,13 @@ struct BootDecision {
   std::string extra =
       {};  // more kernel arguments, separated by spaces; `panic=` among them takes the place of ours
 };
-// The RAM system's kernel command line; "" where a value could end it or start another argument. Without `ip`
-// and `mac`, which a node that runs a system adds itself, it says nothing about the network.
+// Why there is no such command line or script: a value could end it or start another argument. "" where there
+// is.
+std::string wrong_ram_arguments(const BootDecision& decision);
+// The RAM system's kernel command line; "" where a value is wrong. Without `ip` and `mac`, which a node that
+// runs a system adds itself, it says nothing about the network.
 std::string ram_arguments(const BootDecision& decision);
-// GET /boot/MAC.ipxe. A value that could end a line or start another argument gives the script that boots
-// from disk.
+// GET /boot/MAC.ipxe. A value that is wrong gives the script that boots from disk.
 std::string ipxe_script(const BootDecision& decision);
 
 }  // namespace muster

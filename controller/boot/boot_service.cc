@@ -7,6 +7,8 @@
 
 #include "base/digest.h"
 #include "base/log.h"
+#include "base/machine_uuid.h"
+#include "base/placeholders.h"
 #include "controller/boot/boot.h"
 
 namespace muster {
@@ -167,7 +169,7 @@ void BootService::discover_unknown(bool on) {
 
 // Bounded, because anybody on the network can ask under any MAC: the one that was quiet longest makes room.
 void BootService::note_unknown(const std::string& mac) {
-  if (!is_mac(mac)) return;
+  if (!is_station_address(mac)) return;
   unknown_macs_[mac] = reactor_.now();
   if (unknown_macs_.size() <= kUnknownMacsKept) return;
   const auto older = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -175,7 +177,7 @@ void BootService::note_unknown(const std::string& mac) {
 }
 
 bool BootService::may_discover(const std::string& mac) {
-  if (!discover_unknown_ || !is_mac(mac)) return false;
+  if (!discover_unknown_ || !is_station_address(mac)) return false;
   const bool room = unknown_tokens_.count(unknown_name(mac)) || unknown_tokens_.size() < kUnknownMacsKept;
   if (room && unknown_scripts_ < kUnknownScripts) return ++unknown_scripts_ > 0;
   if (!std::exchange(unknown_full_, true))
@@ -214,44 +216,57 @@ void BootService::node_script(const std::string& node, const std::string& mac, c
   const auto found = power_ons_.find(node);
   if (found == power_ons_.end()) return answer(std::string(kBootFromDisk));
   PowerOn& power_on = found->second;
-  note_script(node, power_on, mac, remote);
+  const Asker asker{node, mac, remote, answer};
+  note_script(asker, power_on);
   if (power_on.armed && hooks_.netboots) hooks_.netboots(node);
   if (!power_on.armed) return answer(std::string(kBootFromDisk));
   const bool fresh = !power_on.token.empty() && power_on.expires - reactor_.steady() > join_token_life() / 2;
   const bool enough =
       static_cast<int>(power_on.digests.size()) >= kTokensPerPowerOn && !power_on.token.empty();
   const bool worthless = !power_on.joined.empty() && !power_on.token.empty();
-  if (fresh || enough || worthless) return answer(hooks_.script(node, mac, power_on.token));
-  renew_token(node, mac, power_on, answer);
+  if (fresh || enough || worthless) return hand_out(asker, power_on.token);
+  renew_token(asker, power_on);
 }
 
-void BootService::note_script(const std::string& node, PowerOn& power_on, const std::string& mac,
-                              const std::string& remote) {
+void BootService::say(const Asker& asker, const char* action, const std::string& text) const {
+  log::info(text, {{"node", asker.node}, {"mac", asker.mac}, {"remote", asker.remote}});
+  tell(asker.node, "boot",
+       {{"action", action}, {"text", text}, {"mac", asker.mac}, {"remote", asker.remote}});
+}
+
+void BootService::note_script(const Asker& asker, PowerOn& power_on) const {
   constexpr int kOften = 16;
-  const auto say = [&](const char* action, const std::string& text) {
-    log::info(text, {{"node", node}, {"mac", mac}, {"remote", remote}});
-    tell(node, "boot", {{"action", action}, {"text", text}, {"mac", mac}, {"remote", remote}});
-  };
-  if (power_on.armed && ++power_on.scripts == 1) return say("script", "RAM system handed out");
-  if (power_on.armed && power_on.scripts == kOften)
-    return say("often", "the boot script is asked for again and again");
+  if (power_on.armed && ++power_on.scripts == kOften)
+    return say(asker, "often", "the boot script is asked for again and again");
   const bool recent = reactor_.steady() < power_on.expires;
   if (!power_on.armed && !power_on.left && !power_on.joined.empty() && recent &&
       !std::exchange(power_on.asked_again, true))
-    say("again",
+    say(asker, "again",
         "asked for the boot script while its RAM system is running: it was reset, or another machine joined "
         "in its place");
 }
 
-void BootService::renew_token(const std::string& node, const std::string& mac, PowerOn& power_on,
-                              const Script& answer) {
-  power_on.waiting.push_back([this, node, mac, answer](Result<std::string> token) {
-    if (token.ok()) return answer(hooks_.script(node, mac, *token));
-    if (token.error().code == Code::cancelled) return answer(std::string(kBootFromDisk));
-    answer(std::move(token).error());
+// What is said is what was sent: without a script the machine does not come, and its run would wait in vain.
+void BootService::hand_out(const Asker& asker, const std::string& token) {
+  auto script = hooks_.script(asker.node, asker.mac, token);
+  PowerOn& power_on = power_ons_[asker.node];
+  if (!script.ok()) {
+    if (!std::exchange(power_on.unable, true))
+      say(asker, "unable", "no boot script, so it boots without the RAM system: " + script.error().message);
+  } else if (!std::exchange(power_on.handed_out, true)) {
+    say(asker, "script", "RAM system handed out");
+  }
+  asker.answer(std::move(script));
+}
+
+void BootService::renew_token(const Asker& asker, PowerOn& power_on) {
+  power_on.waiting.push_back([this, asker](Result<std::string> token) {
+    if (token.ok()) return hand_out(asker, *token);
+    if (token.error().code == Code::cancelled) return asker.answer(std::string(kBootFromDisk));
+    asker.answer(std::move(token).error());
   });
   if (power_on.waiting.size() > 1) return;
-  mint(node, "join", [this, node, id = power_on.id](Result<std::string> token) {
+  mint(asker.node, "join", [this, node = asker.node, id = power_on.id](Result<std::string> token) {
     PowerOn& now = power_ons_[node];
     if (now.id != id) return;  // another power-on began, which answered them
     const auto waiting = std::exchange(now.waiting, {});
@@ -296,11 +311,12 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
 Status BootService::check_machine(const wire::JoinRequest& request) const {
   const auto row = store_.node(request.node);
   if (!row.ok() && row.error().code != Code::not_found) return row.error();
-  if (!row.ok() || row->product_uuid.empty() || row->product_uuid == request.product_uuid) return Ok{};
+  const std::string bound = row.ok() ? machine_of(row->product_uuid) : "";
+  if (bound.empty() || bound == request.product_uuid) return Ok{};
   const std::string shows = request.product_uuid.empty() ? "that shows no product UUID"
                                                          : "(" + plain_word(request.product_uuid) + ")";
   return fail(Code::denied, fmt::format("another machine {} answers as {}, which is bound to {}", shows,
-                                        request.node, row->product_uuid));
+                                        request.node, bound));
 }
 
 void BootService::join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,

@@ -44,8 +44,8 @@ class BootService : public BootPort {
         script;
     // How long a run waits for a machine to boot over the network: its token must not end before.
     std::function<DurationMs()> netboot_limit = [] { return DurationMs{0}; };
-    // For the live log: "join" (action: joined, second, refused, revoked) and "boot" (action: script, often,
-    // again).
+    // For the live log: "join" (action: joined, second, refused, revoked) and "boot" (action: script, unable,
+    // often, again).
     std::function<void(const std::string& node, const std::string& kind, const Json& data)> event = {};
     // The node's older certificates are revoked, durably: whoever still waits for an order under one must not
     // get it.
@@ -99,7 +99,8 @@ class BootService : public BootPort {
     std::set<std::string> digests;  // of all its tokens
     std::vector<Script> waiting;    // for the token that is being written
     int scripts = 0;
-    std::string joined, serial;  // digest of the token that was used; serial of what it bought
+    bool handed_out = false, unable = false;  // said that it got the RAM system; that there is no script
+    std::string joined, serial;               // digest of the token that was used; serial of what it bought
     bool asked_again = false;
   };
   PowerOn& begin(const std::string& node);
@@ -107,11 +108,16 @@ class BootService : public BootPort {
   void note_unknown(const std::string& mac);
   bool may_discover(const std::string& mac);
   void discovery_script(const std::string& mac, const Script& answer);
+  struct Asker {  // an armed node's machine, for its boot script
+    std::string node, mac, remote;
+    Script answer;
+  };
   void node_script(const std::string& node, const std::string& mac, const Script& answer,
                    const std::string& remote);
-  void note_script(const std::string& node, PowerOn& power_on, const std::string& mac,
-                   const std::string& remote);
-  void renew_token(const std::string& node, const std::string& mac, PowerOn& power_on, const Script& answer);
+  void say(const Asker& asker, const char* action, const std::string& text) const;
+  void note_script(const Asker& asker, PowerOn& power_on) const;
+  void hand_out(const Asker& asker, const std::string& token);
+  void renew_token(const Asker& asker, PowerOn& power_on);
   Result<wire::JoinReply> answer_known(const wire::JoinRequest& request, const TokenRow& token) const;
   Status check(const wire::JoinRequest& request, const TokenRow& token) const;
   Status check_machine(const wire::JoinRequest& request) const;

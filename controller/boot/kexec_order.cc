@@ -19,8 +19,8 @@ Result<Json> kexec_order(const Spec& cluster, const NodeSpec& node, const BootDe
                      node.mac,
                      cluster.network.gateway,
                      fmt::format("{}/{}", node.address, prefix_length(cluster.network.provisioning.cidr))};
-  if (job.arguments.empty())
-    return fail(Code::invalid, "the RAM system's kernel options cannot be put on a command line");
+  if (const std::string wrong = wrong_ram_arguments(decision); !wrong.empty())
+    return fail(Code::invalid, node.name + ": " + wrong);
   TRY(const RamInfo ram, packed_ram_system(image_folder));
   job.kernel_sha256 = ram.kernel_sha256;
   job.initrd_sha256 = ram.initrd_sha256;

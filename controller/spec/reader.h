@@ -57,7 +57,8 @@ class SpecReader {
   void read_limits();
   void read_duration(const YamlNode* limits, const char* key, DurationMs shortest, DurationMs& out);
   void check_playbooks(const YamlNode* list, const std::string& path);
-  static std::map<std::string, std::string> read_vars(const YamlNode* map);
+  // reader_vars.cc
+  std::map<std::string, std::string> read_vars(const YamlNode* map, const std::string& path);
   // reader_services.cc
   void read_services();
   void read_dns(const YamlNode* network);

@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <regex>
 
+#include "base/placeholders.h"
+#include "controller/spec/host_name.h"
 #include "controller/spec/reader.h"
 
 namespace muster {
 
 namespace {
-
-bool is_host_name(const std::string& name) {
-  static const std::regex form("^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$");
-  return name.size() <= 63 && std::regex_match(name, form);
-}
 
 // "52:54:00:AA:00:01" -> lower case; empty when it is none.
 std::string normal_mac(std::string mac) {
@@ -51,10 +48,9 @@ void SpecReader::expand_node(const YamlNode& entry, const std::string& path, con
   if (!name || !name->is_text()) return;
   const auto range = expand_numbered_range(name->text);
   if (!range.ok()) return error(*name, path + ".name", range.error().message);
-  if (!is_host_name(range->front().name))
-    return error(*name, path + ".name",
-                 fmt::format("'{}' is not a host name: a lower-case letter, then letters, digits and '-'",
-                             range->front().name));
+  for (const RangedName& one : *range)
+    if (const std::string wrong = wrong_host_name(one.name); !wrong.empty())
+      return error(*name, path + ".name", wrong);
   if (spec_.nodes.size() + range->size() > 4096) return error(*name, path + ".name", "more than 4096 nodes");
   for (size_t i = 0; i < range->size(); ++i) {
     NodeSpec node = common;
@@ -90,7 +86,7 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
     read_power(*power, path + ".power", node.power);
   read_hardware(child(&entry, "hardware"), path + ".hardware", node.hardware);
   read_disks(child(&entry, "disks"), path + ".disks", !node.image.empty(), node.disks);
-  node.vars = read_vars(child(&entry, "vars"));
+  node.vars = read_vars(child(&entry, "vars"), path + ".vars");
   if (!node.image.empty() && !node.disks.count("os"))
     error(entry, path, fmt::format("missing disk group 'os': where should image '{}' go?", node.image));
   if (!node.image.empty() && !child(&entry, "mac"))
@@ -394,8 +390,10 @@ void SpecReader::read_mac(const ValuePlace& mac, const InRange& name, std::strin
   out = normal_mac(*text);
   if (out.empty())
     error_once(*own.at, own.path, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:01", *text));
-  else if (std::stoi(out.substr(0, 2), nullptr, 16) & 1)
-    error_once(*own.at, own.path, fmt::format("{} is a multicast address", out));
+  else if (!is_station_address(out))
+    error_once(*own.at, own.path,
+               fmt::format("{} is {} address, which no port has: look at the machine's label, or in the BMC",
+                           out, out == "00:00:00:00:00:00" ? "the zero" : "a multicast"));
 }
 
 }  // namespace muster

@@ -170,7 +170,7 @@ ParsedSpec SpecReader::read() {
   spec_.acceptance_profile = text(child(&root_, "acceptance"), "profile");
   if (const YamlNode* profile = child(child(&root_, "acceptance"), "profile"))
     spec_.profile_at = {profile->line, profile->column};
-  spec_.vars = read_vars(child(&root_, "vars"));
+  spec_.vars = read_vars(child(&root_, "vars"), "vars");
   read_network();
   read_users();
   read_playbooks();
@@ -394,14 +394,6 @@ void SpecReader::read_duration(const YamlNode* limits, const char* key, Duration
         *at, path,
         fmt::format("'{}' is not between {} and {}", at->text, to_human(shortest), to_human(kLongestLimit)));
   out = *parsed;
-}
-
-std::map<std::string, std::string> SpecReader::read_vars(const YamlNode* map) {
-  std::map<std::string, std::string> out;
-  if (map)
-    for (const YamlEntry& entry : map->entries)
-      if (entry.value.is_text()) out[entry.key] = entry.value.text;
-  return out;
 }
 
 }  // namespace muster

@@ -1,0 +1,71 @@
+#include "controller/spec/host_name.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <regex>
+
+namespace muster {
+namespace {
+
+constexpr size_t kLongest = 63;  // RFC 1035, 2.3.4; the kernel's own limit is 64
+
+// Lower case, as names of nodes are.
+const std::map<std::string, std::string>& words() {
+  static const std::string hosts = "is each machine's own name (/etc/hosts, RFC 6761)";
+  // dnsmasq 2.90, option.c: --dhcp-host=MAC,ADDRESS,NAME,12h. The first leaves the machine without an answer,
+  // the second without its name.
+  static const std::string dnsmasq = "is a word of dnsmasq's dhcp-host";
+  // slurm.conf(5): NodeName=DEFAULT sets what the lines behind it lack, Nodes=ALL is every node; both in any
+  // case.
+  static const std::string slurm = "is a word of slurm.conf";
+  // Open MPI 4.1 says "parse error in the hostfile" where a line begins with one.
+  static const std::string mpi = "is a word of Open MPI's hostfile";
+  static const std::map<std::string, std::string> all = {
+      {"localhost", hosts},
+      {"localdomain", hosts},
+      {"ip6-localhost", hosts},
+      {"ip6-loopback", hosts},
+      {"ip6-localnet", hosts},
+      {"ip6-mcastprefix", hosts},
+      {"ip6-allnodes", hosts},
+      {"ip6-allrouters", hosts},
+      {"ip6-allhosts", hosts},
+      {"broadcasthost", hosts},
+      {"ignore", dnsmasq},
+      {"infinite", dnsmasq},
+      {"all", slurm},
+      {"default", slurm + ", and of Ceph's map of buckets"},
+      {"boards", mpi},
+      {"cores", mpi},
+      {"count", mpi},
+      {"count-max", mpi},
+      {"cpu", mpi},
+      {"cpu-max", mpi},
+      {"max-slots", mpi},
+      {"port", mpi},
+      {"slot", mpi},
+      {"slots", mpi},
+      {"slots-max", mpi},
+      {"sockets", mpi},
+      {"user-name", mpi},
+      {"username", mpi},
+  };
+  return all;
+}
+
+}  // namespace
+
+std::string wrong_host_name(const std::string& name) {
+  static const std::regex form("^[a-z]([a-z0-9-]*[a-z0-9])?$");
+  if (name.size() > kLongest)
+    return fmt::format("'{}' has {} characters; a host name has at most {}", name, name.size(), kLongest);
+  if (!std::regex_match(name, form))
+    return fmt::format("'{}' is not a host name: a lower-case letter, then letters, digits and '-'", name);
+  const auto found = words().find(name);
+  return found == words().end()
+             ? ""
+             : fmt::format("'{}' {}: choose another name, such as {}01", name, found->second, name);
+}
+
+}  // namespace muster
