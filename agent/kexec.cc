@@ -341,26 +341,18 @@ Status load_kexec(const std::string& request) {
       ::syscall(SYS_kexec_file_load, kernel_file, initrd_file, unload ? 0 : command_line.size() + 1,
                 unload ? nullptr : command_line.c_str(), unload ? KEXEC_FILE_UNLOAD : 0);
   if (done == 0) return Ok{};
-  const int error = errno;
-  if (kexec_refusal(error) == Code::denied)
-    return fail(Code::denied, std::string("the running kernel refuses it: ") + strerror(error));
-  return fail(Code::failed, std::string("kexec_file_load: ") + strerror(error));
-}
-
-// Of a lock that is held, or a read that failed, the next try knows nothing; anything else is what this
-// kernel says of this machine: signatures and policies, no room at an address (99), no memory for it (12),
-// a format (8).
-Code kexec_refusal(int error) {
-  switch (error) {
-    case EBUSY:
-    case EAGAIN:
-    case EINTR:
-    case EIO:
-    case EMFILE:
-    case ENFILE:
-      return Code::failed;
+  switch (errno) {
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+    case EBADMSG:
+    case ENODATA:
+    case ENOKEY:
+    case EKEYREJECTED:
+    case ENOPKG:
+      return fail(Code::denied, std::string("the running kernel refuses it: ") + strerror(errno));
     default:
-      return Code::denied;
+      return fail(Code::failed, std::string("kexec_file_load: ") + strerror(errno));
   }
 }
 

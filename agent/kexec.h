@@ -48,7 +48,5 @@ void forget_kexec(const Files& files, Process& process);
 
 // The child's part: {"kernel", "initrd", "command_line"} or {"unload": true}. denied: the kernel says no.
 Status load_kexec(const std::string& request);
-// What an errno of kexec_file_load means: denied, another way is needed; failed, the same may work later.
-Code kexec_refusal(int error);
 
 }  // namespace muster

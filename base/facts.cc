@@ -169,7 +169,6 @@ Json to_json(const HardwareFacts& f) {
                 {"uuid", f.system.uuid}}},
               {"cpus", {{"count", f.cpus.count}, {"sockets", f.cpus.sockets}, {"model", f.cpus.model}}},
               {"memory_bytes", f.memory_bytes},
-              {"usable_memory_bytes", f.usable_memory_bytes},
               {"gpus", gpus},
               {"nics", nics},
               {"disks", disks},
@@ -233,7 +232,6 @@ Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
   TRY(out.system, read_system(r.raw("system"), "facts.system"));
   TRY(out.cpus, read_cpus(r.raw("cpus"), "facts.cpus"));
   r.get_or("memory_bytes", out.memory_bytes, uint64_t{0});
-  r.get_or("usable_memory_bytes", out.usable_memory_bytes, uint64_t{0});
   TRY_(read_list(r, "gpus", "facts", out.gpus, read_gpu));
   TRY_(read_list(r, "nics", "facts", out.nics, read_nic));
   TRY_(read_list(r, "disks", "facts", out.disks, disk_facts_from_json));

@@ -101,8 +101,6 @@ struct HardwareFacts {
   SystemFacts system = {};
   CpuFacts cpus = {};
   uint64_t memory_bytes = 0;  // installed if SMBIOS tells, else what the kernel manages
-  uint64_t usable_memory_bytes =
-      0;  // the kernel's MemTotal: less than it manages; 0: an agent too old to say
   std::vector<GpuFacts> gpus = {};
   std::vector<NicFacts> nics = {};    // physical ports only, sorted by PCI address then name
   std::vector<DiskFacts> disks = {};  // whole disks only, sorted by serial then name

@@ -306,7 +306,6 @@ Status stack_layers(const Build& b, const Layers& layers, const std::vector<std:
 Status pack(const Build& b, ImageManifest& files) {
   report(b, "kernel and RAM system", 0.65);
   TRY_(collect_files(b, files));
-  report(b, "RAM system: " + ram_tree_size(b.stage + "/ram"), 0.70);
   report(b, "file system", 0.72);
   return make_file_system(b, b.stage + "/root.ext4");
 }

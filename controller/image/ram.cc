@@ -26,19 +26,10 @@ const Names kLoad = {"ext4", "vfat", "nls_ascii", "nls_cp437", "nls_iso8859-1", 
 const Names kStorage = {"nvme",        "ahci",         "sd_mod",  "virtio_pci",     "virtio_blk",
                         "virtio_scsi", "megaraid_sas", "mpt3sas", "smartpqi",       "hpsa",
                         "aacraid",     "mpi3mr",       "vmd",     "crc32c_generic", "crc32c_intel"};
-// The adapters of servers and hosters that Debian's kernel has a driver for, in the order of their makers;
-// then the chips that drivers find on a port and ask for by themselves, and what networks are built of.
-// Not in it: switches' own chips, wireless, and what no machine boots from.
-const Names kNetwork = {"virtio_net", "vmxnet3",   "hv_netvsc",    "xen_netfront", "ena",      "gve",
-                        "mana",       "mlx5_core", "mlx4_en",      "ice",          "i40e",     "ixgbe",
-                        "igb",        "igc",       "e1000",        "e1000e",       "fm10k",    "iavf",
-                        "ixgbevf",    "igbvf",     "bnxt_en",      "bnx2x",        "bnx2",     "tg3",
-                        "qede",       "qlcnic",    "cxgb4",        "cxgb4vf",      "be2net",   "sfc",
-                        "sfc_falcon", "ionic",     "enic",         "nfp",          "hinic",    "bna",
-                        "atlantic",   "amd_xgbe",  "r8169",        "alx",          "atl1c",    "sky2",
-                        "forcedeth",  "r8152",     "ax88179_178a", "asix",         "cdc_ncm",  "cdc_ether",
-                        "realtek",    "marvell",   "marvell10g",   "broadcom",     "aquantia", "micrel",
-                        "at803x",     "smsc",      "bonding",      "8021q"};
+const Names kNetwork = {"virtio_net", "mlx5_core", "mlx4_en", "ice",   "i40e",   "bnxt_en",
+                        "ixgbe",      "igb",       "igc",     "e1000", "e1000e", "tg3",
+                        "ena",        "r8169",     "qede",    "cxgb4", "be2net", "sfc",
+                        "ionic",      "vmxnet3",   "bonding", "8021q"};
 const Names kOther = {"virtio_rng", "xfs",    "fuse",        "raid0",       "raid1",        "raid10",
                       "raid456",    "dm_mod", "mlx5_ib",     "ipmi_si",     "ipmi_devintf", "ipmi_ssif",
                       "xhci_pci",   "usbhid", "hid_generic", "usb_storage", "uas"};
@@ -152,8 +143,7 @@ class Collector {
     TRY(const std::string alias, tree.read(folder + "/modules.alias"));
     // Newer kernels pack each module; what the RAM system has is unpacked once, here.
     const std::string suffix = packed_as(dep);
-    const ModuleIndex index(suffix.empty() ? dep : without(dep, suffix),
-                            tree.read(folder + "/modules.softdep").value_or(""));
+    const ModuleIndex index(suffix.empty() ? dep : without(dep, suffix));
     const Names paths = index.closure(names);
     for (const auto& path : paths) {
       if (!suffix.empty())
@@ -282,23 +272,6 @@ Status collect_ram_tree(const std::string& tree, const std::string& release, con
   TRY_(files.write("/usr/lib/muster/modules-load", load));
   TRY_(files.write("/etc/mke2fs.conf", Files(tree).read("/etc/mke2fs.conf").value_or("")));
   return files.write("/etc/os-release", "PRETTY_NAME=\"muster RAM system\"\nID=muster-ram\n");
-}
-
-std::vector<std::string> ram_network_drivers() { return kNetwork; }
-
-std::string ram_tree_size(const std::string& out) {
-  size_t modules = 0, firmware = 0;
-  uintmax_t bytes = 0;
-  std::error_code ec;
-  for (const auto& one : fs::recursive_directory_iterator(out, ec)) {
-    if (!one.is_regular_file(ec) || one.is_symlink(ec)) continue;
-    bytes += one.file_size(ec);
-    const std::string path = one.path().string();
-    modules += path.find("/lib/modules/") != std::string::npos && path.find(".ko") != std::string::npos;
-    firmware += path.find("/lib/firmware/") != std::string::npos;
-  }
-  return fmt::format("{} modules, {} firmware files, {} MiB before it is packed", modules, firmware,
-                     bytes >> 20);
 }
 
 Status make_boot_initrd(const std::string& tree, const std::string& release, const std::string& out) {

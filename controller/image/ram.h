@@ -44,10 +44,6 @@ Result<RamInfo> packed_ram_system(const std::string& image_folder);
 // Used while an image is built; `tree` is the unpacked Debian system.
 Result<std::string> kernel_release(const std::string& tree);
 Status collect_ram_tree(const std::string& tree, const std::string& release, const std::string& out);
-// Drivers of network ports that it takes along where the kernel has them.
-std::vector<std::string> ram_network_drivers();
-// What collect_ram_tree() put into `out`, for people: modules, firmware files, size.
-std::string ram_tree_size(const std::string& out);
 // Initrd of the installed system, for kernels that have NVMe or ext4 as modules.
 Status make_boot_initrd(const std::string& tree, const std::string& release, const std::string& out);
 // Its first program, a shell script.

@@ -13,7 +13,7 @@ std::string module_name(const std::string& path) {
   return name;
 }
 
-ModuleIndex::ModuleIndex(const std::string& modules_dep, const std::string& modules_softdep) {
+ModuleIndex::ModuleIndex(const std::string& modules_dep) {
   std::istringstream in(modules_dep);
   for (std::string line; std::getline(in, line);) {
     const size_t colon = line.find(':');
@@ -22,31 +22,6 @@ ModuleIndex::ModuleIndex(const std::string& modules_dep, const std::string& modu
     path_of_[module_name(path)] = path;
     std::istringstream rest(line.substr(colon + 1));
     for (std::string need; rest >> need;) needs_[path].push_back(need);
-  }
-  std::istringstream soft(modules_softdep);
-  for (std::string line; std::getline(soft, line);) {
-    std::istringstream words(line);
-    std::string keyword, name;
-    words >> keyword >> name;
-    const auto of = path_of_.find(module_name(name));
-    if (keyword != "softdep" || of == path_of_.end()) continue;
-    for (std::string word; words >> word;)
-      if (const auto helper = path_of_.find(module_name(word)); helper != path_of_.end())
-        add_need(of->second, helper->second);
-  }
-}
-
-// Behind what is there: what stands last is loaded first. Nothing that needs the module itself, which
-// would be a circle.
-void ModuleIndex::add_need(const std::string& path, const std::string& helper) {
-  const auto own = needs_.find(helper);
-  std::vector<std::string> with = {helper};
-  if (own != needs_.end()) with.insert(with.end(), own->second.begin(), own->second.end());
-  if (std::find(with.begin(), with.end(), path) != with.end()) return;
-  auto& needs = needs_[path];
-  for (const auto& one : with) {
-    needs.erase(std::remove(needs.begin(), needs.end(), one), needs.end());
-    needs.push_back(one);
   }
 }
 

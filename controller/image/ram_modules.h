@@ -1,5 +1,5 @@
-// Kernel modules by name, with everything they need. Pure: works on the texts of modules.dep,
-// modules.softdep and modules.alias.
+// Kernel modules by name, with everything they need. Pure: works on the texts of modules.dep and
+// modules.alias.
 #pragma once
 
 #include <map>
@@ -10,9 +10,7 @@ namespace muster {
 
 class ModuleIndex {
  public:
-  // A helper that a driver only names softly (r8169's `realtek`, without which its probe fails) is needed
-  // like any other: BusyBox' modprobe knows no other way.
-  explicit ModuleIndex(const std::string& modules_dep, const std::string& modules_softdep = "");
+  explicit ModuleIndex(const std::string& modules_dep);
   // Paths relative to /lib/modules/<release>, dependencies first, without repeats. Unknown names (built into
   // the kernel, or not in this one) are left out.
   std::vector<std::string> closure(const std::vector<std::string>& names) const;
@@ -20,7 +18,6 @@ class ModuleIndex {
   std::string dep_lines(const std::vector<std::string>& paths) const;
 
  private:
-  void add_need(const std::string& path, const std::string& helper);
   void add(const std::string& path, std::vector<std::string>& out) const;
   std::map<std::string, std::string> path_of_ = {};             // name with '_' -> path
   std::map<std::string, std::vector<std::string>> needs_ = {};  // path -> paths

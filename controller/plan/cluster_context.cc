@@ -31,8 +31,7 @@ Json machines_of(const std::vector<const NodeSpec*>& nodes,
     Json one = name_and_address(n);
     one.update({{"role", n.role},
                 {"cpus", std::max(1, facts ? facts->cpus.count : *n.hardware.cpus)},
-                {"memory_mib",
-                 slurm_memory_mib(bytes, facts ? static_cast<int64_t>(facts->usable_memory_bytes) : 0)},
+                {"memory_mib", bytes / 100 * 95 >> 20},
                 {"gpus", gpus},
                 {"gpu_files", gpu_files(gpus)},
                 {"gpu_type", gpu_type_of(n.hardware.gpu_model, found_gpus)},
@@ -122,13 +121,6 @@ NodeSet* ClusterContext::of_section(const std::string& name) {
     found = &set_of(std::move(members));
   }
   return sections_[name] = found;
-}
-
-int64_t slurm_memory_mib(int64_t installed, int64_t usable) {
-  constexpr int64_t kGib = int64_t{1} << 30;
-  const int64_t step = usable >= 32 * kGib ? kGib : kGib / 16;
-  const int64_t bytes = usable > 0 ? std::min(installed, usable / step * step) : installed;
-  return bytes / 100 * 95 >> 20;
 }
 
 }  // namespace muster

@@ -65,10 +65,4 @@ class ClusterContext {
 // {name, address}
 Json name_and_address(const NodeSpec& node);
 
-// What Slurm is told of a node's memory, in MiB, from bytes. slurmd reports MemTotal (`usable`, 0: not
-// known), and slurmctld drains a node that reports less than it was told: 95 % of it, in steps that hide
-// what one kernel reserves more than another. What the firmware counts (`installed`) is more than there
-// is, by up to two of the kernel's memory blocks.
-int64_t slurm_memory_mib(int64_t installed, int64_t usable);
-
 }  // namespace muster

@@ -92,32 +92,11 @@ Result<OwnFile> file_of(StepContext& context, const Json& params) {
   return OwnFile{kFile, dump_json(spec, 2) + "\n", 0644};
 }
 
-// Another file that names devices of this kind: container engines refuse a device that two files name, and
-// one in /run/cdi comes first. Read as text: it may be YAML.
-std::string other_file(const Files& files) {
-  for (const char* folder : {"/etc/cdi/", "/run/cdi/"})
-    for (const auto& name : files.list(folder)) {
-      const std::string path = folder + name, end = name.substr(std::min(name.rfind('.'), name.size()));
-      if (path == kFile || (end != ".json" && end != ".yaml" && end != ".yml")) continue;
-      std::string text = files.read(path).value_or("");
-      text.erase(
-          std::remove_if(text.begin(), text.end(), [](char c) { return c == '"' || c == '\'' || c == ' '; }),
-          text.end());
-      if (text.find("kind:nvidia.com/gpu\n") != std::string::npos ||
-          text.find("kind:nvidia.com/gpu,") != std::string::npos ||
-          text.find("kind:nvidia.com/gpu}") != std::string::npos)
-        return path;
-    }
-  return "";
-}
-
 Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no device files; nodes have"};
   TRY(const OwnFile file, file_of(context, params));
   Diff diff;
-  if (const std::string other = other_file(context.files); !other.empty())
-    diff.add(other + " names these devices, too");
   add_difference(context.files, file, diff);
   CheckResult out = diff.result();
   if (standin_gpus(context.files))
@@ -127,11 +106,6 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 
 Status apply(StepContext& context, const Json& params) {
   TRY(const OwnFile file, file_of(context, params));
-  if (const std::string other = other_file(context.files); !other.empty())
-    return fail(Code::conflict,
-                other +
-                    " names these devices, too, and no container engine takes a device from two "
-                    "files: take it away (and what writes it, such as nvidia-cdi-refresh)");
   return put(context.files, file);
 }
 

@@ -35,22 +35,15 @@ Result<std::map<std::string, NodeState>> states(StepContext& context) {
   return all;
 }
 
-// "mixed-", "drained*": sinfo puts marks behind the state (sinfo(1), NODE STATE CODES).
-std::string base_state(const std::string& state) {
-  return state.substr(0, state.find_last_not_of("*~#!%$@^-+") + 1);
-}
-
-// Planned for a bigger job (`-`) a node runs smaller ones until then; not so one that does not respond
-// (`*`), is in maintenance (`$`), restarts (`@`, `^`) or is switched off (`~`, `#`, `!`, `%`).
 bool takes_jobs(const std::string& state) {
-  const std::string base = base_state(state);
-  if (state.find_first_of("*~#!%$@^") != std::string::npos) return false;
-  for (const char* good : {"idle", "mixed", "allocated", "completing", "planned", "reserved"})
-    if (base == good) return true;
+  for (const char* good : {"idle", "mixed", "allocated", "completing"})
+    if (state == good) return true;
   return false;
 }
-bool is_drained(const std::string& state) { return base_state(state) == "drained"; }
-bool is_draining(const std::string& state) { return is_drained(state) || base_state(state) == "draining"; }
+bool is_drained(const std::string& state) { return state == "drained" || state == "drained*"; }
+bool is_draining(const std::string& state) {
+  return is_drained(state) || state == "draining" || state == "draining*";
+}
 
 // Asks until `lacking` says "" or the deadline passes. slurmctld may be starting: an error counts as not yet.
 Result<CheckResult> wait_until(StepContext& context, const Json& params,
