@@ -1,4 +1,4 @@
-// Cards: who has a PCIe device.
+// Cards and their files: who has a PCIe device, and which file names a GPU to container engines.
 #include <filesystem>
 #include <sstream>
 
@@ -122,6 +122,138 @@ FIELD_CASE("acs-virtual-functions-of-gpus") {
   SECTION("by the device") { n.machine.put("/dev/vfio/devices/vfio3", ""); }
   SECTION("by the driver, as before") { n.machine.put("/sys/bus/pci/drivers/vfio-pci/0000:04:02.0/x", ""); }
   n.check_left_alone();
+}
+
+namespace {
+
+constexpr const char* kOurs = "/etc/cdi/nvidia.json";
+
+// A node with two GPUs, their driver, and the toolkit of their maker.
+struct TwoGpus {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& cdi = *find_step_module("cdi");
+  const Json params = {{"gpus", 2}};
+
+  TwoGpus() {
+    machine.put("/run/systemd/system/x", "");
+    for (const char* path : {"/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl", "/usr/bin/nvidia-ctk",
+                             "/usr/lib/libcuda.so.1", "/usr/lib/libnvidia-ml.so.1"})
+      machine.put(path, "");
+    machine.put("/ldconfig",
+                "\tlibcuda.so.1 (libc6,x86-64) => /usr/lib/libcuda.so.1\n"
+                "\tlibnvidia-ml.so.1 (libc6,x86-64) => /usr/lib/libnvidia-ml.so.1\n");
+  }
+  bool has_ours() const { return machine.files().exists(kOurs); }
+  CheckResult look() {
+    const auto seen = cdi.check(context, params);
+    REQUIRE(seen.ok());
+    return *seen;
+  }
+  void apply() {
+    REQUIRE(cdi.apply(context, params).ok());
+    CHECK(cdi.verify(context, params).ok());
+    CHECK(look().holds == Holds::yes);
+  }
+  void check_refused() {
+    const bool had = has_ours();
+    CHECK(look().holds == Holds::no);
+    CHECK(cdi.apply(context, params).error().code == Code::denied);
+    CHECK(has_ours() == had);
+  }
+};
+
+}  // namespace
+
+FIELD_CASE("cdi-two-files: the host's own file stays the only one") {
+  const std::string theirs = field_input("cdi-two-files", "nvidia.yaml");
+  TwoGpus n;
+  SECTION("ours was never there") {}
+  SECTION("ours was there first") {
+    n.apply();
+    REQUIRE(n.has_ours());
+  }
+  n.machine.put("/etc/cdi/nvidia.yaml", theirs);
+  if (n.has_ours()) CHECK(n.look().holds == Holds::no);
+  n.apply();
+  CHECK_FALSE(n.has_ours());
+  CHECK(n.machine.get("/etc/cdi/nvidia.yaml") == theirs);
+  CHECK(n.look().note.find("/etc/cdi/nvidia.yaml") != std::string::npos);
+}
+
+FIELD_CASE("cdi-two-files: one that engines can do nothing with is refused") {
+  const std::string theirs = field_input("cdi-two-files", "nvidia.yaml");
+  TwoGpus n;
+  SECTION("a library of an older driver") {
+    n.apply();
+    std::string stale = theirs;
+    stale.replace(stale.find("/usr/lib/libcuda.so.1"), 21, "/usr/lib/libcuda.so.535.104.05");
+    n.machine.put("/run/cdi/nvidia.yaml", stale);
+  }
+  SECTION("a GPU that it does not have") {
+    std::string partly = theirs;
+    partly.replace(partly.find("\"1\""), 3, "GPU-1");
+    n.machine.put("/etc/cdi/nvidia.yaml", partly);
+  }
+  SECTION("a hook whose program is gone") {
+    REQUIRE(n.machine.files().remove("/usr/bin/nvidia-ctk").ok());
+    n.machine.put("/etc/cdi/nvidia.yaml", theirs);
+  }
+  SECTION("two of them") {
+    n.machine.put("/etc/cdi/nvidia.yaml", theirs);
+    n.machine.put("/etc/cdi/gpus.yaml", theirs);
+  }
+  SECTION("two of them, below one of the other folder") {
+    for (const char* path : {"/etc/cdi/nvidia.yaml", "/etc/cdi/gpus.yaml", "/run/cdi/nvidia.yaml"})
+      n.machine.put(path, theirs);
+  }
+  n.check_refused();
+}
+
+FIELD_CASE("cdi-two-files: what engines do not read, and what names nothing of ours, is no conflict") {
+  TwoGpus n;
+  n.machine.put("/etc/cdi/nvidia.yaml.old", field_input("cdi-two-files", "nvidia.yaml"));
+  n.machine.put("/etc/cdi/mig.yaml",
+                "kind: nvidia.com/gpu\ndevices:\n- name: \"0:1\"\n  containerEdits: {}\n");
+  n.apply();
+  CHECK(n.has_ours());
+  CHECK(n.look().note.empty());
+}
+
+FIELD_CASE("cdi-generated-twice") {
+  TwoGpus n;
+  for (const char* folder : {"/etc/cdi/", "/run/cdi/"})
+    n.machine.put(folder + std::string("nvidia.yaml"), field_input("cdi-generated-twice", "nvidia.yaml"));
+  n.apply();
+  CHECK_FALSE(n.has_ours());
+}
+
+FIELD_CASE("cdi-other-kind") {
+  TwoGpus n;
+  n.machine.put("/run/cdi/management.yaml", field_input("cdi-other-kind", "management.yaml"));
+  n.apply();
+  CHECK(n.has_ours());
+  CHECK(n.look().note.empty());
+}
+
+FIELD_CASE("cdi-names-are-numbers") {
+  TwoGpus n;
+  n.apply();
+  const Json spec = Json::parse(n.machine.get(kOurs));
+  CHECK(spec["cdiVersion"] == "0.5.0");
+  CHECK(spec["devices"][0]["name"] == "0");
+}
+
+FIELD_CASE("cdi-only-in-run") {
+  const std::string path = "/run/cdi/nvidia-container-toolkit.json";
+  TwoGpus n;
+  n.machine.put("/run/driver/dev/nvidia1", "");
+  n.machine.put(path, field_input("cdi-only-in-run", "nvidia-container-toolkit.json"));
+  n.apply();
+  CHECK(n.look().note.find(path) != std::string::npos);
+  // What it points to is gone.
+  REQUIRE(n.machine.files().remove("/run/driver/dev/nvidia1").ok());
+  n.check_refused();
 }
 
 }  // namespace muster::tests

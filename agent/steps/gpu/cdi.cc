@@ -1,6 +1,6 @@
 // cdi: /etc/cdi/nvidia.json, which tells container engines (Docker from 25 on, Podman, containerd, Apptainer
 // with --device) what a container gets that asks for nvidia.com/gpu=0 or =all: the driver's device files and
-// libraries.
+// libraries. A host that has such a file of its own keeps it, and ours is not beside it (cdi_others.h).
 //
 // What NVIDIA's Container Toolkit writes with `nvidia-ctk cdi generate`, as far as programs that compute need
 // it; the toolkit is in no archive of a distribution. Its hooks are not written: a container finds the
@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "agent/steps/gpu/cdi_others.h"
 #include "agent/steps/system/smbios.h"
 #include "agent/steps/files/own_file.h"
 #include "base/json_dump.h"
@@ -20,6 +22,7 @@ namespace muster::steps {
 namespace {
 
 constexpr const char* kFile = "/etc/cdi/nvidia.json";
+constexpr const char* kKind = "nvidia.com/gpu";
 constexpr const char* kControls[] = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
                                      "/dev/nvidia-modeset"};
 constexpr const char* kPrograms[] = {"/usr/bin/nvidia-smi"};
@@ -88,25 +91,42 @@ Result<OwnFile> file_of(StepContext& context, const Json& params) {
   for (const char* path : kPrograms)
     if (files.exists(path)) edits["mounts"].push_back(mount(path));
   const Json spec = {
-      {"cdiVersion", "0.5.0"}, {"kind", "nvidia.com/gpu"}, {"devices", devices}, {"containerEdits", edits}};
+      {"cdiVersion", "0.5.0"}, {"kind", kKind}, {"devices", devices}, {"containerEdits", edits}};
   return OwnFile{kFile, dump_json(spec, 2) + "\n", 0644};
+}
+
+CdiOthers others(const Files& files, const Json& params) {
+  std::set<std::string> devices = {"all"};
+  for (int64_t i = 0; i < std::min(int_of(params, "gpus", 0), kMostGpus); ++i)
+    devices.insert(std::to_string(i));
+  return other_cdi_files(files, kFile, kKind, devices);
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!is_booted(context.files))
     return CheckResult{Holds::not_applicable, "an image has no device files; nodes have"};
   TRY(const OwnFile file, file_of(context, params));
+  const CdiOthers found = others(context.files, params);
   Diff diff;
-  add_difference(context.files, file, diff);
+  if (!found.problem.empty()) diff.add(found.problem);
+  if (!found.ours_in_the_way)
+    add_difference(context.files, file, diff);
+  else if (context.files.exists(kFile))
+    diff.add(fmt::format("{} is to go: engines find no device that two files of a folder have", kFile));
   CheckResult out = diff.result();
   if (standin_gpus(context.files))
     out.note = fmt::format("{}: the devices are the lab's stand-ins", kSimulatedGpu);
+  if (!found.served_by.empty())
+    out.note +=
+        fmt::format("{}engines read the host's own {}", out.note.empty() ? "" : "; ", found.served_by);
   return out;
 }
 
 Status apply(StepContext& context, const Json& params) {
   TRY(const OwnFile file, file_of(context, params));
-  return put(context.files, file);
+  const CdiOthers found = others(context.files, params);
+  if (!found.problem.empty()) return fail(Code::denied, found.problem);
+  return found.ours_in_the_way ? context.files.remove(kFile) : put(context.files, file);
 }
 
 // What the file names, as an engine reads it, is on this node.
@@ -121,6 +141,7 @@ Status verify(StepContext& context, const Json& params) {
   TRY(const auto seen, check(context, params));
   if (seen.holds == Holds::not_applicable) return Ok{};
   if (seen.holds == Holds::no) return fail(Code::failed, seen.diff);
+  if (others(context.files, params).ours_in_the_way) return Ok{};  // theirs was looked at
   TRY(const std::string text, context.files.read(kFile));
   TRY(const Json spec, parse_json(text));
   const Json edits = spec.value("containerEdits", Json::object());
@@ -141,7 +162,9 @@ StepModule cdi_module() {
       "the "
       "driver's device files, the libraries of it that ldconfig knows, and nvidia-smi. Read back: everything "
       "named "
-      "is there.";
+      "is there. A host's own file of these devices in /etc/cdi or /run/cdi stays: where it is whole ours is "
+      "not "
+      "written beside it, and where it is not the step is refused.";
   m.parameters = Json::array({parameter("gpus", "int", true, "how many there are: /dev/nvidia0 and so on")});
   m.check = check;
   m.apply = apply;
