@@ -618,11 +618,17 @@ std::string FakeMachine::volume() {
   return out;
 }
 
-// /slurm/NODE: "state|reason". A drained node has no jobs.
+// /slurm/NODE: "state|reason". A drained node has no jobs. With the file /slurm-maintenance all nodes are in a
+// reservation for maintenance, which sinfo shows as Slurm 24.11 does.
 Output FakeMachine::slurm(const std::vector<std::string>& argv) {
   if (argv[0] == "sinfo") {
     std::string out;
-    for (const auto& node : files().list("/slurm")) out += node + "|" + get("/slurm/" + node) + "\n";
+    for (const auto& node : files().list("/slurm")) {
+      std::string text = get("/slurm/" + node);
+      if (const size_t end = text.find('|'); files().exists("/slurm-maintenance") && end != std::string::npos)
+        text = (text.substr(0, end) == "idle" ? "maint" : text.substr(0, end) + "$") + text.substr(end);
+      out += node + "|" + text + "\n";
+    }
     return good(out);
   }
   const std::string node = value_of(argv, "nodename="), state = value_of(argv, "state=");

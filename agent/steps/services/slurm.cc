@@ -2,12 +2,16 @@
 // an MPI job as the proof that launching works. Installation and configuration are ordinary steps of
 // playbooks/scheduler.yaml.
 //
-// States are read in Slurm's long form ("idle", "drained", "down*"); a '*' says that the node does not
-// answer.
+// States are read in Slurm's long form ("idle", "drained$", "mixed-"), or as scontrol joins them
+// ("IDLE+DRAIN"). The word says what the node does; the mark behind it what else there is to say, and Slurm
+// shows one of them only.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "agent/steps/stack_modules.h"
@@ -35,14 +39,64 @@ Result<std::map<std::string, NodeState>> states(StepContext& context) {
   return all;
 }
 
-bool takes_jobs(const std::string& state) {
-  for (const char* good : {"idle", "mixed", "allocated", "completing"})
-    if (state == good) return true;
-  return false;
+struct StateWords {
+  std::string base, marks;
+  std::set<std::string> flags = {};
+};
+
+StateWords words_of(const std::string& state) {
+  StateWords out;
+  std::string word;
+  const auto end_word = [&] {
+    if (word.empty()) return;
+    if (out.base.empty())
+      out.base = word;
+    else
+      out.flags.insert(word);
+    word.clear();
+  };
+  for (const char c : state) {
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_')
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    else
+      end_word(), out.marks += c;
+  }
+  end_word();
+  return out;
 }
-bool is_drained(const std::string& state) { return state == "drained" || state == "drained*"; }
+
+// No answer, powered off, on its way up, about to be switched off or going off, restarting.
+constexpr const char* kNotThere = "*~#!%^";
+
+bool is_drained(const std::string& state) {
+  const StateWords words = words_of(state);
+  const bool busy = words.base == "mixed" || words.base == "allocated" || words.base == "completing" ||
+                    words.flags.count("completing") != 0;
+  return words.base == "drained" || (words.flags.count("drain") != 0 && !busy);
+}
 bool is_draining(const std::string& state) {
-  return is_drained(state) || state == "draining" || state == "draining*";
+  const StateWords words = words_of(state);
+  return words.base == "drained" || words.base == "draining" || words.flags.count("drain") != 0;
+}
+// A node that waits for a bigger job (planned, mixed-) or for those of a reservation is in order. One in a
+// maintenance reservation ("maint") takes no job but its own, and is not.
+bool takes_jobs(const std::string& state) {
+  static const std::set<std::string> kGood = {"idle",    "mixed",    "allocated", "completing",
+                                              "planned", "reserved", "blocked",   "perfctrs"};
+  static const std::set<std::string> kBad = {
+      "drain",        "down",          "fail",        "maintenance", "maint",         "not_responding",
+      "powered_down", "powering_down", "powering_up", "power_down",  "reboot_issued", "invalid_reg"};
+  const StateWords words = words_of(state);
+  const bool bad = std::any_of(words.flags.begin(), words.flags.end(),
+                               [](const std::string& flag) { return kBad.count(flag) != 0; });
+  return kGood.count(words.base) != 0 && !bad && words.marks.find_first_of(kNotThere) == std::string::npos;
+}
+
+// What the operator can do about it, where the word alone does not say so.
+std::string hint_of(const std::string& state) {
+  const StateWords words = words_of(state);
+  const bool maintained = words.base == "maint" || words.flags.count("maintenance") != 0;
+  return maintained ? " (`scontrol show reservation` shows which)" : "";
 }
 
 // Asks until `lacking` says "" or the deadline passes. slurmctld may be starting: an error counts as not yet.
@@ -68,7 +122,8 @@ Result<CheckResult> check_nodes(StepContext& context, const Json& params) {
       const std::string name = text_of(node, "name");
       const auto it = have.find(name);
       const std::string state = it == have.end() ? "unknown to slurmctld" : it->second.state;
-      if (!takes_jobs(state)) lacking += (lacking.empty() ? "" : "; ") + name + " is " + state;
+      if (!takes_jobs(state))
+        lacking += (lacking.empty() ? "" : "; ") + name + " is " + state + hint_of(state);
     }
     return lacking;
   });
