@@ -88,6 +88,15 @@ CpuFacts cpu_facts(const Files& files) {
   return out;
 }
 
+uint64_t usable_memory(const Files& files) {
+  const auto text = files.read("/proc/meminfo");
+  if (text.ok())
+    for (const auto& line : steps::lines_of(*text))
+      if (line.rfind("MemTotal:", 0) == 0)
+        return static_cast<uint64_t>(number(line.substr(line.find_first_of("0123456789")))) * 1024;
+  return 0;
+}
+
 // What the kernel manages. Firmware and the kernel keep a few percent of what is installed for themselves, so
 // the sum of the memory blocks (which counts holes filled by the firmware too) is preferred where the kernel
 // exposes it.
@@ -98,13 +107,7 @@ uint64_t memory_bytes(const Files& files) {
   for (const auto& name : files.list(folder))
     if (name.rfind("memory", 0) == 0 && files.read_line(folder + "/" + name + "/state", "online") == "online")
       ++blocks;
-  if (block && blocks) return block * blocks;
-  const auto text = files.read("/proc/meminfo");
-  if (text.ok())
-    for (const auto& line : steps::lines_of(*text))
-      if (line.rfind("MemTotal:", 0) == 0)
-        return static_cast<uint64_t>(number(line.substr(line.find_first_of("0123456789")))) * 1024;
-  return 0;
+  return block && blocks ? block * blocks : usable_memory(files);
 }
 
 std::vector<NicFacts> nic_facts(const Files& files) {
@@ -168,6 +171,7 @@ Result<HardwareFacts> collect_facts(const Files& files) {
   facts.system = system_facts(files);
   facts.cpus = cpu_facts(files);
   facts.memory_bytes = memory_bytes(files);
+  facts.memory_usable_bytes = usable_memory(files);
   facts.gpus = gpu_facts(files);
   facts.nics = nic_facts(files);
   TRY(facts.disks, list_disks(files));

@@ -15,6 +15,7 @@ Result<HardwareFacts> collect_facts(const Files& files);
 // Parts, for tests.
 CpuFacts cpu_facts(const Files& files);
 uint64_t memory_bytes(const Files& files);
+uint64_t usable_memory(const Files& files);
 std::vector<NicFacts> nic_facts(const Files& files);
 std::vector<GpuFacts> gpu_facts(const Files& files);
 

@@ -176,6 +176,7 @@ Json to_json(const HardwareFacts& f) {
               {"uefi", f.uefi},
               {"kernel", f.kernel},
               {"os", f.os}};
+  if (f.memory_usable_bytes != 0) out["memory_usable_bytes"] = f.memory_usable_bytes;
   if (!f.storage_metadata.empty()) out["storage_metadata"] = f.storage_metadata;
   if (!f.by_label.empty()) out["by_label"] = f.by_label;
   return out;
@@ -232,6 +233,7 @@ Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
   TRY(out.system, read_system(r.raw("system"), "facts.system"));
   TRY(out.cpus, read_cpus(r.raw("cpus"), "facts.cpus"));
   r.get_or("memory_bytes", out.memory_bytes, uint64_t{0});
+  r.get_or("memory_usable_bytes", out.memory_usable_bytes, uint64_t{0});
   TRY_(read_list(r, "gpus", "facts", out.gpus, read_gpu));
   TRY_(read_list(r, "nics", "facts", out.nics, read_nic));
   TRY_(read_list(r, "disks", "facts", out.disks, disk_facts_from_json));

@@ -100,7 +100,8 @@ struct DiskFacts {
 struct HardwareFacts {
   SystemFacts system = {};
   CpuFacts cpus = {};
-  uint64_t memory_bytes = 0;  // installed if SMBIOS tells, else what the kernel manages
+  uint64_t memory_bytes = 0;         // installed if SMBIOS tells, else what the kernel manages
+  uint64_t memory_usable_bytes = 0;  // of it, what the kernel gives programs (MemTotal); 0: an older agent
   std::vector<GpuFacts> gpus = {};
   std::vector<NicFacts> nics = {};    // physical ports only, sorted by PCI address then name
   std::vector<DiskFacts> disks = {};  // whole disks only, sorted by serial then name

@@ -11,8 +11,22 @@
 namespace muster {
 namespace {
 
+constexpr int64_t kForJobs = 95;  // percent; the rest is the kernel's and the daemons'
+
+// What slurmd reports is what the kernel gives programs, and a node that reports less than its RealMemory is
+// drained. Memory as installed is the same after every boot and stays the measure, except where it counts more
+// than the margin covers (blocks of 2 GiB that are there in part only). There it goes down by steps: MemTotal
+// moves by a MiB or two from boot to boot, and slurm.conf is not to move with it.
+int64_t memory_for_jobs_mib(const HardwareFacts& facts) {
+  constexpr int64_t kMovesMib = 4, kStepMib = 64;
+  const int64_t installed = static_cast<int64_t>(facts.memory_bytes) / 100 * kForJobs >> 20;
+  const int64_t usable = static_cast<int64_t>(facts.memory_usable_bytes >> 20);
+  if (usable == 0 || installed + kMovesMib <= usable) return installed;
+  return std::max<int64_t>(1, usable * kForJobs / 100 / kStepMib * kStepMib);
+}
+
 // What a scheduler wants to know of every node: found, or else declared; a node of which neither is known is
-// not in it. Memory with a margin of 5 % for the kernel. Device files are empty without GPUs.
+// not in it. Device files are empty without GPUs.
 std::string gpu_files(int gpus) {
   return gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
 }
@@ -25,13 +39,14 @@ Json machines_of(const std::vector<const NodeSpec*>& nodes,
     const auto found = machines.find(n.name);
     const HardwareFacts* facts = found == machines.end() ? nullptr : found->second;
     if (!facts && (!n.hardware.cpus || n.hardware.memory_bytes_min <= 0)) continue;
-    const int64_t bytes = facts ? static_cast<int64_t>(facts->memory_bytes) : n.hardware.memory_bytes_min;
+    const int64_t memory_mib =
+        facts ? memory_for_jobs_mib(*facts) : n.hardware.memory_bytes_min / 100 * kForJobs >> 20;
     const std::vector<GpuFacts> found_gpus = facts ? facts->gpus : std::vector<GpuFacts>();
     const int gpus = facts ? static_cast<int>(found_gpus.size()) : n.hardware.gpus.value_or(0);
     Json one = name_and_address(n);
     one.update({{"role", n.role},
                 {"cpus", std::max(1, facts ? facts->cpus.count : *n.hardware.cpus)},
-                {"memory_mib", bytes / 100 * 95 >> 20},
+                {"memory_mib", memory_mib},
                 {"gpus", gpus},
                 {"gpu_files", gpu_files(gpus)},
                 {"gpu_type", gpu_type_of(n.hardware.gpu_model, found_gpus)},

@@ -1,7 +1,12 @@
-// Slurm as it is: the words and marks of node states.
+// Slurm as it is: the words and marks of node states, and memory as slurmd counts it.
+#include <fmt/format.h>
+
 #include <sstream>
 
+#include "agent/collect_facts.h"
 #include "agent/step.h"
+#include "base/facts.h"
+#include "controller/plan/cluster_context.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/field/case.h"
 
@@ -36,6 +41,36 @@ struct Slurm {
     return find_step_module("slurm_node")->apply(context, wanted(state));
   }
 };
+
+// What a case's machine has, through its facts and their way to the controller, as slurm.conf gets it; and what
+// slurmd will report.
+struct Memory {
+  int64_t real_memory = 0, reported = 0;
+};
+Memory memory_of(const std::string& name, int64_t less_mib = 0) {
+  FakeMachine machine;
+  std::istringstream words(field_input(name, "memory.txt"));
+  Memory out;
+  for (std::string key, value; words >> key >> value;) {
+    if (key == "block") machine.put("/sys/devices/system/memory/block_size_bytes", value + "\n");
+    for (int i = 0; key == "blocks" && i < std::stoi(value); ++i)
+      machine.put(fmt::format("/sys/devices/system/memory/memory{}/state", i), "online\n");
+    if (key != "MemTotal") continue;
+    const int64_t kib = std::stoll(value) - less_mib * 1024;
+    machine.put("/proc/meminfo", fmt::format("MemTotal:       {} kB\n", kib));
+    out.reported = kib / 1024;
+  }
+  const auto facts = collect_facts(machine.files());
+  REQUIRE(facts.ok());
+  const auto arrived = hardware_facts_from_json(to_json(*facts));
+  REQUIRE(arrived.ok());
+  Spec spec;
+  spec.nodes.resize(1);
+  spec.nodes[0].name = "node01";
+  const std::map<std::string, const HardwareFacts*> machines = {{"node01", &*arrived}};
+  out.real_memory = ClusterContext(spec, machines).of("").set->machines.at(0).at("memory_mib");
+  return out;
+}
 
 }  // namespace
 
@@ -95,6 +130,48 @@ FIELD_CASE("slurm-drained-in-maintenance") {
   CHECK(s.takes_jobs() == Holds::no);
   CHECK(s.is("drain") == Holds::no);
   CHECK(s.is("resume") == Holds::no);
+}
+
+FIELD_CASE("slurm-memory-64g") {
+  const Memory m = memory_of("slurm-memory-64g");
+  CHECK(m.reported == 63693);
+  CHECK(m.real_memory <= m.reported * 95 / 100);
+  CHECK(m.real_memory >= m.reported * 94 / 100);
+  // Where the next boot leaves a little less, no line of slurm.conf changes.
+  CHECK(memory_of("slurm-memory-64g", 1).real_memory == m.real_memory);
+}
+
+FIELD_CASE("slurm-memory-of-a-rented-machine") {
+  const Memory m = memory_of("slurm-memory-of-a-rented-machine");
+  CHECK(m.reported == 63622);
+  CHECK(m.real_memory < m.reported);
+  CHECK(m.real_memory >= m.reported * 94 / 100);
+}
+
+FIELD_CASE("slurm-memory-all-of-it") {
+  const Memory m = memory_of("slurm-memory-all-of-it");
+  CHECK(m.real_memory <= m.reported * 95 / 100);
+  CHECK(m.real_memory >= m.reported * 94 / 100);
+}
+
+FIELD_CASE("slurm-memory-rounded-up") {
+  const Memory m = memory_of("slurm-memory-rounded-up");
+  CHECK(m.real_memory <= m.reported);
+  CHECK(m.real_memory > 0);
+}
+
+FIELD_CASE("slurm-memory-evicted") {
+  const Memory m = memory_of("slurm-memory-evicted");
+  CHECK(m.reported == 435161);
+  CHECK(m.real_memory <= m.reported * 95 / 100);
+  CHECK(m.real_memory >= m.reported * 94 / 100);
+}
+
+FIELD_CASE("slurm-memory-one-mib-less") {
+  const Memory m = memory_of("slurm-memory-one-mib-less");
+  CHECK(m.reported == 128517);
+  CHECK(m.real_memory < m.reported - 1);
+  CHECK(memory_of("slurm-memory-one-mib-less", 1).real_memory == m.real_memory);
 }
 
 }  // namespace muster::tests
