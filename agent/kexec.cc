@@ -322,6 +322,19 @@ void forget_kexec(const Files& files, Process& process) {
                                        : out->err}});
 }
 
+Status kexec_refusal(int error) {
+  switch (error) {
+    case EBUSY:  // another program is loading one at the moment
+    case EINTR:
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE:
+      return fail(Code::failed, std::string("kexec_file_load: ") + strerror(error));
+    default:
+      return fail(Code::denied, std::string("the running kernel refuses it: ") + strerror(error));
+  }
+}
+
 Status load_kexec(const std::string& request) {
   TRY(const Json json, parse_json(request));
   bool unload = false;
@@ -340,20 +353,7 @@ Status load_kexec(const std::string& request) {
   const long done =
       ::syscall(SYS_kexec_file_load, kernel_file, initrd_file, unload ? 0 : command_line.size() + 1,
                 unload ? nullptr : command_line.c_str(), unload ? KEXEC_FILE_UNLOAD : 0);
-  if (done == 0) return Ok{};
-  switch (errno) {
-    case EPERM:
-    case EACCES:
-    case ENOSYS:
-    case EBADMSG:
-    case ENODATA:
-    case ENOKEY:
-    case EKEYREJECTED:
-    case ENOPKG:
-      return fail(Code::denied, std::string("the running kernel refuses it: ") + strerror(errno));
-    default:
-      return fail(Code::failed, std::string("kexec_file_load: ") + strerror(errno));
-  }
+  return done == 0 ? Status(Ok{}) : kexec_refusal(errno);
 }
 
 }  // namespace muster
