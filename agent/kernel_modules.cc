@@ -43,22 +43,42 @@ ModuleLoader::ModuleLoader(const Files& files, std::string folder, Insert insert
     std::istringstream rest(line.substr(colon + 1));
     for (std::string need; rest >> need;) needs_[path].push_back(need);
   }
+  std::istringstream soft(files_.read(folder_ + "/modules.softdep").value_or(""));
+  for (std::string line; std::getline(soft, line);) {
+    std::istringstream words(line);
+    std::string keyword, name, when, word;
+    if (!(words >> keyword >> name) || keyword != "softdep") continue;
+    while (words >> word)
+      if (word == "pre:" || word == "post:")
+        when = word;
+      else if (!when.empty())
+        (when == "pre:" ? before_ : after_)[plain_name(name)].push_back(word);
+  }
   std::istringstream alias(files_.read(folder_ + "/modules.alias").value_or(""));
   for (std::string keyword, pattern, name; alias >> keyword >> pattern >> name;)
     if (keyword == "alias") aliases_.emplace_back(pattern, name);
 }
 
-Status ModuleLoader::insert_once(const std::string& path) {
-  if (!done_.insert(path).second) return Ok{};
-  return insert_(files_.real(folder_ + "/" + path));
+// What is only a soft dependency holds nothing up where it cannot be loaded.
+void ModuleLoader::load_soft(const Soft& soft, const std::string& path) {
+  const auto found = soft.find(plain_name(path));
+  if (found == soft.end()) return;
+  for (const auto& name : found->second) (void)load(name);
+}
+
+Status ModuleLoader::load_path(const std::string& path) {
+  if (!begun_.insert(path).second) return Ok{};
+  load_soft(before_, path);
+  if (const auto needs = needs_.find(path); needs != needs_.end())
+    for (auto need = needs->second.rbegin(); need != needs->second.rend(); ++need) TRY_(load_path(*need));
+  TRY_(insert_(files_.real(folder_ + "/" + path)));
+  load_soft(after_, path);
+  return Ok{};
 }
 
 Status ModuleLoader::load(const std::string& name) {
   const auto it = path_of_.find(plain_name(name));
-  if (it == path_of_.end()) return Ok{};
-  if (const auto needs = needs_.find(it->second); needs != needs_.end())
-    for (auto need = needs->second.rbegin(); need != needs->second.rend(); ++need) TRY_(insert_once(*need));
-  return insert_once(it->second);
+  return it == path_of_.end() ? Status(Ok{}) : load_path(it->second);
 }
 
 std::vector<std::string> ModuleLoader::aliases_of_devices() const {

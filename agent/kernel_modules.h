@@ -1,6 +1,6 @@
 // Loads kernel modules the way udev would, without udev: by the names a device announces (modalias).
 //
-// Works on modules.dep and modules.alias of the RAM system, which hold only what was put there.
+// Works on modules.dep, modules.softdep and modules.alias of the RAM system, which hold only what was put there.
 // Thread: one. Never: unloads anything.
 #pragma once
 
@@ -22,7 +22,8 @@ class ModuleLoader {
 
   // `folder`: "/usr/lib/modules/<release>" within `files`.
   ModuleLoader(const Files& files, std::string folder, Insert insert);
-  // Loads `name` and what it needs. Unknown names are built into the kernel or absent: no error.
+  // Loads `name`, what it needs, and around it what its soft dependencies name (a network driver and the driver
+  // of the chip behind its port). Unknown names are built into the kernel or absent: no error.
   Status load(const std::string& name);
   // Loads what the devices of all buses ask for, again and again until nothing new is asked for (a bus driver
   // makes new devices appear). Failures are collected, not fatal: a broken NIC driver must not hide the
@@ -31,7 +32,10 @@ class ModuleLoader {
 
  private:
   std::vector<std::string> aliases_of_devices() const;
-  Status insert_once(const std::string& path);
+  using Soft = std::map<std::string, std::vector<std::string>>;  // module -> modules
+
+  Status load_path(const std::string& path);
+  void load_soft(const Soft& soft, const std::string& path);
 
   const Files& files_;
   std::string folder_;
@@ -39,7 +43,8 @@ class ModuleLoader {
   std::map<std::string, std::string> path_of_ = {};
   std::map<std::string, std::vector<std::string>> needs_ = {};
   std::vector<std::pair<std::string, std::string>> aliases_ = {};  // pattern, module
-  std::set<std::string> done_ = {};
+  Soft before_ = {}, after_ = {};
+  std::set<std::string> begun_ = {};
 };
 
 // finit_module(2).

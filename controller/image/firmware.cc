@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "base/os.h"
 #include "controller/image/cpio.h"
+#include "controller/image/ram_modules.h"
 
 namespace muster {
 namespace {
@@ -60,22 +62,52 @@ std::vector<std::string> firmware_named_by(const std::string& module) {
   return out;
 }
 
-Status collect_firmware(const std::string& tree, const std::string& out, const std::string& folder,
-                        const std::vector<std::string>& modules) {
+namespace {
+
+// Where the file of that name lies in the tree, packed or not: name with the packer's ending -> path. A link of
+// the package leads to a file beside it; one that leads out of the tree is not followed.
+std::map<std::string, fs::path> found_in(const std::string& tree, const std::string& name) {
+  std::map<std::string, fs::path> out;
+  for (const char* packed : {"", ".xz", ".zst"}) {
+    std::error_code ec;
+    const fs::path real = fs::canonical(tree + kFirmware + name + packed, ec);
+    if (ec || !fs::is_regular_file(real, ec)) continue;
+    const std::string root = fs::canonical(tree, ec).string() + "/";
+    if (real.string().compare(0, root.size(), root) == 0) out[name + packed] = real;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<FirmwareTaken> collect_firmware(const std::string& tree, const std::string& out,
+                                       const std::string& folder, const std::vector<std::string>& modules,
+                                       uint64_t most) {
+  FirmwareTaken taken;
+  std::map<std::string, fs::path> wanted;
   for (const auto& path : modules) {
     TRY(const std::string bytes, Files(out).read(folder + "/" + path));
-    for (const auto& name : firmware_named_by(bytes))
-      for (const char* packed : {"", ".xz", ".zst"}) {
-        // A link of the package leads to a file beside it; one that leads out of the tree is not followed.
-        std::error_code ec;
-        const fs::path real = fs::canonical(tree + kFirmware + name + packed, ec);
-        if (ec || !fs::is_regular_file(real, ec)) continue;
-        const std::string root = fs::canonical(tree, ec).string() + "/";
-        if (real.string().compare(0, root.size(), root) != 0) continue;
-        TRY_(copy_file(real.string(), out + kFirmware + name + packed));
-      }
+    const auto names = firmware_named_by(bytes);
+    bool any = names.empty();
+    for (const auto& name : names)
+      for (const auto& [file, real] : found_in(tree, name)) wanted[file] = real, any = true;
+    if (!any) taken.lacking.push_back(module_name(path));
   }
-  return Ok{};
+  std::multimap<uint64_t, std::string> by_size;
+  for (const auto& [file, real] : wanted) {
+    std::error_code ec;
+    by_size.emplace(fs::file_size(real, ec), file);
+  }
+  for (const auto& [size, file] : by_size) {
+    if (taken.bytes + size > most) {
+      taken.too_large.push_back(file);
+      continue;
+    }
+    TRY_(copy_file(wanted.at(file).string(), out + kFirmware + file));
+    ++taken.files;
+    taken.bytes += size;
+  }
+  return taken;
 }
 
 Status collect_microcode(const std::string& tree, const std::string& out) {

@@ -218,7 +218,9 @@ Status collect_files(const Build& b, ImageManifest& m) {
     TRY_(make_boot_initrd(b.tree(), m.kernel, b.stage + "/initrd"));
     TRY_(add_file(m, b.stage, "initrd", "initrd"));
   }
-  return collect_ram_tree(b.tree(), m.kernel, b.stage + "/ram");
+  TRY(const RamContents ram, collect_ram_tree(b.tree(), m.kernel, b.stage + "/ram"));
+  report(b, "RAM system: " + to_text(ram), 0.7);
+  return Ok{};
 }
 
 Status write_records(const Build& b, ImageManifest& m) {

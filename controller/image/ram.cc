@@ -1,6 +1,7 @@
 #include "controller/image/ram.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "controller/image/cpio.h"
 #include "controller/image/elf.h"
 #include "controller/image/firmware.h"
+#include "controller/image/ram_drivers.h"
 #include "controller/image/ram_modules.h"
 
 namespace muster {
@@ -21,18 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-// Loaded at start, in this order; the rest is loaded when a device asks for it.
-const Names kLoad = {"ext4", "vfat", "nls_ascii", "nls_cp437", "nls_iso8859-1", "efivarfs"};
-const Names kStorage = {"nvme",        "ahci",         "sd_mod",  "virtio_pci",     "virtio_blk",
-                        "virtio_scsi", "megaraid_sas", "mpt3sas", "smartpqi",       "hpsa",
-                        "aacraid",     "mpi3mr",       "vmd",     "crc32c_generic", "crc32c_intel"};
-const Names kNetwork = {"virtio_net", "mlx5_core", "mlx4_en", "ice",   "i40e",   "bnxt_en",
-                        "ixgbe",      "igb",       "igc",     "e1000", "e1000e", "tg3",
-                        "ena",        "r8169",     "qede",    "cxgb4", "be2net", "sfc",
-                        "ionic",      "vmxnet3",   "bonding", "8021q"};
-const Names kOther = {"virtio_rng", "xfs",    "fuse",        "raid0",       "raid1",        "raid10",
-                      "raid456",    "dm_mod", "mlx5_ib",     "ipmi_si",     "ipmi_devintf", "ipmi_ssif",
-                      "xhci_pci",   "usbhid", "hid_generic", "usb_storage", "uas"};
 const Names kTools = {"sfdisk",   "mkfs.vfat", "mkfs.ext4", "e2fsck", "resize2fs", "tune2fs",
                       "mkfs.xfs", "mdadm",     "wipefs",    "blkid",  "lsblk",     "blkdiscard"};
 const Names kApplets = {
@@ -57,7 +47,7 @@ case $root in PARTUUID=*|UUID=*) ;; *) stop "root=$root does not say which parti
 modprobe -a ext4 sd_mod 2>/dev/null
 n=0
 while [ $n -lt 600 ]; do
-  case $n in 0|5|20|100) for bus in pci virtio scsi; do modprobe -a $(cat /sys/bus/$bus/devices/*/modalias 2>/dev/null) 2>/dev/null; done;; esac
+  case $n in 0|5|20|100) for bus in pci acpi virtio vmbus xen scsi; do modprobe -a $(cat /sys/bus/$bus/devices/*/modalias 2>/dev/null) 2>/dev/null; done;; esac
   dev=$(blkid -l -o device -t "$root" 2>/dev/null)
   [ -n "$dev" ] && set -- $(blkid -o device -t "$root" 2>/dev/null) && [ $# -gt 1 ] && stop "$root is $*, and one is a copy of the other: take it away"
   [ -n "$dev" ] && mount -t ext4 -o rw "$dev" /root && break
@@ -67,12 +57,6 @@ if [ ! -x "/root$init" ] && [ ! -L "/root$init" ]; then stop "no root file syste
 mount --move /proc /root/proc; mount --move /sys /root/sys; mount --move /dev /root/dev
 exec switch_root /root "$init"
 )";
-
-Names join(std::initializer_list<Names> lists) {
-  Names out;
-  for (const auto& l : lists) out.insert(out.end(), l.begin(), l.end());
-  return out;
-}
 
 Status copy(const std::string& from, const std::string& to) {
   std::error_code ec;
@@ -136,26 +120,33 @@ class Collector {
     return Files(out_).symlink("busybox", "/usr/sbin/modprobe");
   }
 
-  Status modules(const std::string& release, const Names& names) {
+  // The modules that `choose` names, what they need, and their firmware.
+  Result<RamContents> modules(const std::string& release, Names (*choose)(const ModuleIndex&)) {
     const std::string folder = "/usr/lib/modules/" + release;
     const Files tree(tree_);
     TRY(const std::string dep, tree.read(folder + "/modules.dep"));
     TRY(const std::string alias, tree.read(folder + "/modules.alias"));
     // Newer kernels pack each module; what the RAM system has is unpacked once, here.
     const std::string suffix = packed_as(dep);
-    const ModuleIndex index(suffix.empty() ? dep : without(dep, suffix));
-    const Names paths = index.closure(names);
+    const ModuleIndex index(suffix.empty() ? dep : without(dep, suffix),
+                            tree.read(folder + "/modules.softdep").value_or(""), alias);
+    const Names paths = index.closure(choose(index));
+    RamContents out;
     for (const auto& path : paths) {
-      if (!suffix.empty())
-        TRY_(unpack(tree_ + folder + "/" + path + suffix, out_ + folder + "/" + path));
-      else
-        TRY_(copy(tree_ + folder + "/" + path, out_ + folder + "/" + path));
+      const std::string to = out_ + folder + "/" + path;
+      TRY_(suffix.empty() ? copy(tree_ + folder + "/" + path, to)
+                          : unpack(tree_ + folder + "/" + path + suffix, to));
+      std::error_code ec;
+      out.module_bytes += fs::file_size(to, ec);
     }
-    TRY_(collect_firmware(tree_, out_, folder, paths));
-    const Files out(out_);
-    TRY_(out.write(folder + "/modules.dep", index.dep_lines(paths)));
-    TRY_(out.write(folder + "/modules.alias", alias_lines(alias, paths)));
-    return out.write(folder + "/modules.builtin", tree.read(folder + "/modules.builtin").value_or(""));
+    out.modules = paths.size();
+    TRY(out.firmware, collect_firmware(tree_, out_, folder, paths));
+    const Files files(out_);
+    TRY_(files.write(folder + "/modules.dep", index.dep_lines(paths)));
+    TRY_(files.write(folder + "/modules.softdep", index.softdep_lines(paths)));
+    TRY_(files.write(folder + "/modules.alias", alias_lines(alias, paths)));
+    TRY_(files.write(folder + "/modules.builtin", tree.read(folder + "/modules.builtin").value_or("")));
+    return out;
   }
 
  private:
@@ -247,7 +238,7 @@ Result<std::string> pack(const RamRequest& request, const std::string& agent) {
 
 }  // namespace
 
-int ram_tree_version() { return 3; }
+int ram_tree_version() { return 4; }
 
 std::string boot_init() { return kBootInit; }
 
@@ -259,19 +250,35 @@ Result<std::string> kernel_release(const std::string& tree) {
   return found[0];
 }
 
-Status collect_ram_tree(const std::string& tree, const std::string& release, const std::string& out) {
+Result<RamContents> collect_ram_tree(const std::string& tree, const std::string& release,
+                                     const std::string& out) {
   Collector c(tree, out);
   TRY_(c.skeleton());
   for (const auto& tool : kTools) TRY_(c.program(tool, tool == "mkfs.vfat" || tool == "mkfs.ext4"));
   TRY_(c.busybox());
-  TRY_(c.modules(release, join({kLoad, kStorage, kNetwork, kOther})));
+  TRY(RamContents contents, c.modules(release, ram_system_modules));
   TRY_(collect_microcode(tree, out));
   const Files files(out);
   std::string load;
-  for (const auto& name : kLoad) load += name + "\n";
+  for (const auto& name : modules_at_start()) load += name + "\n";
   TRY_(files.write("/usr/lib/muster/modules-load", load));
   TRY_(files.write("/etc/mke2fs.conf", Files(tree).read("/etc/mke2fs.conf").value_or("")));
-  return files.write("/etc/os-release", "PRETTY_NAME=\"muster RAM system\"\nID=muster-ram\n");
+  TRY_(files.write("/etc/os-release", "PRETTY_NAME=\"muster RAM system\"\nID=muster-ram\n"));
+  return contents;
+}
+
+std::string to_text(const RamContents& contents) {
+  constexpr uint64_t kMiB = 1 << 20;
+  const auto mib = [](uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; };
+  const FirmwareTaken& firmware = contents.firmware;
+  std::string out =
+      fmt::format("{} kernel modules ({} MiB), {} files of firmware ({} of at most {} MiB)", contents.modules,
+                  mib(contents.module_bytes), firmware.files, mib(firmware.bytes), mib(kMostFirmware));
+  if (!firmware.too_large.empty())
+    out += fmt::format("; too large and left out: {}", fmt::join(firmware.too_large, ", "));
+  if (!firmware.lacking.empty())
+    out += fmt::format("; no firmware in this image for {}", fmt::join(firmware.lacking, ", "));
+  return out;
 }
 
 Status make_boot_initrd(const std::string& tree, const std::string& release, const std::string& out) {
@@ -280,7 +287,12 @@ Status make_boot_initrd(const std::string& tree, const std::string& release, con
   TRY_(c.skeleton());
   TRY_(c.program("blkid", true));
   TRY_(c.busybox());
-  TRY_(c.modules(release, join({{"ext4"}, kStorage})));
+  TRY(const RamContents contents, c.modules(release, [](const ModuleIndex& index) {
+    Names names = storage_modules(index);
+    names.insert(names.begin(), "ext4");
+    return names;
+  }));
+  (void)contents;
   TRY_(Files(folder).write("/init", kBootInit, 0755));
   CpioWriter cpio;
   TRY_(cpio.tree(folder));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "controller/image/firmware.h"
 
 namespace muster {
 
@@ -43,7 +44,15 @@ Result<RamInfo> packed_ram_system(const std::string& image_folder);
 
 // Used while an image is built; `tree` is the unpacked Debian system.
 Result<std::string> kernel_release(const std::string& tree);
-Status collect_ram_tree(const std::string& tree, const std::string& release, const std::string& out);
+struct RamContents {
+  size_t modules = 0;
+  uint64_t module_bytes = 0;  // unpacked
+  FirmwareTaken firmware = {};
+};
+// "342 kernel modules (65 MiB), 77 files of firmware (40 of at most 64 MiB)", and what is not there.
+std::string to_text(const RamContents& contents);
+Result<RamContents> collect_ram_tree(const std::string& tree, const std::string& release,
+                                     const std::string& out);
 // Initrd of the installed system, for kernels that have NVMe or ext4 as modules.
 Status make_boot_initrd(const std::string& tree, const std::string& release, const std::string& out);
 // Its first program, a shell script.

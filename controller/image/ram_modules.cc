@@ -13,7 +13,8 @@ std::string module_name(const std::string& path) {
   return name;
 }
 
-ModuleIndex::ModuleIndex(const std::string& modules_dep) {
+ModuleIndex::ModuleIndex(const std::string& modules_dep, const std::string& modules_softdep,
+                         const std::string& modules_alias) {
   std::istringstream in(modules_dep);
   for (std::string line; std::getline(in, line);) {
     const size_t colon = line.find(':');
@@ -23,21 +24,90 @@ ModuleIndex::ModuleIndex(const std::string& modules_dep) {
     std::istringstream rest(line.substr(colon + 1));
     for (std::string need; rest >> need;) needs_[path].push_back(need);
   }
+  read_softdeps(modules_softdep, modules_alias);
 }
 
-void ModuleIndex::add(const std::string& path, std::vector<std::string>& out) const {
-  if (std::find(out.begin(), out.end(), path) != out.end()) return;
+// "softdep r8169 pre: realtek post: x". What is named is a module or an alias of some ("crypto-crc32c"); words
+// before `pre:` and `post:` mean nothing to modprobe either.
+void ModuleIndex::read_softdeps(const std::string& modules_softdep, const std::string& modules_alias) {
+  std::multimap<std::string, std::string> modules_of;  // alias -> name
+  std::istringstream aliases(modules_alias);
+  for (std::string line; std::getline(aliases, line);) {
+    std::istringstream words(line);
+    std::string keyword, alias, name;
+    if (words >> keyword >> alias >> name && keyword == "alias") modules_of.emplace(alias, name);
+  }
+  std::istringstream in(modules_softdep);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string keyword, name, word;
+    if (!(words >> keyword >> name) || keyword != "softdep" || path_of_.count(module_name(name)) == 0)
+      continue;
+    Soft& soft = soft_[path_of_.at(module_name(name))];
+    std::vector<std::string>* list = nullptr;
+    const auto take = [&](const std::string& module) {
+      const auto found = path_of_.find(module_name(module));
+      if (list && found != path_of_.end()) list->push_back(found->second);
+    };
+    while (words >> word) {
+      if (word == "pre:")
+        list = &soft.before;
+      else if (word == "post:")
+        list = &soft.after;
+      else if (path_of_.count(module_name(word)) != 0)
+        take(word);
+      else
+        for (auto [at, end] = modules_of.equal_range(word); at != end; ++at) take(at->second);
+    }
+  }
+}
+
+void ModuleIndex::add(const std::string& path, std::vector<std::string>& out,
+                      std::set<std::string>& begun) const {
+  if (!begun.insert(path).second) return;
+  const auto soft = soft_.find(path);
+  if (soft != soft_.end())
+    for (const auto& before : soft->second.before) add(before, out, begun);
   // modules.dep lists the nearest dependency first and is transitive: load it from the end.
   if (const auto it = needs_.find(path); it != needs_.end())
-    for (auto need = it->second.rbegin(); need != it->second.rend(); ++need)
-      if (std::find(out.begin(), out.end(), *need) == out.end()) out.push_back(*need);
+    for (auto need = it->second.rbegin(); need != it->second.rend(); ++need) add(*need, out, begun);
   out.push_back(path);
+  if (soft != soft_.end())
+    for (const auto& after : soft->second.after) add(after, out, begun);
 }
 
 std::vector<std::string> ModuleIndex::closure(const std::vector<std::string>& names) const {
   std::vector<std::string> out;
+  std::set<std::string> begun;
   for (const auto& name : names)
-    if (const auto it = path_of_.find(module_name(name)); it != path_of_.end()) add(it->second, out);
+    if (const auto it = path_of_.find(module_name(name)); it != path_of_.end()) add(it->second, out, begun);
+  return out;
+}
+
+std::vector<std::string> ModuleIndex::below(const std::string& folder) const {
+  std::map<std::string, std::string> found;
+  for (const auto& [name, path] : path_of_)
+    if (path.compare(0, folder.size(), folder) == 0) found[path] = name;
+  std::vector<std::string> out;
+  for (const auto& [path, name] : found) out.push_back(name);
+  return out;
+}
+
+std::string ModuleIndex::softdep_lines(const std::vector<std::string>& paths) const {
+  const std::set<std::string> there(paths.begin(), paths.end());
+  const auto names = [&](const char* when, const std::vector<std::string>& list) {
+    std::string out;
+    for (const auto& path : list)
+      if (there.count(path) != 0) out += " " + module_name(path);
+    return out.empty() ? out : std::string(" ") + when + out;
+  };
+  std::string out;
+  for (const auto& path : paths) {
+    const auto soft = soft_.find(path);
+    if (soft == soft_.end()) continue;
+    const std::string rest = names("pre:", soft->second.before) + names("post:", soft->second.after);
+    if (!rest.empty()) out += "softdep " + module_name(path) + rest + "\n";
+  }
   return out;
 }
 
