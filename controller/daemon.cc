@@ -245,7 +245,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   where.target.pin_sha256 = node->power.pin;
   where.target.program = node->power.program;
   where.target.cipher_suite = node->power.cipher_suite;
-  where.target.privilege = node->power.privilege == "operator" ? "OPERATOR" : "";
+  where.target.as_operator = node->power.privilege == "operator";
   where.target.api = node->power.api;
   if (where.driver == "sakura-phy") know_servers(current->spec, own, where.target);
   where.within = node->power.within;
@@ -271,7 +271,10 @@ std::map<std::string, PowerTarget> Core::serial_consoles() {
   std::map<std::string, PowerTarget> out;
   if (!executor.active()) return out;
   for (const auto& name : executor.plan().nodes)
-    if (auto where = bmc_of(name); where.ok() && where->sol) out[name] = std::move(where->target);
+    if (auto where = bmc_of(name); where.ok() && where->sol) {
+      where->target.logins = power.logins();
+      out[name] = std::move(where->target);
+    }
   return out;
 }
 

@@ -259,7 +259,8 @@ PowerDriver ipmi_driver() {
           "network. Needs address and secret (user:password); the GUID is pinned on first use.",
           [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
             if (target.address.empty()) return fail(Code::invalid, "ipmi: no address");
-            return make_ipmi(std::move(target), real_waiter(), make_process());
+            Waiter waiter = waiter_of(target);
+            return make_ipmi(std::move(target), std::move(waiter), make_process());
           }};
 }
 

@@ -4,10 +4,9 @@
 // Every order is raw bytes, because `chassis bootdev` ends with 0 where the BMC refused, and is believed when
 // it was read back. The password goes by the environment, never by arguments. A BMC is known by its GUID: on
 // first use it is learned, a changed one, or one that is another node's machine, is never touched
-// (Code::denied). A login that was refused is tried once more, with a fresh session, the other cipher
-// suite and more time: BMCs answer wrongly while they are busy, and lock accounts after three to five
-// failed logins. What ipmitool prints comes from the BMC and may be hostile: its size is limited, and only
-// hexadecimal bytes are taken. Docs: docs/drivers.md#ipmi.
+// (Code::denied). Two failed logins are the last for a while, since BMCs lock accounts; one says nothing,
+// since BMCs mix up sessions (controller/power/ipmitool.h). What ipmitool prints comes from the BMC and may
+// be hostile: its size is limited, and only hexadecimal bytes are taken. Docs: docs/drivers.md#ipmi.
 #pragma once
 
 #include "base/os.h"

@@ -5,26 +5,21 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <utility>
+#include <initializer_list>
+#include <set>
 
 #include "base/utf8.h"
-#include "controller/power/logins.h"
 
 namespace muster {
 
 namespace {
 
 constexpr DurationMs kPace = 5 * kSecond;      // Ironic's min_command_interval, for BMCs that crash
-constexpr DurationMs kSession = 20 * kSecond;  // a BMC that is not there costs 6 s
-// Before a login that was refused is repeated: BMCs refuse the right password for a moment while they are
-// busy.
-constexpr DurationMs kBetweenLogins = 10 * kSecond;
-// Some need seconds for each answer. Asked again meanwhile they answer twice, with another random number
-// each, and ipmitool calls the second one a wrong HMAC.
-constexpr const char *kQuick = "1", *kPatient = "5";
-constexpr DurationMs kPatientSession = 70 * kSecond;
-constexpr int kConfusions = 2;           // sessions that a BMC mixes up in a row, before it counts as silent
-constexpr size_t kMaxOutput = 64 << 10;  // an answer is below 300 bytes
+constexpr DurationMs kSession = 15 * kSecond;  // a BMC that is not there costs 12 s
+constexpr DurationMs kPatientSession = 45 * kSecond;
+constexpr int kSuite = 17, kOldSuite = 3;
+constexpr int kNoPrivilege = 0xd4;
+constexpr size_t kMaxOutput = 64 << 10;                     // an answer is below 300 bytes
 constexpr size_t kLongestPassword = 20, kLongestUser = 16;  // IPMI 2.0, tables 22-30 and 13-11
 constexpr size_t kLongestAnswer = 64;
 
@@ -35,6 +30,16 @@ std::string lower(std::string text) {
 }
 
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+bool has_any(const std::string& text, std::initializer_list<const char*> parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return has(text, part); });
+}
+
+// No answer to a suite, for a reason that says nothing of the suite: a full table, and answers to another
+// question.
+bool passes(const std::string& complaint) {
+  return has_any(lower(complaint), {"insufficient resources", "unexpected open session response"});
+}
 
 // The last line that says something, for people.
 std::string last_line(const std::string& text) {
@@ -87,6 +92,8 @@ std::string hex_of(const IpmiBytes& bytes) {
 
 IpmiTool::IpmiTool(PowerTarget target, Waiter waiter, std::shared_ptr<Process> process)
     : target_(std::move(target)), waiter_(std::move(waiter)), process_(std::move(process)) {
+  logins_ = target_.logins ? target_.logins : std::make_shared<Logins>(waiter_.now);
+  patient_ = logins_->needs_time(target_);
   const size_t colon = target_.address.find(':');
   host_ = target_.address.substr(0, colon);
   if (colon != std::string::npos) port_ = target_.address.substr(colon + 1);
@@ -94,27 +101,29 @@ IpmiTool::IpmiTool(PowerTarget target, Waiter waiter, std::shared_ptr<Process> p
 
 void IpmiTool::pause(DurationMs span) { waiter_.sleep(std::max<DurationMs>(0, std::min(span, left()))); }
 
+std::vector<std::string> IpmiTool::options(const PowerTarget& target, int suite, bool patient) {
+  return {"-U", target.user, "-E", "-C", std::to_string(suite), "-L",
+          target.as_operator ? "OPERATOR" : "ADMINISTRATOR",
+          // A message that is sent again before its answer is there gets two, and ipmitool takes the second
+          // for a wrong password: some BMCs need five seconds. For all others a second is enough, and a BMC
+          // that is not there or knows no such suite costs 12 s instead of 40.
+          "-N", patient ? "5" : "1", "-R", patient ? "2" : "3", "-v"};
+}
+
 // The commands come by standard input: as arguments each would need a session of its own. -v tells a login
 // that was refused from a BMC that is not there; it prints nothing of the password.
-Result<Output> IpmiTool::run(const std::string& script, int suite, bool patient) {
+Result<Output> IpmiTool::run(const std::string& script, int suite) {
   if (last_ && waiter_.now() - *last_ < kPace) pause(*last_ + kPace - waiter_.now());
   if (left() <= 0)
     return fail(Code::unavailable, fmt::format("BMC {}: no time left to ask it", target_.address));
   Command command;
-  command.argv = {"ipmitool",   "-I",
-                  "lanplus",    "-H",
-                  host_,        "-p",
-                  port_,        "-U",
-                  target_.user, "-E",
-                  "-C",         std::to_string(suite),
-                  "-L",         privilege_of(target_),
-                  "-N",         patient ? kPatient : kQuick,
-                  "-R",         "3",
-                  "-v",         "exec",
-                  "/dev/stdin"};
+  command.argv = {"ipmitool", "-I", "lanplus", "-H", host_, "-p", port_};
+  const auto more = options(target_, suite, patient_);
+  command.argv.insert(command.argv.end(), more.begin(), more.end());
+  command.argv.insert(command.argv.end(), {"exec", "/dev/stdin"});
   command.input = script;
   command.env = {{"IPMITOOL_PASSWORD", target_.password}};
-  command.deadline = std::min(left(), patient ? kPatientSession : kSession);
+  command.deadline = std::min(left(), patient_ ? kPatientSession : kSession);
   command.max_output = kMaxOutput;
   auto output = process_->run(command);
   last_ = waiter_.now();
@@ -123,88 +132,119 @@ Result<Output> IpmiTool::run(const std::string& script, int suite, bool patient)
   if (error.code == Code::not_found)
     return fail(Code::invalid, "ipmitool is not installed here (package ipmitool)");
   // Killed in the middle, or more output than a BMC has to give.
-  slow_ = slow_ || error.code == Code::timeout;
   if (error.code != Code::unavailable) error.code = Code::timeout;
+  patient_ = true;
   return std::move(error).with("BMC " + target_.address);
 }
 
-// Only these judge user and password; the other status codes of RAKP messages (IPMI 2.0, table 13-15) say
-// that sessions were mixed up, and no answer says nothing. A privilege is judged where a completion code
-// stands behind it.
+// By the words of ipmitool 1.8.19; IPMI 2.0, table 13-15 has the statuses.
 IpmiTool::Login IpmiTool::login_of(const std::string& complaint) {
   const std::string text = lower(complaint);
   if (!has(text, "unable to establish")) return Login::established;
+  if (has(text, "get auth capabilities")) return Login::absent;
   // Full tables pass by themselves.
-  if (has(text, "insufficient resources") || has(text, "no response from")) return Login::unreachable;
-  if (has(text, "unauthorized name") || has(text, "invalid integrity check value") ||
-      has(text, "hmac is invalid"))
+  if (has(text, "insufficient resources")) return Login::no_answer;
+  // Nothing of a user or password was sent before the answer to the request for a session.
+  const bool opening = has(text, "open session response message");
+  if (!opening && has_any(text, {"unauthorized name", "hmac is invalid", "integrity check value"}))
     return Login::refused;
-  if (has(text, "invalid role") || has(text, "unauthorized role")) return Login::not_allowed;
-  if (has(text, "privilege level") && has(text, "failed:")) return Login::not_allowed;
-  if (has(text, "session id") || has(text, "illegal parameter")) return Login::confused;
-  if (has(text, "algorithm") || has(text, "cipher suite")) return Login::other_suite;
-  return Login::unreachable;
+  if (has(text, "no response from")) return Login::no_answer;
+  if (has_any(text, {"invalid role", "unauthorized role"})) return Login::not_allowed;
+  // Without a reason behind it the BMC was silent.
+  if (has(text, "privilege level to") && has(text, " failed: ")) return Login::not_allowed;
+  if (has_any(text, {"algorithm", "integrity payload", "cipher suite"})) return Login::other_suite;
+  if (opening || has(text, "message indicates an error")) return Login::mixed_up;
+  return Login::no_answer;
 }
 
-std::string privilege_of(const PowerTarget& target) {
-  return target.privilege.empty() ? "ADMINISTRATOR" : target.privilege;
+// 17 first, since 3 rests on SHA-1.
+std::vector<int> IpmiTool::suites_to_try() const {
+  if (target_.cipher_suite) return {target_.cipher_suite};
+  if (suite_) return {suite_};
+  if (logins_->suite(target_) == kOldSuite) return {kOldSuite, kSuite};
+  return {kSuite, kOldSuite};
 }
 
-// Judged twice, the second time with a fresh session, the other suite where there is one, and enough time.
-Error IpmiTool::judged(Login login, const std::string& complaint) {
-  const std::string said = last_line(complaint.substr(0, complaint.rfind("Error:")));
-  const std::string rights = privilege_of(target_) == "ADMINISTRATOR"
-                                 ? "; if the account is an operator's, set power.privilege: operator"
-                                 : "";
-  if (login == Login::not_allowed)
-    return fail(Code::denied, fmt::format("BMC {} does not let this user be {}: {}{}", target_.address,
-                                          privilege_of(target_), said, rights));
-  refused_ = fail(Code::denied, fmt::format("BMC {} refuses the user and password ({}){}", target_.address,
-                                            said, has(lower(complaint), "unauthorized name") ? rights : ""));
-  // One that took the password a moment ago refuses it for a reason that passes.
-  if (const auto known = target_.logins ? target_.logins->find(target_) : std::nullopt; known)
-    refused_ = fail(known->code, refused_->message);
+void IpmiTool::came_in(int suite, bool other_failed) {
+  suite_ = suite;
+  logins_->let_in(target_);
+  if (patient_) logins_->wants_time(target_);
+  if (other_failed && !target_.cipher_suite) logins_->has_suite(target_, suite);
+}
+
+// Waits where a login failed a moment ago. An Error: no login now.
+Status IpmiTool::may_log_in() {
+  if (const auto refused = logins_->find(target_)) return *refused;
+  const DurationMs wait = logins_->pause(target_);
+  if (wait == 0) return Ok{};
+  if (wait >= left())
+    return fail(Code::unavailable,
+                fmt::format("BMC {} refused the user and password, and no time is left to ask it again",
+                            target_.address));
+  pause(wait);
+  return Ok{};
+}
+
+// One failed login. Ok: one more is due. After the last nothing more is sent with this user and password.
+Status IpmiTool::failed_login(const std::string& why) {
+  logins_->failed(target_);
+  const auto refused = logins_->find(target_);
+  if (!refused) return Ok{};
+  if (refused->code != Code::denied) return *refused;
   if (target_.on_refused) target_.on_refused();
-  return *refused_;
+  return fail(Code::denied,
+              fmt::format("BMC {} refuses the user and password ({}){}", target_.address, why,
+                          target_.as_operator ? ""
+                                              : "; some answer so where the user is no administrator: "
+                                                "`power.privilege: operator` asks for less"));
 }
 
-// 17 first, since 3 rests on SHA-1; some BMCs do not answer at all to a suite that they do not know.
+// A session with the first suite that gives one. An odd answer counts only when a fresh session, with the
+// other suite in between, gets it, too.
 Result<Output> IpmiTool::in_a_suite(const std::string& script) {
-  std::vector<int> suites = {17, 3};
-  if (target_.cipher_suite) suites = {target_.cipher_suite};
-  if (suite_) suites = {suite_};
+  std::vector<int> queue = suites_to_try();
+  std::set<int> repeated;
   std::string said;
-  bool refused_once = false;
-  int confusions = 0;
-  const auto note = [&said](const std::string& text) { said += (said.empty() ? "" : ", ") + text; };
-  for (size_t at = 0; at < suites.size();) {
-    TRY(Output output, run(script, suites[at], slow_));
+  bool none_offered = true, other_failed = false;
+  int not_allowed = 0;
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const int suite = queue[i];
+    TRY_(may_log_in());
+    TRY(Output output, run(script, suite));
     const Login login = login_of(output.err);
     if (login == Login::established) {
-      suite_ = suites[at];
-      if (target_.logins) target_.logins->let_in(target_);
+      came_in(suite, other_failed);
       return output;
     }
-    const bool last = at + 1 == suites.size();
-    if (login == Login::refused || login == Login::not_allowed) {
-      // A privilege is no login that failed.
-      const bool counts = target_.logins && login == Login::refused;
-      if (counts) target_.logins->failed(target_);
-      if (std::exchange(refused_once, true) || (counts && target_.logins->find(target_)))
-        return judged(login, output.err);
-      slow_ = true;
-      note(fmt::format("refused once with suite {}", suites[at]));
-      pause(std::max(kBetweenLogins, counts ? target_.logins->pause(target_) : 0));
-      if (!last) ++at;
-      continue;
+    const std::string why = last_line(output.err.substr(0, output.err.rfind("Error: Unable")));
+    if (login == Login::refused) TRY_(failed_login(why));
+    if (login == Login::not_allowed && ++not_allowed == 2)
+      return fail(
+          Code::denied,
+          fmt::format("BMC {} does not let this user be {}: {}", target_.address,
+                      target_.as_operator ? "an operator"
+                                          : "an administrator (`power.privilege: operator` asks for less)",
+                      why));
+    if (login == Login::absent) {
+      patient_ = true;
+      return fail(Code::unavailable, fmt::format("BMC {} does not answer", target_.address));
     }
-    if (login == Login::confused && ++confusions <= kConfusions) continue;
-    if (login == Login::other_suite) last_.reset();  // no session was opened, so the next one need not wait
-    note(login == Login::other_suite ? fmt::format("suite {} is not offered", suites[at])
-                                     : fmt::format("no answer with suite {}", suites[at]));
-    ++at;
+    if (login == Login::other_suite)
+      last_.reset();  // no session was opened, so the next one need not wait
+    else
+      none_offered = false;
+    const bool lost = has(output.err, "no response from");
+    patient_ = patient_ || lost || login == Login::refused;
+    // Some BMCs are silent about a suite that they do not know, or refuse the level with it.
+    other_failed = other_failed || login == Login::other_suite || login == Login::not_allowed ||
+                   (login == Login::no_answer && !lost && !passes(output.err));
+    const bool odd = login == Login::mixed_up || login == Login::refused || login == Login::not_allowed;
+    if (odd && repeated.insert(suite).second)
+      queue.insert(login == Login::mixed_up ? queue.begin() + static_cast<long>(i) + 1 : queue.end(), suite);
+    said += fmt::format("{}suite {}: {}", said.empty() ? "" : ", ", suite,
+                        login == Login::other_suite ? "not offered" : why);
   }
-  const bool none_offered = !has(said, "no answer") && !has(said, "refused");
+  patient_ = true;
   return fail(none_offered ? Code::invalid : Code::unavailable,
               fmt::format("BMC {} opens no IPMI session: {}", target_.address, said));
 }
@@ -226,9 +266,11 @@ Error IpmiTool::judge(const std::string& complaint) {
     case 0xd5:  // not in the present state
     case 0xd6:
       return fail(Code::conflict, message);
-    case 0xd4:  // privilege
+    case kNoPrivilege:
       return fail(Code::denied, message);
     case -1:
+      patient_ = true;
+      [[fallthrough]];
     case 0x00:
     case 0xc3:  // its own timeout
     case 0xff:  // unspecified
@@ -240,7 +282,6 @@ Error IpmiTool::judge(const std::string& complaint) {
 
 Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& commands) {
   refusal_ = {};
-  if (refused_) return *refused_;
   if (target_.password.size() > kLongestPassword || target_.user.size() > kLongestUser)
     return fail(Code::invalid, fmt::format("IPMI users have at most {} characters and passwords {}: the "
                                            "secret of {} is longer",
@@ -251,8 +292,15 @@ Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& comma
     for (const uint8_t byte : command) script += fmt::format(" 0x{:02x}", byte);
     script += '\n';
   }
-  TRY(const Output output, in_a_suite(script));
-  if (!output.ok()) return judge(output.err);
+  TRY(Output output, in_a_suite(script));
+  if (!output.ok()) {
+    Error error = judge(output.err);
+    if (refusal_.completion != kNoPrivilege) return error;
+    // Once is no judgement: a session whose level came late. What went before may be done twice.
+    TRY(output, in_a_suite(script));
+    if (!output.ok()) return judge(output.err);
+    refusal_ = {};
+  }
   auto answers = parse(output.out);
   if (!answers || answers->size() < commands.size() || has(output.err, "rsp=0x"))
     return fail(Code::timeout, fmt::format("BMC {}: ipmitool printed what is no answer", target_.address));

@@ -2,11 +2,12 @@
 // complaints mean.
 //
 // Each ask() is one process and one session with one or more raw commands; two are at least kPace apart,
-// since BMCs crash when they are asked faster. Knows nothing of power or boot flags. Codes: `unavailable` no
-// session came about, nothing was done; `denied` user or password refused twice (after which nothing more is
-// sent), or a privilege is missing; `invalid` the BMC does not know the command; `conflict` not in its
-// present state; `timeout` anything else, the commands may have been carried out. Thread: one at a time;
-// blocking.
+// since BMCs crash when they are asked faster. One refusal is none: a fresh session, after a pause, with the
+// other suite and five seconds for each message has to get it, too, and after two nothing more is sent
+// (controller/power/logins.h). Knows nothing of power or boot flags. Codes: `unavailable` no session came
+// about, nothing was done; `denied` user or password refused, or a privilege is missing; `invalid` the BMC
+// does not know the command; `conflict` not in its present state; `timeout` anything else, the commands may
+// have been carried out. Thread: one at a time; blocking.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/os.h"
+#include "controller/power/logins.h"
 #include "controller/power/power.h"
 #include "controller/power/waiter.h"
 
@@ -22,8 +24,6 @@ namespace muster {
 
 using IpmiBytes = std::vector<uint8_t>;
 std::string hex_of(const IpmiBytes& bytes);  // "a004000000"
-// The level that a session asks for, as ipmitool takes it: "ADMINISTRATOR".
-std::string privilege_of(const PowerTarget& target);
 
 class IpmiTool {
  public:
@@ -43,15 +43,20 @@ class IpmiTool {
   const Refusal& refusal() const { return refusal_; }
   // 17 or 3; 0 before the first session.
   int suite() const { return suite_; }
-  // What ipmitool's complaints (with -v) say about a login.
-  // confused: the BMC mixed up its sessions; the next one may be right.
-  enum class Login { established, unreachable, confused, other_suite, refused, not_allowed };
+  // What ipmitool's complaints (with -v) say about a login: absent is a BMC that answers nothing at all;
+  // mixed_up one that lost its session; refused user and password; not_allowed the level asked for.
+  enum class Login { established, absent, no_answer, mixed_up, other_suite, refused, not_allowed };
   static Login login_of(const std::string& complaint);
+  // How a login goes. `patient`: for a BMC that needs more than a second per message.
+  static std::vector<std::string> options(const PowerTarget& target, int suite, bool patient);
 
  private:
-  Result<Output> run(const std::string& script, int suite, bool patient);
+  Result<Output> run(const std::string& script, int suite);
   Result<Output> in_a_suite(const std::string& script);
-  Error judged(Login login, const std::string& complaint);
+  std::vector<int> suites_to_try() const;
+  void came_in(int suite, bool other_failed);
+  Status may_log_in();
+  Status failed_login(const std::string& why);
   Error judge(const std::string& complaint);
 
   PowerTarget target_;
@@ -61,9 +66,9 @@ class IpmiTool {
   TimeMs end_ = 0;
   std::optional<TimeMs> last_;  // the end of the session before
   int suite_ = 0;
-  bool slow_ = false;  // the BMC needs more than a second per answer, or may
+  bool patient_ = false;
   Refusal refusal_;
-  std::optional<Error> refused_;
+  std::shared_ptr<Logins> logins_;
 };
 
 }  // namespace muster

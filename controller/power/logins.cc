@@ -15,7 +15,8 @@ constexpr int kMost = 2;
 
 std::string account_of(const PowerTarget& target) { return target.address + "\n" + target.user; }
 std::string digest_of(const PowerTarget& target) {
-  return sha256(fmt::format("{}\n{}", account_of(target), target.password));
+  return sha256(
+      fmt::format("{}\n{}{}", account_of(target), target.password, target.as_operator ? "\noperator" : ""));
 }
 long minutes(DurationMs span) { return static_cast<long>((span + kMinute - 1) / kMinute); }
 
@@ -120,6 +121,27 @@ void Logins::wants_session(const PowerTarget& target) {
 bool Logins::knows_session(const PowerTarget& target) const {
   const std::lock_guard hold(mutex_);
   return sessions_.count(target.address) > 0;
+}
+
+void Logins::wants_time(const PowerTarget& target) {
+  const std::lock_guard hold(mutex_);
+  slow_.insert(target.address);
+}
+
+bool Logins::needs_time(const PowerTarget& target) const {
+  const std::lock_guard hold(mutex_);
+  return slow_.count(target.address) > 0;
+}
+
+void Logins::has_suite(const PowerTarget& target, int suite) {
+  const std::lock_guard hold(mutex_);
+  suites_[target.address] = suite;
+}
+
+int Logins::suite(const PowerTarget& target) const {
+  const std::lock_guard hold(mutex_);
+  const auto found = suites_.find(target.address);
+  return found == suites_.end() ? 0 : found->second;
 }
 
 }  // namespace muster

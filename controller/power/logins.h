@@ -42,6 +42,12 @@ class Logins {
   // Basic authentication is off at this BMC: it wants a session.
   void wants_session(const PowerTarget& target);
   bool knows_session(const PowerTarget& target) const;
+  // IPMI: this BMC answers too slowly for a second per message; it has this cipher suite and not the usual
+  // one (0: not known).
+  void wants_time(const PowerTarget& target);
+  bool needs_time(const PowerTarget& target) const;
+  void has_suite(const PowerTarget& target, int suite);
+  int suite(const PowerTarget& target) const;
 
  private:
   struct Tried {
@@ -59,7 +65,8 @@ class Logins {
   std::function<TimeMs()> now_;
   mutable std::mutex mutex_;
   std::map<std::string, Account> accounts_;  // by address and user
-  std::set<std::string> sessions_;           // addresses
+  std::set<std::string> sessions_, slow_;    // addresses
+  std::map<std::string, int> suites_;        // by address
 };
 
 }  // namespace muster

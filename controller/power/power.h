@@ -47,10 +47,10 @@ struct PowerTarget {
   // While `expected_uuid` is empty: all machines that are bound to a node. None of them is this node's, so
   // acting on one is refused.
   std::shared_ptr<const Machines> machines = {};
-  std::string privilege = {};  // ipmi: "OPERATOR"; empty: ADMINISTRATOR
-  int cipher_suite = 0;        // ipmi; 0: 17, or 3 where the BMC does not take that
-  std::string program = {};    // command: its name in the folder of such programs
-  std::string api = {};        // sakura-phy: "10.20.1.250:443", a double instead of the provider's
+  int cipher_suite = 0;      // ipmi; 0: 17, or 3 where the BMC does not take that
+  bool as_operator = false;  // ipmi: asks for the level OPERATOR, not ADMINISTRATOR
+  std::string program = {};  // command: its name in the folder of such programs
+  std::string api = {};      // sakura-phy: "10.20.1.250:443", a double instead of the provider's
   // sakura-phy: the controller's folder STATE, for what has to outlive it; "" nothing is kept.
   std::string state = {};
   // sakura-phy: the other nodes, by what leads to their servers: ids, nicknames, pins. One server is one

@@ -83,6 +83,8 @@ class PowerService : public PowerPort {
   Result<std::function<Result<std::unique_ptr<Reinstall>>()>> provider(const std::string& node);
   // Secrets were set: every BMC may be asked again.
   void forget_refusals() { logins_->once_more(); }
+  // For whoever else logs in to these BMCs: an account counts failed logins wherever they come from.
+  std::shared_ptr<Logins> logins() const { return logins_; }
   // From now on drivers take the time, and let it pass, by this clock; nothing is known of logins. For tests.
   void wait_by(const Waiter& waiter);
 

@@ -34,34 +34,27 @@ std::vector<int> suites_of(const PowerTarget& target) {
 
 bool same(const PowerTarget& a, const PowerTarget& b) {
   return a.address == b.address && a.user == b.user && a.password == b.password &&
-         a.cipher_suite == b.cipher_suite && a.privilege == b.privilege;
+         a.cipher_suite == b.cipher_suite && a.as_operator == b.as_operator;
 }
 
-std::vector<std::string> arguments(const std::string& program, const PowerTarget& target, int suite) {
+std::vector<std::string> arguments(const std::string& program, const PowerTarget& target, int suite,
+                                   bool patient) {
   const size_t colon = target.address.find(':');
   const std::string port = colon == std::string::npos ? "623" : target.address.substr(colon + 1);
-  return {program,
-          "-I",
-          "lanplus",
-          "-H",
-          target.address.substr(0, colon),
-          "-p",
-          port,
-          "-U",
-          target.user,
-          "-E",
-          "-C",
-          std::to_string(suite),
-          "-L",
-          privilege_of(target),
-          "-N",
-          "1",
-          "-R",
-          "3",
-          "-v",
-          "sol",
-          "activate"};
+  std::vector<std::string> out = {program, "-I", "lanplus", "-H", target.address.substr(0, colon),
+                                  "-p",    port};
+  const auto login = IpmiTool::options(target, suite, patient);
+  out.insert(out.end(), login.begin(), login.end());
+  out.insert(out.end(), {"sol", "activate"});
+  return out;
 }
+
+// Other logins of this account failed: not now.
+bool must_wait(const PowerTarget& target) {
+  return target.logins && (target.logins->find(target) || target.logins->pause(target) > 0);
+}
+
+bool needs_time(const PowerTarget& target) { return target.logins && target.logins->needs_time(target); }
 
 // A new terminal: its master, and the path of the other end. -1: there is none to be had.
 int open_terminal(std::string& slave) {
@@ -182,13 +175,16 @@ void SolReader::open(Session& session, TimeMs now) {
   session.operational = false;
   session.complaint.clear();
   session.next_try = now + again_;
+  if (must_wait(session.target)) return;
   std::string slave;
   const int fd = open_terminal(slave);
   if (fd < 0) return;
   // Held until the child has it: without any other end a terminal reads as if all were over.
   const int held = ::open(slave.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
   const auto suites = suites_of(session.target);
-  session.pid = spawn_on(slave, arguments(program_, session.target, suites[session.suite % suites.size()]),
+  session.pid = spawn_on(slave,
+                         arguments(program_, session.target, suites[session.suite % suites.size()],
+                                   session.refused > 0 || needs_time(session.target)),
                          session.target.password);
   if (held >= 0) ::close(held);
   if (session.pid <= 0) {
@@ -227,6 +223,10 @@ void SolReader::read(const std::string& node, Session& session, TimeMs now) {
   if (!session.operational) {
     session.complaint = (session.complaint + bytes).substr(0, kComplaint);
     session.operational = session.complaint.find(kOperational) != std::string::npos;
+    if (session.operational) {
+      session.refused = 0;
+      if (session.target.logins) session.target.logins->let_in(session.target);
+    }
   }
   if (!session.ends) heard_(node, bytes);
 }
@@ -240,25 +240,34 @@ void SolReader::ended(Session& session, TimeMs now) {
   session.next_try = now + again_;
   if (session.operational || session.ends) return;
   switch (IpmiTool::login_of(session.complaint)) {
-    case IpmiTool::Login::confused:
-      break;
     case IpmiTool::Login::refused:
+      refuse(session, true);
+      break;
     case IpmiTool::Login::not_allowed:
-      ++session.suite;  // a second time with the other one, before it counts
-      if (++session.refusals < 2) break;
-      session.given_up = true;
-      log::warning("the BMC refuses the login for the console", {{"node", session.target.node}});
+      refuse(session, false);
       break;
     case IpmiTool::Login::other_suite:
-      session.given_up = ++session.suite >= suites_of(session.target).size();
+      ++session.suite;
+      session.given_up = ++session.not_offered >= suites_of(session.target).size();
       session.next_try = now;
       break;
-    case IpmiTool::Login::unreachable:
+    case IpmiTool::Login::no_answer:
       ++session.suite;  // some do not answer at all to a suite that they do not know
       break;
+    case IpmiTool::Login::absent:
+    case IpmiTool::Login::mixed_up:
     case IpmiTool::Login::established:  // somebody else has it, or it is switched off
       break;
   }
+}
+
+// `login`: user and password, and not the level.
+void SolReader::refuse(Session& session, bool login) {
+  ++session.suite;
+  if (login && session.target.logins) session.target.logins->failed(session.target);
+  if (++session.refused < 2) return;
+  session.given_up = true;
+  log::warning("the BMC refuses the login for the console", {{"node", session.target.node}});
 }
 
 }  // namespace muster

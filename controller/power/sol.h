@@ -3,8 +3,9 @@
 //
 // One process per machine, on a terminal of its own, since ipmitool wants one. Nothing is ever typed into a
 // console. A BMC has one such session: where somebody else has it, theirs is left alone, and it is tried
-// again after a while, as when a session ends by itself. A login that was refused is not tried again until
-// the target changes. The password goes to ipmitool by its environment.
+// again after a while, as when a session ends by itself. A login that was refused is tried once more, with
+// the other suite and more time, and then not until the target changes; failed logins count together with
+// the driver's (controller/power/logins.h). The password goes to ipmitool by its environment.
 // Thread: want() any; `heard` is called on the reader's own thread, which the destructor waits for.
 #pragma once
 
@@ -35,8 +36,8 @@ class SolReader {
     PowerTarget target;
     int fd = -1;
     pid_t pid = 0;
-    size_t suite = 0;  // index of the one that is tried
-    int refusals = 0;  // of user, password or rights
+    size_t suite = 0, not_offered = 0;  // index of the one that is tried; how many are none
+    int refused = 0;
     bool operational = false, given_up = false;
     std::string complaint;          // what ipmitool said before it was operational
     TimeMs next_try = 0, ends = 0;  // ends: killed then; 0: goes on
@@ -48,6 +49,7 @@ class SolReader {
   void hang_up(Session& session, TimeMs now);
   void read(const std::string& node, Session& session, TimeMs now);
   void ended(Session& session, TimeMs now);
+  static void refuse(Session& session, bool login);
   void wake() const;
 
   const Heard heard_;

@@ -108,8 +108,8 @@ struct HardwareSpec {
 struct PowerSpec {
   std::string driver, address, secret, pin;
   std::string program;    // command
-  std::string privilege;  // ipmi: "operator"; empty: administrator
   int cipher_suite = 0;   // ipmi; 0: the driver finds out
+  std::string privilege;  // ipmi: "operator"; else the level of an administrator is asked for
   DurationMs within = 0;  // manual: so long a person has
   bool sol = false;       // ipmi: listen to its console
   // sakura-phy: where a double of the API is; which image the provider installs on a machine that has no

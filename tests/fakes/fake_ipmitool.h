@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -43,9 +44,17 @@ class FakeIpmitool : public Process {
   int lost_orders = 0;          // are not carried out, and nobody hears so
   int refused_orders = 0;       // are refused: not in the present state
   bool ignores_orders = false;  // takes power orders, and nothing happens
+  int refuses_level = 0;        // the next so many scripts are answered "insufficient privilege"
   int busy = 0;                 // the next so many commands are answered "node busy"
   DurationMs lag = 0;           // for which the old power state is shown
   std::string babble;           // printed instead of answers
+  // A call, and what is said to it instead of opening a session; "" where one comes about.
+  struct Call {
+    size_t number = 0;  // from 1
+    int suite = 0, seconds = 0;
+    std::string level;
+  };
+  std::function<std::string(const Call&)> complains;
   lab::FakeMachine machine;
   std::atomic<TimeMs> clock{1'000'000};
 
@@ -89,6 +98,10 @@ class FakeIpmitool : public Process {
                     "Capabilities request\n" +
                         end};
     }
+    const Call call{arguments.size(), std::atoi(after("-C").c_str()), std::atoi(after("-N").c_str()),
+                    after("-L")};
+    if (const std::string said = complains ? complains(call) : ""; !said.empty())
+      return Output{1, "", "Loading IANA PEN Registry...\n" + said};
     if (!suites.count(std::atoi(after("-C").c_str())))
       return Output{1, "",
                     "Error in open session response message : invalid authentication algorithm\n\n" + end};
@@ -107,6 +120,8 @@ class FakeIpmitool : public Process {
   Output session(const std::string& script) {
     Output output{0, "", "Loading IANA PEN Registry...\n"};
     std::istringstream lines(script);
+    const bool denies = refuses_level > 0;
+    refuses_level -= denies ? 1 : 0;
     for (std::string line; std::getline(lines, line);) {
       if (line.rfind("raw ", 0) != 0) {
         output.err += "Invalid command: " + line + "\n";
@@ -117,7 +132,7 @@ class FakeIpmitool : public Process {
       std::istringstream words(line.substr(4));
       for (std::string word; words >> word;) bytes.push_back(static_cast<int>(std::stoul(word, nullptr, 16)));
       Bytes data;
-      const int code = busy > 0 ? (--busy, 0xc0) : carry_out(bytes, data);
+      const int code = denies ? 0xd4 : busy > 0 ? (--busy, 0xc0) : carry_out(bytes, data);
       if (code != 0) {
         output.exit_code = 1;
         output.err +=

@@ -1,6 +1,7 @@
 // The ipmi driver's own refusals, over a BMC that misbehaves and over ipmi_sim.
 #include "controller/power/ipmi.h"
 
+#include "controller/power/logins.h"
 #include "controller/power/wrap.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_ipmitool.h"
@@ -52,7 +53,7 @@ TEST_CASE("the password is in no argument", "[power][ipmi]") {
   CHECK(bench.bmc->arguments.front().find("-H 10.20.1.11 -p 6230") != std::string::npos);
 }
 
-TEST_CASE("a wrong password is two failed logins with a pause between them, and then remembered",
+TEST_CASE("a wrong password is two failed logins, the second with more time and the other suite",
           "[power][ipmi]") {
   Bench bench;
   bench.target.password = "wrong";
@@ -63,11 +64,35 @@ TEST_CASE("a wrong password is two failed logins with a pause between them, and 
     CHECK(state.error().code == Code::denied);
   }
   CHECK(bench.bmc->failed_logins == 2);
-  CHECK(bench.bmc->times[1] - bench.bmc->times[0] >= 10 * kSecond);
   CHECK(bench.refusals == 1);
+  REQUIRE(bench.bmc->arguments.size() == 2);
+  CHECK(bench.bmc->arguments[0].find("-C 17 -L ADMINISTRATOR -N 1") != std::string::npos);
+  CHECK(bench.bmc->arguments[1].find("-C 3 -L ADMINISTRATOR -N 5") != std::string::npos);
+  CHECK(bench.bmc->times[1] - bench.bmc->times[0] >= 10 * kSecond);
   bench.target.user = "nobody";
   CHECK(bench.state_code() == Code::denied);
   CHECK(bench.bmc->failed_logins == 4);
+}
+
+TEST_CASE("what the BMC took a moment ago is not called a wrong password, and is not tried for ever",
+          "[power][ipmi]") {
+  Bench bench;
+  bench.target.logins = std::make_shared<Logins>(bench.bmc->waiter().now);
+  REQUIRE(bench.power()->state(kCall).ok());
+  bench.bmc->password = "changed";
+  for (int i = 0; i < 3; ++i)
+    CHECK(with_retries(bench.power(), bench.bmc->waiter(), 1)->state(kCall).error().code ==
+          Code::unavailable);
+  CHECK(bench.bmc->failed_logins == 2);
+  CHECK(bench.refusals == 0);
+}
+
+TEST_CASE("a command whose level is missing once is given again", "[power][ipmi]") {
+  Bench bench;
+  bench.bmc->refuses_level = 1;
+  CHECK(bench.power()->state(kCall).ok());
+  bench.bmc->refuses_level = 2;
+  CHECK(bench.state_code() == Code::denied);
 }
 
 TEST_CASE("a secret that IPMI cannot hold is refused before it is sent", "[power][ipmi]") {

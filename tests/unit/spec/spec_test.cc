@@ -129,6 +129,7 @@ TEST_CASE("nodes may be switched by IPMI or by a program of the operator's", "[s
   CHECK(ipmi.errors.empty());
   CHECK(ipmi.spec.nodes.back().power.cipher_suite == 3);
   CHECK_FALSE(ipmi.spec.nodes.back().power.sol);
+  CHECK(ipmi.spec.nodes.back().power.privilege == "");
   CHECK(
       parse_spec(with("driver: redfish, address: 10.20.1.99", "driver: ipmi, sol: true, address: 10.20.1.99"),
                  kNames)
