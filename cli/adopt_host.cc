@@ -9,6 +9,7 @@
 #include "base/json_dump.h"
 #include "base/os.h"
 #include "cli/terminal.h"
+#include "controller/ssh/ssh_keys.h"
 
 namespace muster::cli {
 namespace {
@@ -44,18 +45,8 @@ Result<std::string> read_file(const std::string& path) {
 Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
   TRY(auto session, ssh_connect(target, kConnect));
   if (target.user != "root") session = as_root(std::move(session));
-  const std::string answer = "muster\n0\nLinux\n";
-  TRY(const auto who, session->run("echo muster; id -u; uname -s", "", kCommand));
-  if (who.out == answer) return session;
-  // Answers would be read as whatever it prints.
-  if (who.out.size() > answer.size() &&
-      who.out.compare(who.out.size() - answer.size(), answer.size(), answer) == 0)
-    return fail(
-        Code::conflict,
-        fmt::format("{}@{}: the login shell prints `{}` before anything else: let its start-up file (such as "
-                    "~/.bashrc) print only where `[ -t 1 ]` holds",
-                    target.user, target.address,
-                    clean_lines(who.out.substr(0, who.out.size() - answer.size()))));
+  TRY(const auto who, session->run("id -u; uname -s", "", kCommand));
+  if (who.out == "0\nLinux\n") return session;
   const std::string said = clean_lines(who.err.empty() ? who.out : who.err);
   if (target.user == "root")
     return fail(Code::denied,
@@ -90,8 +81,13 @@ Result<SshTarget> target_of(const Adopting& what, const std::string& place, cons
   else if (!text("user").empty())
     target.user = text("user");
   if (!what.key.empty()) {
-    TRY(target.private_key, read_file(what.key));
-    if (target.private_key.empty()) return fail(Code::invalid, what.key + " is empty");
+    TRY(const std::string key, read_file(what.key));
+    if (key.empty()) return fail(Code::invalid, what.key + " is empty");
+    // The public half says which of the agent's keys is meant.
+    if (auto half = public_key_in(key))
+      target.agent_key = std::move(*half);
+    else
+      target.private_key = key;
   }
   return target;
 }
@@ -100,20 +96,23 @@ Result<std::vector<std::string>> allowed_keys(const Adopting& what, const SshTar
                                               const Json& declared) {
   if (declared.is_object()) return std::vector<std::string>{declared.value("host_key", "")};
   if (what.host_key.empty()) return std::vector<std::string>{};
-  if (what.host_key.rfind("SHA256:", 0) == 0) return host_keys_in(what.host_key);
+  if (what.host_key.rfind("SHA256:", 0) == 0) return host_keys_in(what.host_key, "");
   TRY(const auto text, read_file(what.host_key));
-  auto keys = host_keys_in(text, {target.address, fmt::format("[{}]:{}", target.address, target.port)});
+  const bool usual = target.port == 22;
+  auto keys =
+      host_keys_in(text, usual ? target.address : fmt::format("[{}]:{}", target.address, target.port));
   if (!keys.ok()) return std::move(keys).error().with(what.host_key);
   return keys;
 }
 
 Status is_allowed(const SshTarget& target, const std::vector<std::string>& allowed, bool by_spec) {
   if (std::find(allowed.begin(), allowed.end(), target.host_key) != allowed.end()) return Ok{};
-  return fail(Code::denied,
-              fmt::format("{}:{} shows the host key {}, and {} is {}: another machine answers, or it was "
-                          "installed anew; nothing was sent to it",
-                          target.address, target.port, target.host_key,
-                          by_spec ? "pinned in the spec" : "allowed", fmt::join(allowed, " or ")));
+  return fail(
+      Code::denied,
+      fmt::format("{}:{} shows the host key {}, and of no type the one that is {}, {}: another machine "
+                  "answers, or it was installed again; nothing was sent to it",
+                  target.address, target.port, target.host_key, by_spec ? "pinned in the spec" : "allowed",
+                  fmt::join(allowed, " or ")));
 }
 
 Status Host::open() {

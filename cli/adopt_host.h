@@ -32,6 +32,8 @@ class Host {
   // `steps` there. conflict: it cannot be adopted.
   Result<Json> look(const std::string& node, const std::string& pin, const Json& steps);
   const SshTarget& target() const { return target_; }
+  // The public key that let us in, as base64; "" without a connection.
+  std::string own_key() const { return session_ ? session_->own_key() : ""; }
 
  private:
   Status open();

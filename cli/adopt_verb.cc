@@ -18,6 +18,7 @@
 #include "cli/adopt_host.h"
 #include "cli/terminal.h"
 #include "controller/ssh/ssh.h"
+#include "controller/ssh/ssh_agent.h"
 
 namespace muster::cli {
 namespace {
@@ -83,12 +84,7 @@ Status show_different_keys(const std::vector<One>& hosts) {
 // The pins: what the spec or the command line says, or what the operator has compared and confirmed.
 Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
   for_all(hosts, [](One& one) -> Status {
-    TRY(const auto shown, learn_host_keys(one.target.address, one.target.port, kConnect));
-    one.target.host_key = shown.front();
-    // Of the types that it has, the one that was compared.
-    for (const auto& key : shown)
-      if (std::find(one.allowed.begin(), one.allowed.end(), key) != one.allowed.end())
-        one.target.host_key = key;
+    TRY(one.target.host_key, learn_host_key(one.target.address, one.target.port, kConnect, one.allowed));
     return one.allowed.empty() ? Status(Ok{}) : is_allowed(one.target, one.allowed, one.declared);
   });
   TRY_(together(hosts, "were left at the door, and nothing was sent to any"));
@@ -131,6 +127,18 @@ std::vector<std::string> words_of(const std::string& line) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
+// The complete set that this step gives to the account, as base64; none: it is left alone.
+std::optional<std::vector<std::string>> keys_given(const Json& step, const std::string& user) {
+  const Json params = step.value("params", Json::object());
+  if (step.value("module", "") != "user" || params.value("name", "") != user || !params.contains("keys"))
+    return std::nullopt;
+  std::vector<std::string> out;
+  for (const Json& line : params["keys"])
+    if (const auto words = words_of(line.is_string() ? line.get<std::string>() : ""); words.size() > 1)
+      out.push_back(words[1]);
+  return out;
+}
+
 // The public keys that let this operator in, as base64: that of the key file, or those of the SSH agent.
 Result<std::vector<std::string>> own_keys(const SshTarget& target) {
   std::vector<std::string> keys;
@@ -138,17 +146,14 @@ Result<std::vector<std::string>> own_keys(const SshTarget& target) {
     TRY(keys.emplace_back(), public_key_of(target.private_key));
     return keys;
   }
-  const auto process = make_process();
-  auto listed = run_ok(*process, {{"ssh-add", "-L"}});
+  if (!target.agent_key.empty()) return std::vector<std::string>{target.agent_key};
+  auto listed = ssh_agent_keys();
   if (!listed.ok())
     return fail(Code::denied,
                 "the keys of the SSH agent cannot be listed, so that it is not known whether you could still "
                 "log in afterwards: " +
                     listed.error().message + "; say which key it is with --key");
-  std::istringstream lines(*listed);
-  for (std::string line; std::getline(lines, line);)
-    if (const auto words = words_of(line); words.size() > 1) keys.push_back(words[1]);
-  return keys;
+  return listed;
 }
 
 // An adopted host has no second way in: when its agent is gone, this key brings it back. All hosts are logged
@@ -156,11 +161,15 @@ Result<std::vector<std::string>> own_keys(const SshTarget& target) {
 Status check_access(const std::vector<One>& hosts) {
   std::optional<std::vector<std::string>> keys;
   for (const auto& one : hosts) {
-    if (keeps_access(one.target.user, {}, one.steps).ok()) continue;  // not touched
+    const std::string& user = one.target.user;
+    const std::string own = one.host->own_key();
+    // Neither the account nor how often it may be tried is touched.
+    if (keeps_access(user, {}, one.steps).ok() && keeps_tries(user, {}, own, one.steps).ok()) continue;
     if (!keys) {
       TRY(keys, own_keys(one.target));
     }
-    TRY_(keeps_access(one.target.user, *keys, one.steps));
+    TRY_(keeps_access(user, *keys, one.steps));
+    TRY_(keeps_tries(user, *keys, own, one.steps));
   }
   return Ok{};
 }
@@ -338,14 +347,9 @@ std::string render_preview(const Json& steps) {
 
 Status keeps_access(const std::string& user, const std::vector<std::string>& keys, const Json& steps) {
   for (const Json& step : steps) {
-    const Json params = step.value("params", Json::object());
-    if (step.value("module", "") != "user" || params.value("name", "") != user || !params.contains("keys"))
-      continue;
-    bool kept = false;
-    for (const Json& line : params["keys"])
-      if (const auto words = words_of(line.is_string() ? line.get<std::string>() : ""); words.size() > 1)
-        kept = kept || std::find(keys.begin(), keys.end(), words[1]) != keys.end();
-    if (!kept)
+    const auto given = keys_given(step, user);
+    if (!given) continue;
+    if (std::find_first_of(given->begin(), given->end(), keys.begin(), keys.end()) == given->end())
       return fail(
           Code::denied,
           fmt::format("the key you log in with as {0} is not among those that the spec gives to {0}: `{1}` "
@@ -354,6 +358,38 @@ Status keeps_access(const std::string& user, const std::vector<std::string>& key
                       user, step.value("id", "")));
   }
   return Ok{};
+}
+
+Status keeps_tries(const std::string& user, const std::vector<std::string>& keys, const std::string& own,
+                   const Json& steps) {
+  std::vector<std::string> taken = {own};
+  size_t tries = 0;
+  std::string by;
+  for (const Json& step : steps) {
+    const Json params = step.value("params", Json::object());
+    if (const auto given = keys_given(step, user)) taken = *given;
+    const Json settings = params.value("settings", Json::object());
+    if (step.value("module", "") != "sshd" || !settings.is_object() || !settings.contains("MaxAuthTries"))
+      continue;
+    const Json& most = settings["MaxAuthTries"];
+    const std::string text = most.is_string() ? most.get<std::string>() : most.dump();
+    const size_t limit = std::strtoul(text.c_str(), nullptr, 10);
+    if (limit > 0 && (tries == 0 || limit < tries)) {
+      tries = limit;
+      by = step.value("id", "");
+    }
+  }
+  const auto first = std::find_if(keys.begin(), keys.end(), [&](const std::string& key) {
+    return std::find(taken.begin(), taken.end(), key) != taken.end();
+  });
+  const size_t place = static_cast<size_t>(first - keys.begin()) + 1;
+  if (tries == 0 || (first != keys.end() && place <= tries)) return Ok{};
+  return fail(
+      Code::denied,
+      fmt::format("`{}` lets {} keys be tried for each login, and the one of your SSH agent's {} keys that "
+                  "lets {} in is number {}: `ssh` would not get to it; nothing was done. Say which key it "
+                  "is with --key FILE (its .pub will do), and to `ssh` with -o IdentitiesOnly=yes -i FILE",
+                  by, tries, keys.size(), user, place));
 }
 
 void adopt(Context& context, const Adopting& what) {

@@ -174,11 +174,13 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
                   "its address on the provisioning network, or one for each of several; default: HOST");
   add->add_option("--user", flags->user,
                   "whom to log in as; not root: needs sudo without a password; default: root");
-  add->add_option("--key", flags->key,
-                  "file of the private key, unencrypted; default: the keys of the SSH agent");
+  add->add_option(
+      "--key", flags->key,
+      "file of the private key, unencrypted, or of the public one of a key in the SSH agent; default: "
+      "the keys of the SSH agent, each in turn");
   add->add_option("--host-key", flags->host_key,
                   "SHA256:... that the host must show, or a file that holds it (of several hosts: all of "
-                  "theirs); default: "
+                  "theirs; what ssh-keyscan prints will do); default: "
                   "it is shown and asked about");
   add_approval(add, flags->approval, "approve what would change");
   add->add_option("--report", flags->report, "folder for the report")->capture_default_str();

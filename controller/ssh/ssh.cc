@@ -1,13 +1,14 @@
 #include "controller/ssh/ssh.h"
 
 #include <libssh/libssh.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <chrono>
-#include <sstream>
 
 #include "base/digest.h"
-#include "controller/ssh/agent_keys.h"
+#include "controller/ssh/ssh_agent.h"
+#include "controller/ssh/ssh_keys.h"
 
 namespace muster {
 
@@ -19,6 +20,16 @@ constexpr const char* kAgentPath = "/usr/sbin/muster-agent";
 constexpr const char* kCiphers =
     "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes256-ctr,aes192-ctr,"
     "aes128-ctr";
+
+// Types of host keys, asked for one after the other where the one that is shown first is not the one wanted.
+constexpr const char* kOtherKeys[] = {"ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521",
+                                      "rsa-sha2-512,rsa-sha2-256", "ssh-ed25519"};
+
+// The command comes as the first line of its input, and what it prints begins behind a line of ours. This is
+// all that the user's own shell reads: without a quote within quotes or a backslash, it means the same to
+// bash, dash, zsh, fish, csh and the restricted ones.
+constexpr const char* kRunFirstLine = R"sh(sh -c 'IFS= read -r c; eval "$(printf %b "$c")"')sh";
+constexpr std::string_view kBegins = "muster: the command begins\n";
 
 using Clock = std::chrono::steady_clock;
 
@@ -39,18 +50,6 @@ using ChannelPtr = std::unique_ptr<std::remove_pointer_t<ssh_channel>, ChannelFr
 
 std::string words(ssh_session s) { return ssh_get_error(s); }
 
-Result<std::string> fingerprint_of(ssh_key key) {
-  unsigned char* hash = nullptr;
-  size_t size = 0;
-  if (ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &size) != 0)
-    return fail(Code::failed, "the host key cannot be hashed");
-  char* text = ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, size);
-  ssh_clean_pubkey_hash(&hash);
-  const std::string fingerprint = text ? text : "";
-  ssh_string_free_char(text);
-  return fingerprint;
-}
-
 Result<std::string> host_key_of(ssh_session s) {
   ssh_key key = nullptr;
   if (ssh_get_server_publickey(s, &key) != SSH_OK) return fail(Code::failed, "the server showed no host key");
@@ -59,13 +58,7 @@ Result<std::string> host_key_of(ssh_session s) {
   return fingerprint;
 }
 
-// A host shows one of its keys, of a type that the client chooses. Any first, then each by itself: what is
-// pinned may be of a type that this library would not choose.
-constexpr const char* kHostKeyTypes[] = {nullptr, "ssh-ed25519",
-                                         "ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521",
-                                         "rsa-sha2-512,rsa-sha2-256"};
-
-// Connected and key-exchanged, not yet authenticated. `types`: of the host key; null: any.
+// Connected and key-exchanged, not yet authenticated. `types` of host keys; null: those of libssh.
 Result<SessionPtr> handshake(const std::string& address, uint16_t port, const std::string& user,
                              DurationMs deadline, const char* types = nullptr) {
   SessionPtr session(ssh_new());
@@ -78,13 +71,38 @@ Result<SessionPtr> handshake(const std::string& address, uint16_t port, const st
   ssh_options_set(session.get(), SSH_OPTIONS_PORT, &port_number);
   ssh_options_set(session.get(), SSH_OPTIONS_USER, user.c_str());
   ssh_options_set(session.get(), SSH_OPTIONS_TIMEOUT, &seconds);
-  if (types != nullptr) ssh_options_set(session.get(), SSH_OPTIONS_HOSTKEYS, types);
   for (const auto direction : {SSH_OPTIONS_CIPHERS_C_S, SSH_OPTIONS_CIPHERS_S_C})
     ssh_options_set(session.get(), direction, kCiphers);
+  if (types) ssh_options_set(session.get(), SSH_OPTIONS_HOSTKEYS, types);
   if (ssh_connect(session.get()) != SSH_OK)
     return fail(Code::unavailable,
                 "ssh " + address + ":" + std::to_string(port) + ": " + words(session.get()));
   return session;
+}
+
+struct Shown {
+  SessionPtr session;
+  std::string key;
+};
+
+// One that shows a key of `wanted`, of whatever type; else the one whose key it shows unasked.
+Result<Shown> handshake_for(const std::string& address, uint16_t port, const std::string& user,
+                            DurationMs deadline, const std::vector<std::string>& wanted) {
+  const auto shown_by = [](Result<SessionPtr> session) -> Result<Shown> {
+    if (!session.ok()) return session.error();
+    TRY(std::string key, host_key_of(session->get()));
+    return Shown{std::move(session).value(), std::move(key)};
+  };
+  const auto is_wanted = [&](const Shown& shown) {
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), shown.key) != wanted.end();
+  };
+  TRY(Shown first, shown_by(handshake(address, port, user, deadline)));
+  if (is_wanted(first)) return first;
+  for (const char* types : kOtherKeys)
+    if (auto other = shown_by(handshake(address, port, user, deadline, types));
+        other.ok() && is_wanted(*other))
+      return other;
+  return first;
 }
 
 constexpr size_t kChunk = 32 * 1024;
@@ -117,13 +135,34 @@ Result<bool> receive_some(ssh_channel channel, Output& output) {
   return out > 0 || err > 0 || !ssh_channel_is_eof(channel);
 }
 
-Result<ChannelPtr> channel_for(ssh_session session, const std::string& command) {
+Result<ChannelPtr> channel_for(ssh_session session) {
   ChannelPtr channel(ssh_channel_new(session));
   if (!channel || ssh_channel_open_session(channel.get()) != SSH_OK)
     return fail(Code::unavailable, "ssh: no channel: " + words(session));
-  if (ssh_channel_request_exec(channel.get(), command.c_str()) != SSH_OK)
+  if (ssh_channel_request_exec(channel.get(), kRunFirstLine) != SSH_OK)
     return fail(Code::unavailable, "ssh: the server refused the command: " + words(session));
   return channel;
+}
+
+// `command` as the line that kRunFirstLine reads.
+std::string first_line(const std::string& command) {
+  const std::string says = shell_quote(std::string(kBegins.substr(0, kBegins.size() - 1)));
+  std::string out;
+  for (const char c : "echo " + says + "; echo " + says + " >&2; " + command) {
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c == '\\' ? "\\\\" : std::string(1, c);
+  }
+  return out + "\n";
+}
+
+// Takes away what came before the command began. False: it has not begun.
+bool drop_until_it_begins(std::string& text) {
+  const size_t at = text.find(kBegins);
+  if (at == std::string::npos) return false;
+  text.erase(0, at + kBegins.size());
+  return true;
 }
 
 // What it complained of, or else what it said.
@@ -150,7 +189,8 @@ class LibsshDialog : public SshDialog {
   // `timeout` when there is none: what was asked may have been done.
   Result<std::string> next_line(Clock::time_point until) {
     for (bool more = true;;) {
-      if (const auto end = heard_.out.find('\n'); end != std::string::npos) {
+      begun_ = begun_ || drop_until_it_begins(heard_.out);
+      if (const auto end = begun_ ? heard_.out.find('\n') : std::string::npos; end != std::string::npos) {
         std::string line = heard_.out.substr(0, end);
         heard_.out.erase(0, end + 1);
         return line;
@@ -160,24 +200,32 @@ class LibsshDialog : public SshDialog {
       TRY(more, receive_some(channel_.get(), heard_));
     }
   }
-  bool said_something() const { return !heard_.out.empty() || !heard_.err.empty(); }
+  std::string words() const {
+    Output heard = heard_;
+    drop_until_it_begins(heard.err);
+    return words_in(heard);
+  }
   std::string last_words() const {
-    const std::string text = words_in(heard_);
+    const std::string text = words();
     return text.empty() ? "without a word" : text;
   }
 
  private:
   ChannelPtr channel_;
   Output heard_;
+  bool begun_ = false;
 };
 
 class LibsshSession : public SshSession {
  public:
-  explicit LibsshSession(SessionPtr session) : session_(std::move(session)) {}
+  LibsshSession(SessionPtr session, std::string own_key)
+      : session_(std::move(session)), own_key_(std::move(own_key)) {}
+  std::string own_key() const override { return own_key_; }
 
   Result<Output> run(const std::string& command, SshInput input, DurationMs deadline) override {
     const auto until = Clock::now() + std::chrono::milliseconds(deadline);
-    TRY(const ChannelPtr channel, channel_for(session_.get(), command));
+    TRY(const ChannelPtr channel, channel_for(session_.get()));
+    TRY_(send(channel.get(), first_line(command), until));
     TRY_(send(channel.get(), input.first, until));
     TRY_(send(channel.get(), input.second, until));
     ssh_channel_send_eof(channel.get());
@@ -188,18 +236,21 @@ class LibsshSession : public SshSession {
       TRY(more, receive_some(channel.get(), output));
     }
     output.exit_code = ssh_channel_get_exit_status(channel.get());
+    // What never began has said why.
+    if (drop_until_it_begins(output.out)) drop_until_it_begins(output.err);
     return output;
   }
 
   Result<std::unique_ptr<SshDialog>> talk(const std::string& command, std::string_view input,
                                           DurationMs deadline) override {
     const auto until = Clock::now() + std::chrono::milliseconds(deadline);
-    TRY(ChannelPtr channel, channel_for(session_.get(), command));
-    const Status sent = send(channel.get(), input, until);
+    TRY(ChannelPtr channel, channel_for(session_.get()));
+    Status sent = send(channel.get(), first_line(command), until);
+    if (sent.ok()) sent = send(channel.get(), input, until);
     auto dialog = std::make_unique<LibsshDialog>(std::move(channel));
     // Who ended before all was sent said why.
     const auto ready = dialog->next_line(until);
-    if (!ready.ok() && dialog->said_something()) return fail(Code::failed, dialog->last_words());
+    if (!ready.ok() && !dialog->words().empty()) return fail(Code::failed, dialog->last_words());
     if (!sent.ok()) return fail(Code::failed, sent.error().message);
     if (!ready.ok()) return fail(Code::failed, ready.error().message);
     return std::unique_ptr<SshDialog>(std::move(dialog));
@@ -207,6 +258,7 @@ class LibsshSession : public SshSession {
 
  private:
   SessionPtr session_;
+  const std::string own_key_;
 };
 
 // With its own way to root: what `sudo` says when it is not allowed comes back as the command's error output.
@@ -220,6 +272,7 @@ class RootSession : public SshSession {
                                           DurationMs deadline) override {
     return inner_->talk(as_root(command), input, deadline);
   }
+  std::string own_key() const override { return inner_->own_key(); }
 
  private:
   static std::string as_root(const std::string& command) {
@@ -241,44 +294,78 @@ Result<KeyPtr> private_key_in(const std::string& text) {
   return KeyPtr(key);
 }
 
-std::string who_is(const SshTarget& target) { return "ssh " + target.user + "@" + target.address; }
+std::string who(const SshTarget& target) { return "ssh " + target.user + "@" + target.address; }
 
-// Connected to the machine whose key is pinned.
-Result<SessionPtr> connect_pinned(const SshTarget& target, DurationMs deadline) {
-  std::string shown;
-  for (const char* types : kHostKeyTypes) {
-    auto session = handshake(target.address, target.port, target.user, deadline, types);
-    if (!session.ok() && shown.empty()) return session;  // nobody there
-    if (!session.ok()) continue;                         // it has no key of this type
-    TRY(const auto found, host_key_of(session->get()));
-    if (found == target.host_key) return session;
-    if (shown.find(found) == std::string::npos) shown += (shown.empty() ? "" : " and ") + found;
-  }
-  return fail(Code::denied, "ssh " + target.address + ": the host key is " + shown + ", pinned is " +
-                                target.host_key + "; another machine answers, or it was re-installed");
+// Shows the pinned key, and is not authenticated yet.
+Result<SessionPtr> connected(const SshTarget& target, DurationMs deadline) {
+  TRY(Shown shown, handshake_for(target.address, target.port, target.user, deadline, {target.host_key}));
+  if (shown.key != target.host_key)
+    return fail(Code::denied, "ssh " + target.address + ": the host key is " + shown.key + ", pinned is " +
+                                  target.host_key + "; another machine answers, or it was re-installed");
+  return std::move(shown.session);
 }
 
-// Two keys a connection: servers of careful people end it after three.
-Result<SessionPtr> connect_by_agent(const SshTarget& target, DurationMs deadline) {
-  constexpr size_t kAtOnce = 2;
-  const auto keys = AgentKeys::open();
-  if (!keys.ok()) return fail(Code::denied, who_is(target) + ": no key: " + keys.error().message);
-  for (size_t first = 0; first < keys->count(); first += kAtOnce) {
-    TRY(SessionPtr session, connect_pinned(target, deadline));
-    TRY(const int offered, keys->offer(first, kAtOnce));
-    ssh_set_agent_socket(session.get(), offered);
-    if (ssh_userauth_agent(session.get(), nullptr) == SSH_AUTH_SUCCESS) return session;
-  }
-  return fail(Code::denied, who_is(target) + ": none of the SSH agent's " + std::to_string(keys->count()) +
-                                " keys was taken (`ssh-add -l` lists them)");
-}
-
-Status authenticate(ssh_session session, const SshTarget& target) {
-  const std::string who = who_is(target);
+Result<std::unique_ptr<SshSession>> log_in_with_key(const SshTarget& target, DurationMs deadline) {
+  TRY(auto session, connected(target, deadline));
   TRY(const KeyPtr key, private_key_in(target.private_key));
-  if (ssh_userauth_publickey(session, nullptr, key.get()) != SSH_AUTH_SUCCESS)
-    return fail(Code::denied, who + ": the key was refused");
-  return Ok{};
+  if (ssh_userauth_publickey(session.get(), nullptr, key.get()) != SSH_AUTH_SUCCESS)
+    return fail(Code::denied, who(target) + ": the key was refused");
+  TRY(std::string own, public_key_of(target.private_key));
+  return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(session), std::move(own)));
+}
+
+// Those of the agent that are to be tried.
+Result<std::vector<std::string>> keys_to_offer(const SshTarget& target) {
+  auto keys = ssh_agent_keys();
+  if (!keys.ok()) return fail(Code::denied, who(target) + ": " + keys.error().message);
+  if (keys->empty()) return fail(Code::denied, who(target) + ": the SSH agent holds no key (`ssh-add -l`)");
+  if (target.agent_key.empty()) return keys;
+  if (std::find(keys->begin(), keys->end(), target.agent_key) == keys->end())
+    return fail(Code::denied,
+                who(target) + ": the SSH agent does not hold that key (`ssh-add -L` lists its keys)");
+  return std::vector<std::string>{target.agent_key};
+}
+
+// Asks step by step: left alone, libssh 0.10 waits for its whole timeout where the server has hung up.
+bool agent_lets_in(ssh_session session, Clock::time_point until) {
+  ssh_set_blocking(session, 0);
+  int said = SSH_AUTH_AGAIN;
+  while (said == SSH_AUTH_AGAIN && ssh_is_connected(session) && Clock::now() < until) {
+    said = ssh_userauth_agent(session, nullptr);
+    pollfd news = {ssh_get_fd(session), POLLIN, 0};
+    if (said == SSH_AUTH_AGAIN) ::poll(&news, 1, 100);
+  }
+  ssh_set_blocking(session, 1);
+  if (said == SSH_AUTH_AGAIN) ssh_disconnect(session);  // in the middle of a question
+  return said == SSH_AUTH_SUCCESS;
+}
+
+// Each key in turn. The server hangs up after some that it does not know: the next ones are offered in
+// another connection, of which there are few, since servers may shut out an address for failed logins.
+Result<std::unique_ptr<SshSession>> log_in_with_agent(const SshTarget& target, DurationMs deadline) {
+  constexpr int kConnections = 3;
+  TRY(const auto keys, keys_to_offer(target));
+  size_t next = 0, at_once = 0;
+  for (int i = 0; i < kConnections && next < keys.size(); ++i) {
+    TRY(auto session, connected(target, deadline));
+    TRY(const auto view, SshAgentView::open());
+    ssh_set_agent_socket(session.get(), view->socket());
+    for (size_t first = next; next < keys.size();) {
+      view->show(keys[next]);
+      if (agent_lets_in(session.get(), Clock::now() + std::chrono::milliseconds(deadline)))
+        return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(session), keys[next]));
+      ++next;
+      at_once = next - first;
+      if (!ssh_is_connected(session.get())) break;
+    }
+  }
+  const std::string offered = std::to_string(next), all = std::to_string(keys.size());
+  if (next < keys.size())
+    return fail(Code::denied, who(target) + ": the server hangs up after " + std::to_string(at_once) +
+                                  " keys, and none of the first " + offered + " of the SSH agent's " + all +
+                                  " was taken: say which one is right with --key FILE (its .pub will do)");
+  return fail(Code::denied,
+              who(target) + ": none of the SSH agent's " + all + " keys was taken (`ssh-add -l` lists them)");
 }
 
 std::string last_words(const Output& output) {
@@ -295,73 +382,18 @@ Result<std::unique_ptr<SshDialog>> SshSession::talk(const std::string&, std::str
 std::string shell_quote(const std::string& word) {
   std::string out = "'";
   for (const char c : word) {
-    // Both outside the quotes: fish takes a backslash inside them for the beginning of an escape.
     if (c == '\'')
       out += "'\\''";
-    else if (c == '\\')
-      out += "'\\\\'";
     else
       out += c;
   }
   return out + "'";
 }
 
-Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline) {
-  TRY(auto session, handshake(address, port, "muster", deadline));
-  return host_key_of(session.get());
-}
-
-Result<std::vector<std::string>> learn_host_keys(const std::string& address, uint16_t port,
-                                                 DurationMs deadline) {
-  std::vector<std::string> out;
-  for (const char* types : kHostKeyTypes) {
-    auto session = handshake(address, port, "muster", deadline, types);
-    if (!session.ok() && out.empty()) return session.error();
-    if (!session.ok()) continue;
-    TRY(const std::string key, host_key_of(session->get()));
-    if (std::find(out.begin(), out.end(), key) == out.end()) out.push_back(key);
-  }
-  return out;
-}
-
-Result<std::vector<std::string>> host_keys_in(const std::string& text,
-                                              const std::vector<std::string>& names) {
-  constexpr size_t kDigits = 7 + 43;  // "SHA256:" and base64 of 32 bytes without padding
-  std::vector<std::string> found;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string first, second;
-    words >> first >> second;
-    if (first.empty() || first[0] == '#') continue;
-    // A line of known_hosts: "NAME,NAME TYPE KEY".
-    if (ssh_key_type_from_name(second.c_str()) != SSH_KEYTYPE_UNKNOWN && !names.empty()) {
-      if (first[0] == '|')
-        return fail(Code::invalid,
-                    "host names are hashed there: `ssh-keygen -lF HOST` shows the fingerprint");
-      const std::string listed = "," + first + ",";
-      if (std::none_of(names.begin(), names.end(), [&](const std::string& name) {
-            return listed.find("," + name + ",") != std::string::npos;
-          }))
-        continue;
-      first = second;
-      words >> second;
-    }
-    if (const auto at = line.find("SHA256:"); at != std::string::npos) {
-      found.push_back(line.substr(at, kDigits));
-      continue;
-    }
-    ssh_key key = nullptr;
-    if (ssh_pki_import_pubkey_base64(second.c_str(), ssh_key_type_from_name(first.c_str()), &key) != SSH_OK)
-      return fail(Code::invalid,
-                  "'" + first + " ...' is neither a fingerprint (SHA256:...) nor a public key");
-    auto fingerprint = fingerprint_of(key);
-    ssh_key_free(key);
-    if (!fingerprint.ok()) return fingerprint.error();
-    found.push_back(*fingerprint);
-  }
-  if (found.empty()) return fail(Code::invalid, "no host key is named there");
-  return found;
+Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline,
+                                   const std::vector<std::string>& wanted) {
+  TRY(auto shown, handshake_for(address, port, "muster", deadline, wanted));
+  return shown.key;
 }
 
 Result<std::string> public_key_of(const std::string& private_key) {
@@ -377,13 +409,7 @@ Result<std::string> public_key_of(const std::string& private_key) {
 Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline) {
   if (target.host_key.empty())
     return fail(Code::denied, "ssh " + target.address + ": no host key pinned; show it first and confirm it");
-  if (target.private_key.empty()) {
-    TRY(auto by_agent, connect_by_agent(target, deadline));
-    return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(by_agent)));
-  }
-  TRY(auto session, connect_pinned(target, deadline));
-  TRY_(authenticate(session.get(), target));
-  return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(session)));
+  return target.private_key.empty() ? log_in_with_agent(target, deadline) : log_in_with_key(target, deadline);
 }
 
 std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session) {

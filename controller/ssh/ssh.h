@@ -26,6 +26,7 @@ struct SshTarget {
   std::string user = "root";
   std::string private_key;  // OpenSSH or PEM text; secret. Empty: the keys of the SSH agent at SSH_AUTH_SOCK
   std::string host_key;     // pin, "SHA256:..."
+  std::string agent_key = {};  // of the agent's keys this one only, as base64; "": each in turn
 };
 
 // A program on the host that is asked line by line, each line answered by one of at most 4 MiB.
@@ -49,28 +50,25 @@ struct SshInput {
 class SshSession {
  public:
   virtual ~SshSession() = default;
-  // Runs `command` through the user's shell. exit_code is -1 when the server did not send one.
+  // Runs `command`, text for a POSIX shell, whatever the user's own shell is: fish and csh quote in other
+  // ways. What that shell prints before (.bashrc is read for commands, too) is in no output. exit_code is -1
+  // when the server did not send one.
   virtual Result<Output> run(const std::string& command, SshInput input, DurationMs deadline) = 0;
   // Starts `command`, hands it `input` and waits for its first line, which says that it is ready. `failed`
   // with what it said instead. The session must outlive the dialog. `unavailable` for a session that cannot.
   virtual Result<std::unique_ptr<SshDialog>> talk(const std::string& command, std::string_view input,
                                                   DurationMs deadline);
+  // The public key that let this session in, as base64; "": not known.
+  virtual std::string own_key() const { return ""; }
 };
 
 Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline);
 // The same session, its commands run as root through `sudo -n` (no password is ever asked for or sent).
 std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session);
-// Fingerprint of the host's key, without authenticating.
-Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline);
-// Of all keys that the host has, of each type one; the one of learn_host_key() first.
-Result<std::vector<std::string>> learn_host_keys(const std::string& address, uint16_t port,
-                                                 DurationMs deadline);
-
-// Fingerprints named by `text`: "SHA256:..." words (as `ssh-keygen -l` prints them), or public keys, one per
-// line (as *.pub files hold them), or lines of known_hosts (as ssh-keyscan prints them) that are about one
-// of `names`. invalid when there is none, or a line is neither.
-Result<std::vector<std::string>> host_keys_in(const std::string& text,
-                                              const std::vector<std::string>& names = {});
+// Fingerprint of the host's key, without authenticating: of the type that is preferred here (Ed25519), or,
+// where that is none of `wanted`, of another type that is.
+Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline,
+                                   const std::vector<std::string>& wanted = {});
 
 // The public key that belongs to a private one (OpenSSH or PEM text), as base64: the second word of its *.pub
 // file.

@@ -30,24 +30,19 @@ struct Sshd {
   uint16_t port = free_port();
   pid_t pid = 0;
 
-  // `more`: further lines of its configuration; "{dir}" in them is its folder, where host_rsa lies beside
-  // host.
-  explicit Sshd(std::string more = "") {
+  // `more`: lines of its configuration, which come first.
+  explicit Sshd(const std::string& more = "") {
     fs::create_directories(dir);
     fs::create_directories("/run/sshd");  // sshd's compiled-in privilege separation folder
     auto process = make_process();
     for (const char* name : {"host", "user", "other"})
       REQUIRE(process->run({{"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", dir / name}})->ok());
-    REQUIRE(process->run({{"ssh-keygen", "-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", dir / "host_rsa"}})
-                ->ok());
-    for (size_t at; (at = more.find("{dir}")) != std::string::npos;) more.replace(at, 5, dir.string());
     fs::copy_file(dir / "user.pub", dir / "authorized");
     fs::permissions(dir, fs::perms::owner_all);
-    std::ofstream(dir / "config") << "Port " << port << "\nListenAddress 127.0.0.1\nHostKey "
+    std::ofstream(dir / "config") << more << "Port " << port << "\nListenAddress 127.0.0.1\nHostKey "
                                   << (dir / "host").string() << "\nAuthorizedKeysFile "
                                   << (dir / "authorized").string()
-                                  << "\nStrictModes no\nUsePAM no\nPidFile none\n"
-                                  << more;
+                                  << "\nStrictModes no\nUsePAM no\nPidFile none\n";
     pid = fork();
     if (pid == 0) {
       execl("/usr/sbin/sshd", "/usr/sbin/sshd", "-D", "-e", "-f", (dir / "config").c_str(), "-E",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tests/fakes/key_agent.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/fakes/sshd.h"
 #include "tests/fakes/temp_dir.h"
@@ -22,10 +23,10 @@ struct Site {
   Sshd sshd;
   Controller controller{source_dir() + "/playbooks", agent()};
 
-  Site() {
+  explicit Site(const std::string& own = "[ base ]") {
     std::string spec = testing::kSpec;
     const std::string books = "[ base, storage, shared ]";
-    spec.replace(spec.find(books), books.size(), "[ base ]");
+    spec.replace(spec.find(books), books.size(), own);
     REQUIRE(controller.call(api::Door::local, "PUT", "/v1/spec", spec).status == 200);
     controller.open();
     says("");
@@ -242,6 +243,30 @@ TEST_CASE("a host that is not the one meant, or does not let us in, is left at t
   const Ran misspelt = site.adopt(like);
   CHECK(misspelt.exit == cli::kUsage);
   CHECK(misspelt.err.find("did you mean 'node03'") != std::string::npos);
+}
+
+TEST_CASE("hardening that lets fewer keys be tried than the SSH agent offers first is refused",
+          "[cli][adopt]") {
+  Site site("[ base, ssh ]");
+  KeyAgent agent;
+  const std::vector<std::string> flags = {"--like", "node03", "--host-key",
+                                          (site.sshd.dir / "host.pub").string()};
+  const auto ends = [&](const std::vector<std::string>& more, const char* with) {
+    auto all = flags;
+    all.insert(all.end(), more.begin(), more.end());
+    const Ran ran = site.adopt(all);
+    CAPTURE(ran.err);
+    CHECK(ran.exit == cli::kRefused);
+    CHECK(ran.err.find(with) != std::string::npos);
+  };
+  agent.add_others(6);
+  agent.add(site.sshd.dir / "user");
+  ends({}, "IdentitiesOnly");
+  ends({"--key", (site.sshd.dir / "user.pub").string()}, "not approved, nothing was done");
+  KeyAgent fewer;
+  fewer.add_others(5);
+  fewer.add(site.sshd.dir / "user");
+  ends({}, "not approved, nothing was done");
 }
 
 TEST_CASE("a plan that would take the operator's own way in away is refused", "[cli][adopt]") {

@@ -1,6 +1,8 @@
 // Against a real sshd on a loopback port (tests/fakes/sshd.h).
 #include "controller/ssh/ssh.h"
 
+#include "controller/ssh/ssh_keys.h"
+
 #include <stdlib.h>
 
 #include "tests/fakes/sshd.h"
@@ -99,15 +101,22 @@ TEST_CASE("the public half of a private key is what its .pub file holds", "[ssh]
 TEST_CASE("host keys are read from fingerprints and public keys, and from nothing else", "[ssh]") {
   Sshd sshd;
   const std::string shown = sshd.target().host_key;
-  const auto from_key = host_keys_in(slurp(sshd.dir / "host.pub"));
+  const auto from_key = host_keys_in(slurp(sshd.dir / "host.pub"), "");
   REQUIRE(from_key.ok());
   CHECK(*from_key == std::vector<std::string>{shown});
-  const auto from_listing = host_keys_in("# of the rack\n256 " + shown + " root@host (ED25519)\n\n");
+  const auto from_listing = host_keys_in("# of the rack\n256 " + shown + " root@host (ED25519)\n\n", "");
   REQUIRE(from_listing.ok());
   CHECK(*from_listing == std::vector<std::string>{shown});
-  CHECK(host_keys_in("").error().code == Code::invalid);
+  CHECK(host_keys_in("", "").error().code == Code::invalid);
   // A line of known_hosts speaks of a host; its key must not stand for another one.
-  CHECK(host_keys_in("10.20.0.31 " + slurp(sshd.dir / "host.pub")).error().code == Code::invalid);
+  const std::string line = "10.20.0.31,rack7 " + slurp(sshd.dir / "host.pub");
+  for (const char* other : {"", "10.20.0.3", "[10.20.0.31]:2222"})
+    CHECK(host_keys_in(line, other).error().code == Code::invalid);
+  CHECK(host_keys_in(line, "rack7").value() == std::vector<std::string>{shown});
+  CHECK(host_keys_in("@revoked " + line, "rack7").error().code == Code::invalid);
+  CHECK(host_keys_in(line + "@revoked " + line, "rack7").error().code == Code::invalid);
+  CHECK(host_keys_in("@cert-authority " + line, "rack7").error().code == Code::invalid);
+  CHECK(host_keys_in("10.20.0.31 ssh-ed25519 no-key", "10.20.0.31").error().code == Code::invalid);
 }
 
 TEST_CASE("the agent is run on a host without being left there", "[ssh]") {
