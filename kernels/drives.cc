@@ -27,6 +27,13 @@
 #include "kernels/kernels.h"
 
 namespace muster::kernels {
+
+bool is_removable_medium(const Files& files, const std::string& name) {
+  const std::string folder = "/sys/block/" + name;
+  return files.read_line(folder + "/removable", "0") == "1" &&
+         files.read_link(folder).value_or("").find("/usb") != std::string::npos;
+}
+
 namespace {
 
 constexpr uint64_t kBlock = 1 << 20, kSpan = uint64_t{1} << 30;
@@ -36,7 +43,7 @@ std::vector<std::string> whole_disks(const Files& files) {
   std::vector<std::string> out;
   for (const auto& name : files.list("/sys/block")) {
     const std::string folder = "/sys/block/" + name;
-    if (!files.exists(folder + "/device") || files.read_line(folder + "/removable", "0") == "1") continue;
+    if (!files.exists(folder + "/device") || is_removable_medium(files, name)) continue;
     if (files.read_line(folder + "/size", "0") == "0") continue;
     if (files.read_line(folder + "/hidden") == "1")
       continue;  // one path of a multipath NVMe, which is listed itself

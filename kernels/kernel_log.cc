@@ -59,12 +59,16 @@ const std::regex kNvme(R"(^nvme (nvme\d+): )"
 // Not sr0, fd0, loop3, nbd0, zram0 ...: an empty drive for discs (a BMC's virtual one as well), or no drive.
 const std::regex kDrive(R"((?:sd|hd|vd|xvd|dasd)[a-z]+\d*|nvme\d+(?:c\d+)?n\d+(?:p\d+)?|mmcblk\d+|pmem\d+)");
 
+// Drivers since 575 pad the word to eight characters.
+const std::regex kSeverity(" (Fatal|Nonfatal) {1,8}XC");
+
 // Whether the kernel calls the severity of a line Fatal; the name of a program, which a user chooses, stands
 // before the kernel's own word. Nothing: it does not say.
 std::optional<bool> says_fatal(const std::string& text) {
-  const size_t fatal = text.rfind(" Fatal XC"), nonfatal = text.rfind(" Nonfatal XC");
-  if (fatal == nonfatal) return {};  // neither
-  return nonfatal == std::string::npos || (fatal != std::string::npos && fatal > nonfatal);
+  std::optional<bool> out;
+  for (std::sregex_iterator at(text.begin(), text.end(), kSeverity), end; at != end; ++at)
+    out = (*at)[1] == "Fatal";
+  return out;
 }
 
 // "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)": the new one.
@@ -155,10 +159,8 @@ class Sorter {
     if (word == "Non-fatal") out_.noted.push_back({sxid_group(sxid), part, text});
     // Else the details of a line before.
   }
-  // A medium that can be taken out is no drive of this machine's: a stick, a BMC's virtual disk.
   bool is_drive(const std::string& name) const {
-    return std::regex_match(name, kDrive) &&
-           files_.read_line("/sys/block/" + name + "/removable", "0") != "1";
+    return std::regex_match(name, kDrive) && !is_removable_medium(files_, name);
   }
 
   const Files& files_;

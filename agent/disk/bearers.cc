@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <optional>
+#include <set>
 
 namespace muster {
 namespace {
@@ -33,13 +35,15 @@ std::vector<std::string> devices(const Files& files) {
   return out;
 }
 
-// What cannot be read cannot be mounted either.
-bool carries(const Files& files, const std::string& name, const std::string& uuid) {
+// The file system of this UUID on it. What cannot be read cannot be mounted either.
+std::optional<Signature> carried(const Files& files, const std::string& name, const std::string& uuid) {
   const auto device = BlockDevice::open(files.real("/dev/" + name), BlockDevice::Access::read);
-  if (!device.ok()) return false;
+  if (!device.ok()) return std::nullopt;
   const auto found = probe_region(*device, 0, device->size());
-  return found.ok() && std::any_of(found->begin(), found->end(),
-                                   [&](const Signature& s) { return file_system_uuid(s) == uuid; });
+  if (!found.ok()) return std::nullopt;
+  for (const Signature& s : *found)
+    if (file_system_uuid(s) == uuid) return s;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -47,9 +51,16 @@ bool carries(const Files& files, const std::string& name, const std::string& uui
 std::vector<std::string> file_system_bearers(const Files& files, const std::string& uuid) {
   std::vector<std::string> out;
   if (uuid.empty()) return out;
+  std::set<std::string> parts;  // different ones: devices of one file system
   for (const auto& name : devices(files))
-    if (carries(files, name, uuid)) out.push_back(name);
-  return out;
+    if (const auto found = carried(files, name, uuid)) {
+      out.push_back(name);
+      parts.insert(found->device);
+    }
+  if (out.size() < 2 || parts.size() < out.size() || parts.count("") > 0) return out;
+  const auto link = files.read_link("/dev/disk/by-uuid/" + uuid);
+  const std::string named = link.ok() ? link->substr(link->rfind('/') + 1) : "";
+  return {std::find(out.begin(), out.end(), named) != out.end() ? named : out.front()};
 }
 
 std::vector<std::string> partition_bearers(const Files& files, const std::string& guid) {

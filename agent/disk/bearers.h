@@ -17,6 +17,7 @@
 namespace muster {
 
 // Kernel names of the block devices with a file system of this UUID, as file_system_uuid() writes it; sorted.
+// One file system over several devices (btrfs) counts once: the device that /dev/disk/by-uuid leads to.
 std::vector<std::string> file_system_bearers(const Files& files, const std::string& uuid);
 // Kernel names of the GPT partitions with this GUID; sorted.
 std::vector<std::string> partition_bearers(const Files& files, const std::string& guid);

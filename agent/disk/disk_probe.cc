@@ -30,7 +30,7 @@ struct Region {
   std::string text(uint64_t offset, size_t n) const { return text_at(at(offset, n), 0, n); }
   std::string uuid(uint64_t offset) const { return uuid_at(at(offset, 16), 0); }
   void add(std::vector<Signature>& out, const char* type, std::string label = "", std::string id = "") const {
-    out.push_back({type, std::move(label), std::move(id), start, {}});
+    out.push_back({type, std::move(label), std::move(id), start, {}, {}});
   }
 };
 
@@ -40,7 +40,10 @@ using namespace std::string_view_literals;
 void find_file_systems(const Region& r, Found& out) {
   if (r.is(0x438, "\x53\xef"sv)) r.add(out, ext_type(r.at(0x45c, 12)), r.text(0x478, 16), r.uuid(0x468));
   if (r.is(0, "XFSB")) r.add(out, "xfs", r.text(0x6c, 12), r.uuid(0x20));
-  if (r.is(0x10040, "_BHRfS_M")) r.add(out, "btrfs", r.text(0x1012b, 64), r.uuid(0x10020));
+  if (r.is(0x10040, "_BHRfS_M")) {
+    r.add(out, "btrfs", r.text(0x1012b, 64), r.uuid(0x10020));
+    out.back().device = to_hex(r.at(0x100c9, 8));
+  }
   if (r.is(510, "\x55\xaa"sv) && r.is(82, "FAT32"))
     r.add(out, "vfat", r.text(71, 11), to_hex(r.at(67, 4)));
   else if (r.is(510, "\x55\xaa"sv) && r.is(54, "FAT"))

@@ -37,6 +37,8 @@ struct Signature {
   uint64_t start = 0;  // of the region (whole disk or partition) it was found in, bytes
   // More of it in words, "level=raid0 devices=2" of an array's member; not part of the hash.
   std::string detail = {};
+  // Of a file system over several devices (btrfs): which of them this is, by number; not part of the hash.
+  std::string device = {};
 };
 
 struct DiskContent {

@@ -162,7 +162,8 @@ std::string leases_kept(const std::string& leases, const BootNetwork& network) {
     for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return text;
   };
-  const std::set<std::string> taken(network.taken.begin(), network.taken.end());
+  std::set<std::string> taken(network.taken.begin(), network.taken.end());
+  taken.erase("");  // a node without a BMC
   std::string out;
   std::istringstream in(leases);
   for (std::string line; std::getline(in, line);) {

@@ -2,6 +2,10 @@
 #include "controller/image/customize.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <iterator>
 
 namespace muster {
 namespace {
@@ -179,6 +183,9 @@ constexpr const char* kOwnOfMachine[] = {
     "var/lib/NetworkManager/secret_key",  // network-manager; itself, when it starts
 };
 
+// Those that are removed, and the two that become what each machine fills in.
+constexpr const char* kFilledIn[] = {"etc/machine-id", "etc/iscsi/initiatorname.iscsi"};
+
 std::string removing_identity() {
   std::string s = "rm -f";
   for (const char* path : kOwnOfMachine) s += std::string(" \"$1\"/") + path;
@@ -216,6 +223,14 @@ constexpr const char* kScriptHead =
     "#!/bin/sh\n# Runs in the builder with the new tree as $1.\nset -eu\nexport LC_ALL=C.UTF-8\n";
 
 }  // namespace
+
+bool is_own_of_machine(const std::string& path) {
+  const auto is = [&](const char* pattern) {
+    return ::fnmatch((std::string("/") + pattern).c_str(), path.c_str(), FNM_PATHNAME) == 0;
+  };
+  return std::any_of(std::begin(kOwnOfMachine), std::end(kOwnOfMachine), is) ||
+         std::any_of(std::begin(kFilledIn), std::end(kFilledIn), is);
+}
 
 std::vector<RecipeFile> builtin_files() {
   return {{"/usr/lib/muster/mount-state", kMountState, 0755},

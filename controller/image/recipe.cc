@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/json_dump.h"
 #include "base/os.h"
+#include "controller/image/customize.h"
 
 namespace muster {
 namespace {
@@ -66,6 +67,9 @@ RecipeFile read_file(Reader& r, const YAML::Node& node) {
   }
   if (f.path.empty() || f.path[0] != '/' || f.path.find("..") != std::string::npos)
     r.problem(node, "files: path must be absolute");
+  else if (is_own_of_machine(f.path))
+    r.problem(node,
+              f.path + ": every machine has its own; an image has none, and is read by whoever asks for it");
   return f;
 }
 

@@ -70,17 +70,26 @@ bool is_assigned(const std::string& wwid) {
   return false;
 }
 
+constexpr const char* kMember = "linux_raid_member";
+
 // A whole disk is an array's member or nothing to such a section: the agent makes its file system on an array
-// only, and keeps no other disk.
+// only, and keeps no other disk. mdadm leaves what was there before it (a superblock of ext4, a GPT's
+// beginning); with a name, or where its place says that it is left over, that may be somebody's.
 bool is_own_member(const DiskFacts& disk, const std::string& node, const StorageSpec& storage) {
-  return !disk.signatures.empty() &&
-         std::all_of(disk.signatures.begin(), disk.signatures.end(), [&](const std::string& signature) {
-           const std::string kind = "linux_raid_member label=";
-           if (signature.rfind(kind, 0) != 0) return false;
-           // The whole label, blanks and all: what comes behind it is its UUID.
-           const std::string label = signature.substr(kind.size(), signature.find(" uuid=") - kind.size());
-           return is_own_array(label, storage.name, node);
-         });
+  const std::string labelled = std::string(kMember) + " label=";
+  size_t members = 0;
+  for (const std::string& signature : disk.signatures) {
+    if (signature.rfind(labelled, 0) == 0) {
+      // The whole label, blanks and all: what comes behind it is its UUID.
+      const std::string label = signature.substr(labelled.size(), signature.find(" uuid=") - labelled.size());
+      if (!is_own_array(label, storage.name, node)) return false;
+      ++members;
+    } else if (signature.rfind(kMember, 0) == 0 || signature.rfind("remains of ", 0) == 0 ||
+               !label_of(signature).empty()) {
+      return false;
+    }
+  }
+  return members == 1;
 }
 
 class Chooser {
@@ -168,6 +177,7 @@ class Chooser {
     std::set<std::string> uuids, levels, sizes;
     for (const auto& disk : disks)
       for (const auto& signature : disk.signatures) {
+        if (signature.rfind(kMember, 0) != 0) continue;
         uuids.insert(signature_word(signature, "uuid"));
         if (const std::string level = signature_word(signature, "level"); !level.empty())
           levels.insert(level);
@@ -184,7 +194,10 @@ class Chooser {
                     fmt::format("{}array '{}' of level {}, and the section declares {}; declare what "
                                 "is there, or wipe the disks by hand (blkdiscard -z)",
                                 who, storage.name, *levels.begin(), storage.level));
-    if (!sizes.empty() && sizes != std::set<std::string>{std::to_string(disks.size())})
+    // Spares are no members in this number.
+    const bool spares = is_redundant(storage.level) && sizes.size() == 1 &&
+                        std::strtoul(sizes.begin()->c_str(), nullptr, 10) < disks.size();
+    if (!sizes.empty() && !spares && sizes != std::set<std::string>{std::to_string(disks.size())})
       refuse("array-incomplete", fmt::format("{}array '{}' of {} members, and {} are selected", who,
                                              storage.name, *sizes.begin(), disks.size()));
   }

@@ -1,5 +1,7 @@
 #include "controller/plan/label_lines.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "controller/engines/engine.h"
@@ -18,7 +20,7 @@ bool is_of(const StorageSpec& section, const NodeSpec& node, const HardwareFacts
   const StorageEngine& engine = engine_of(section);
   if (!engine.by_disk)
     return line == "LABEL=" + section.name + " " + section.mount ||
-           begins(line, "LABEL=" + section.name + " /srv/");
+           line == fmt::format("LABEL={0} /srv/{1}/{0}", section.name, engine.name);
   return engine.disk_label && std::any_of(facts.disks.begin(), facts.disks.end(), [&](const DiskFacts& disk) {
            return disk_matches(group->second.match, disk) &&
                   begins(line, "LABEL=" + engine.disk_label(disk) + " ");

@@ -235,9 +235,10 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
       none_offered = false;
     const bool lost = has(output.err, "no response from");
     patient_ = patient_ || lost || login == Login::refused;
-    // Some BMCs are silent about a suite that they do not know, or refuse the level with it.
+    // Some BMCs are silent about a suite that they do not know, refuse the level with it, or compute its codes
+    // wrong, which reads as a wrong password.
     other_failed = other_failed || login == Login::other_suite || login == Login::not_allowed ||
-                   (login == Login::no_answer && !lost && !passes(output.err));
+                   login == Login::refused || (login == Login::no_answer && !lost && !passes(output.err));
     const bool odd = login == Login::mixed_up || login == Login::refused || login == Login::not_allowed;
     if (odd && repeated.insert(suite).second)
       queue.insert(login == Login::mixed_up ? queue.begin() + static_cast<long>(i) + 1 : queue.end(), suite);

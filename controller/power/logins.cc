@@ -38,7 +38,8 @@ int Logins::failures(const PowerTarget& target) const {
   const auto account = accounts_.find(account_of(target));
   if (account == accounts_.end()) return 0;
   const bool spent = std::any_of(account->second.begin(), account->second.end(), [this](const auto& one) {
-    return one.second.failed >= kMost && lately(one.second.at);
+    const bool all = one.second.failed >= kMost || (one.second.at_once && one.second.failed > 0);
+    return all && lately(one.second.at);
   });
   return spent ? kMost - 1 : 0;
 }

@@ -225,6 +225,7 @@ void SolReader::read(const std::string& node, Session& session, TimeMs now) {
     session.operational = session.complaint.find(kOperational) != std::string::npos;
     if (session.operational) {
       session.refused = 0;
+      session.not_offered = 0;
       if (session.target.logins) session.target.logins->let_in(session.target);
     }
   }
@@ -253,6 +254,7 @@ void SolReader::ended(Session& session, TimeMs now) {
       break;
     case IpmiTool::Login::no_answer:
       ++session.suite;  // some do not answer at all to a suite that they do not know
+      session.not_offered = 0;
       break;
     case IpmiTool::Login::absent:
     case IpmiTool::Login::mixed_up:

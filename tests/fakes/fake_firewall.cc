@@ -1,6 +1,7 @@
 #include "tests/fakes/fake_firewall.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "agent/steps/step_modules.h"
 
@@ -42,9 +43,19 @@ std::string FakeFirewall::restore(const std::string& text, bool keep) {
     if (words[0] == "-A") {
       chain->second.push_back(line);
     } else if (words[0] == "-D") {
-      const auto at = std::find(chain->second.begin(), chain->second.end(), "-A" + line.substr(2));
-      if (at == chain->second.end()) return "no rule " + line;
+      // Of some matches iptables does not find a rule by its text again.
+      const bool found_by_text =
+          line.find("-m recent") == std::string::npos && line.find("connlimit") == std::string::npos;
+      const bool by_number = words.size() == 3 && std::isdigit(static_cast<unsigned char>(words[2][0])) != 0;
+      auto at = std::find(chain->second.begin(), chain->second.end(), "-A" + line.substr(2));
+      if (by_number && std::stoul(words[2]) <= chain->second.size())
+        at = chain->second.begin() + std::stol(words[2]) - 1;
+      if (at == chain->second.end() || (!by_number && !found_by_text)) return "no rule " + line;
       chain->second.erase(at);
+    } else if (words[0] == "-I" && std::stoul(words[2]) <= chain->second.size() + 1) {
+      std::string rule = "-A " + words[1];
+      for (size_t i = 3; i < words.size(); ++i) rule += " " + words[i];
+      chain->second.insert(chain->second.begin() + std::stol(words[2]) - 1, rule);
     } else {
       return "not understood: " + line;
     }

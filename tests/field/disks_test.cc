@@ -315,4 +315,60 @@ FIELD_CASE("pci-domain-six-digits") {
   CHECK(drive_at("pci-domain-six-digits").pcie_address == "5d0505:01:00.0");
 }
 
+FIELD_CASE("md-over-an-older-superblock") {
+  Made made("md-over-an-older-superblock");
+  const Json disks = Json::array({as_wanted(made.seen()[0], "keep"), as_wanted(made.seen()[1], "keep")});
+  std::string ext4(12 + 2, '\0');
+  for (const char* disk : {"nvme1n1", "nvme2n1"}) {
+    made.machine.write_disk(disk, 1024 + 0x38, "\x53\xef");
+    made.machine.write_disk(disk, 512, "EFI PART");
+    made.machine.write_disk(disk, 510, "\x55\xaa");
+  }
+  CHECK(made.seen()[0].signatures.size() > 1);
+  for (const auto policy : {DiskPolicy::keep, DiskPolicy::format})
+    CHECK(destroyed_of(planned(with_fast(made.seen(), 2, policy)), "fast") == 0);
+  REQUIRE(made.machine.run({.argv = {"mdadm", "--assemble", "/dev/md127", "/dev/nvme1n1", "/dev/nvme2n1"}})
+              ->ok());
+  const Json params = {{"name", "scratch"}, {"level", "raid0"}, {"disks", disks}};
+  REQUIRE(apply(made.machine, "raid", params).ok());
+  CHECK_FALSE(made.machine.called("mdadm --create"));
+  CHECK(check(made.machine, "raid", params)->holds == Holds::yes);
+  // A name below it may be somebody's.
+  made.machine.write_disk("nvme2n1", 1024 + 0x78, "archive");
+  CHECK(refused_by(with_fast(made.seen(), 2, DiskPolicy::format_if_blank)) != "");
+}
+
+FIELD_CASE("md-hot-spare") {
+  Made made("md-hot-spare");
+  add_disk(made.machine, {{"name", "nvme3n1"},
+                          {"serial", "A3"},
+                          {"wwid", "eui.a3"},
+                          {"md", {{"name", "node01:scratch"}, {"id", "5"}, {"level", 1}, {"members", 2}}}});
+  const auto with_level = [&](const std::string& level) {
+    PlannerInput in = with_fast(made.seen(), 3, DiskPolicy::keep);
+    for (auto& section : in.spec.storage)
+      if (section.disks == "fast") section.level = level;
+    return refused_by(in);
+  };
+  CHECK(with_level("raid1") == "");
+  CHECK(with_level("raid0") != "");
+}
+
+FIELD_CASE("nvme-namespaces-one-serial: a creation that an earlier version noted goes on") {
+  Made made("md-foreign-homehost-format");
+  const Plan plan = planned(with_fast(made.seen(), 2, DiskPolicy::format));
+  Json serials = Json::array(), disks = disks_in(plan);
+  for (const Json& disk : disks) serials.push_back(disk["serial"]);
+  made.machine.broken = {"mdadm"};
+  CHECK_FALSE(set_up(made.machine, disks).ok());
+  made.machine.broken.clear();
+  const std::string note = steps::intent_path(made.machine.files(), "raid-scratch");
+  REQUIRE(made.machine.files().exists(note));
+  made.machine.put(note, dump_json(Json{{"disks", serials}}));
+  const Status done = set_up(made.machine, disks);
+  INFO((done.ok() ? "" : done.error().message));
+  CHECK(done.ok());
+  CHECK_FALSE(made.machine.files().exists(note));
+}
+
 }  // namespace muster::tests

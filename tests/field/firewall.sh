@@ -77,4 +77,5 @@ except OSError:
     print("refused")
 ' "$1" "${2:-10.20.0.31}"
 }
+differs_from_open() { [ "$(port "$1")" != open ]; }
 is() { [ "$("${@:2}")" = "$1" ]; }

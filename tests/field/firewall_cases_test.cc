@@ -1,4 +1,6 @@
 // Field cases of firewalls that are not empty when a host is adopted, and of what happens to them later.
+#include <algorithm>
+
 #include "agent/steps/network/firewall_rules.h"
 #include "agent/steps/step_modules.h"
 #include "tests/fakes/fake_machine.h"
@@ -272,6 +274,113 @@ FIELD_CASE("ufw-before-ssh-is-allowed") {
                   .ok());
   CHECK(machine.get("/etc/ufw/ufw.conf") == "ENABLED=no\n");
   CHECK(machine.firewall["iptables"].list() == FakeFirewall().list());
+}
+
+// What a provider's image has: accepts, and a refusal of all else behind them.
+FIELD_CASE("input-closed-before-ufw") {
+  Host host;
+  host.machine.firewall.clear();
+  host.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
+  auto& table = host.machine.firewall["iptables"];
+  REQUIRE(table.restore(field_input("input-closed-before-ufw", "input.rules"), true).empty());
+  REQUIRE(host.apply().ok());
+  const auto input = steps::lines_of_chain(steps::filter_table(host.four()), "INPUT");
+  const auto at = [&](const std::string& line) {
+    return std::find(input.begin(), input.end(), line) - input.begin();
+  };
+  CHECK(at("-A INPUT -j ufw-before-input") < at("-A INPUT -j REJECT --reject-with icmp-host-prohibited"));
+  CHECK(at("-A INPUT -s 192.0.2.7/32 -j DROP") < static_cast<long>(input.size()));
+  check_closed(host);
+  CHECK(host.holds());
+  // Put in front again, it is noticed.
+  table.put_first("-A INPUT -j REJECT --reject-with icmp-host-prohibited");
+  CHECK_FALSE(host.holds());
+  REQUIRE(host.apply().ok());
+  CHECK(host.holds());
+}
+
+FIELD_CASE("own-chain-drops-the-rest") {
+  Host host;
+  REQUIRE(host.apply().ok());
+  auto& table = host.machine.firewall["iptables"];
+  REQUIRE(
+      table
+          .restore("*filter\n:guard - [0:0]\n-A guard -p tcp -m tcp --dport 22 -j ACCEPT\n-A guard -j DROP\n"
+                   "-I INPUT 1 -j guard\nCOMMIT\n",
+                   true)
+          .empty());
+  CHECK_FALSE(host.holds());
+  REQUIRE(host.apply().ok());
+  check_closed(host);
+  CHECK(host.holds());
+  CHECK(steps::lines_of_chain(steps::filter_table(host.four()), "INPUT").back() == "-A INPUT -j guard");
+}
+
+FIELD_CASE("own-chain-drops-the-rest: which refusals are of what is declared") {
+  const auto closed = [](const std::string& rule) {
+    const auto table =
+        steps::filter_table("-N ufw-before-input\n-A INPUT " + rule + "\n-A INPUT -j ufw-before-input\n");
+    return !steps::closed_before(table, Family::v4, {kSshRule}).empty();
+  };
+  for (const char* rule :
+       {"-j DROP", "-p tcp -j REJECT --reject-with tcp-reset", "-p tcp -m tcp --dport 22 -j DROP",
+        "-p tcp -m multiport --dports 20:30,80 -j DROP", "-m conntrack --ctstate NEW,INVALID -j DROP"}) {
+    INFO(rule);
+    CHECK(closed(rule));
+  }
+  for (const char* rule :
+       {"-s 192.0.2.7/32 -j DROP", "-i eth1 -j DROP", "-p tcp -m tcp --dport 25 -j DROP", "-p udp -j DROP",
+        "-m conntrack --ctstate INVALID -j DROP", "-m set --match-set banned src -j DROP", "-p icmp -j DROP",
+        "! -i lo -j DROP", "-p tcp -m tcp --dport 22 -m recent --update --name x -j DROP", "-j LOG"}) {
+    INFO(rule);
+    CHECK_FALSE(closed(rule));
+  }
+}
+
+FIELD_CASE("accept-with-a-memory") {
+  Host host;
+  auto& table = host.machine.firewall["iptables"];
+  for (const auto& line : steps::lines_of(field_input("accept-with-a-memory", "lines.txt")))
+    table.put_first(line);
+  CHECK_FALSE(host.holds());
+  REQUIRE(host.apply().ok());
+  check_closed(host);
+  CHECK(host.four().find("7000") == std::string::npos);
+  CHECK(host.four().find("7001") == std::string::npos);
+  CHECK(host.holds());
+}
+
+FIELD_CASE("forward-line-once") {
+  Host host;
+  const std::string line = "-A FORWARD -i wg0 -j ACCEPT";
+  std::string text = host.machine.get("/etc/ufw/before.rules");
+  text.insert(text.find("COMMIT"), line + "\n");
+  host.machine.put("/etc/ufw/before.rules", text);
+  host.machine.firewall.clear();
+  host.start();
+  for (const int port : {22, 23, 24}) {
+    Json params = kSsh;
+    params["allow"][0]["port"] = port;
+    REQUIRE(host.apply(params).ok());
+    const auto lines = steps::lines_of_chain(steps::filter_table(host.four()), "FORWARD");
+    CHECK(std::count(lines.begin(), lines.end(), line) == 1);
+  }
+}
+
+FIELD_CASE("libvirt-guests-keep-names") {
+  Host host;
+  auto& table = host.machine.firewall["iptables"];
+  const std::string guests = "-A LIBVIRT_INP -i virbr0 -p udp -m udp --dport 53 -j ACCEPT";
+  const std::string all = "-A LIBVIRT_INP -p tcp -m tcp --dport 16509 -j ACCEPT";
+  REQUIRE(table
+              .restore("*filter\n:LIBVIRT_INP - [0:0]\n" + guests + "\n" + all +
+                           "\n-A INPUT -j LIBVIRT_INP\nCOMMIT\n",
+                       true)
+              .empty());
+  REQUIRE(host.apply().ok());
+  CHECK(has(host.four(), guests));
+  CHECK_FALSE(has(host.four(), all));
+  CHECK(host.holds());
 }
 
 }  // namespace muster::tests

@@ -15,11 +15,17 @@ using kernels::Measurement;
 namespace {
 
 // What muster-accept says when the kernel wrote these lines, each a record, since the counters were saved.
-Measurement looked(const std::string& lines, const std::vector<std::string>& removable = {}) {
+Measurement looked(const std::string& lines, const std::map<std::string, std::string>& removable = {}) {
   const TempDir dir;
   const Files machine(dir.path(""));
   REQUIRE(machine.write("/proc/sys/kernel/random/boot_id", "one\n").ok());
-  for (const auto& disk : removable) REQUIRE(machine.write("/sys/block/" + disk + "/removable", "1\n").ok());
+  for (const auto& [disk, at] : removable) {
+    const std::string folder = "/sys/devices/" + at + "/block/" + disk;
+    REQUIRE(machine.write(folder + "/removable", "1\n").ok());
+    REQUIRE(machine.make_directories("/sys/block", 0755).ok());
+    std::filesystem::create_symlink("../devices/" + at + "/block/" + disk,
+                                    machine.real("/sys/block/" + disk));
+  }
   std::string log = "6,1,1,-;Linux version 6.1\n";
   REQUIRE(machine.write("/dev/kmsg", log).ok());
   REQUIRE(kernels::run_counters(machine, {.save = "/before"}).outcome == kernels::Outcome::measured);
@@ -115,6 +121,8 @@ FIELD_CASE("nvlink-nonfatal") {
   CHECK(xids("nvlink-nonfatal", "fatal.txt") == 2);
 }
 
+FIELD_CASE("nvlink-severity-padded") { CHECK(xids("nvlink-severity-padded") == 2); }
+
 FIELD_CASE("xid-caused-by-another") { CHECK(xids("xid-caused-by-another") == 0); }
 FIELD_CASE("xid-68-of-a-program") { CHECK(xids("xid-68-of-a-program") == 0); }
 
@@ -141,8 +149,15 @@ FIELD_CASE("drive-errors-removable") {
 
 FIELD_CASE("virtual-disk-of-a-bmc") {
   const std::string lines = field_input("virtual-disk-of-a-bmc", "input.txt");
-  CHECK(count(looked(lines, {"sdz"}), "drive_errors") == 0);
-  CHECK(count(looked(lines, {"sdy"}), "drive_errors") == 1);
+  const std::string usb = "pci0000:00/0000:00:14.0/usb1/1-7/1-7:1.0/host9/target9:0:0/9:0:0:0";
+  CHECK(count(looked(lines, {{"sdz", usb}}), "drive_errors") == 0);
+  CHECK(count(looked(lines, {{"sdy", usb}}), "drive_errors") == 1);
+}
+
+FIELD_CASE("hot-swap-bay-is-removable") {
+  const std::string sata = "pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0";
+  const std::string lines = field_input("hot-swap-bay-is-removable", "input.txt");
+  CHECK(count(looked(lines, {{"sdb", sata}}), "drive_errors") == 1);
 }
 
 FIELD_CASE("cdrom-of-a-cloud") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "agent/collect_facts.h"
+#include "agent/disk/bearers.h"
 #include "agent/disk/gpt.h"
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
@@ -117,6 +118,9 @@ FIELD_CASE("mount-label-alone") {
   }
   CHECK(machine.calls.empty());
   CHECK_FALSE(machine.files().exists("/etc/fstab"));
+  // Logical volumes, of groups whose names begin like the kernel's: refused for nothing but their absence here.
+  for (const char* volume : {"/dev/vdata/home", "/dev/nvme_vg/scratch", "/dev/mdvg/x"})
+    CHECK(apply(machine, "mount", {{"source", volume}, {"target", "/backup"}}).error().code != Code::invalid);
 }
 
 FIELD_CASE("mount-uuid-copied") {
@@ -148,6 +152,24 @@ FIELD_CASE("mount-uuid-copied: a copy that appears between the look and the moun
   CHECK(apply(two.machine, "mount", params).error().code == Code::conflict);
   CHECK_FALSE(steps::find_mount(two.machine.files(), "/scratch"));
   CHECK(steps::look(two.machine.files(), "/scratch").mode == 0750);
+}
+
+FIELD_CASE("btrfs-two-devices") {
+  FakeMachine machine;
+  const auto device = [&](const std::string& name, const std::string& number) {
+    machine.add_disk(name, "S" + name, 48 << 20);
+    machine.write_disk(name, 0x10040, "_BHRfS_M");
+    machine.write_disk(name, 0x10020, "0123456789abcdef");
+    machine.write_disk(name, 0x100c9, number + std::string(7, '\0'));
+  };
+  device("sdb", "\x01");
+  device("sdc", "\x02");
+  const std::string uuid = "30313233-3435-3637-3839-616263646566";
+  REQUIRE(machine.files().make_directories("/dev/disk/by-uuid").ok());
+  REQUIRE(machine.files().symlink("../../sdc", "/dev/disk/by-uuid/" + uuid).ok());
+  CHECK(file_system_bearers(machine.files(), uuid) == std::vector<std::string>{"sdc"});
+  device("sdd", "\x02");  // a copy of the second
+  CHECK(file_system_bearers(machine.files(), uuid).size() == 3);
 }
 
 FIELD_CASE("root-partuuid-copied") {

@@ -307,4 +307,15 @@ TEST_CASE("ipmi: the driver, ipmitool and ipmi_sim over the wire of MUSTER_FIELD
   }
 }
 
+FIELD_CASE("ipmi-suite17-codes-wrong") {
+  Bench b;
+  b.complains(field_input("ipmi-suite17-codes-wrong", "complaint.txt") + kEnd, with_suite(17));
+  CHECK(b.power()->state(kCall).ok());
+  CHECK(b.trusts());
+  const long refused = b.calls("-C 17 ");
+  CHECK(b.power()->state(kCall).ok());
+  CHECK(b.calls("-C 17 ") == refused);
+  CHECK(b.trusts());
+}
+
 }  // namespace muster::tests

@@ -37,8 +37,12 @@ bool begins(const std::string& text, const std::string& start) { return text.rfi
 
 // Names that another device may have as well, or that were given in the order in which devices answered.
 bool chooses_by_chance(const std::string& source) {
-  for (const char* start : {"LABEL=", "PARTLABEL=", "/dev/disk/by-label/", "/dev/disk/by-partlabel/",
-                            "/dev/md", "/dev/sd", "/dev/nvme", "/dev/vd", "/dev/hd", "/dev/dm-"})
+  for (const char* start :
+       {"LABEL=", "PARTLABEL=", "/dev/disk/by-label/", "/dev/disk/by-partlabel/", "/dev/md/"})
+    if (begins(source, start)) return true;
+  // The kernel's own names have no folder; "/dev/vdata/home" is a logical volume.
+  if (source.find('/', 5) != std::string::npos) return false;
+  for (const char* start : {"/dev/md", "/dev/sd", "/dev/nvme", "/dev/vd", "/dev/hd", "/dev/dm-"})
     if (begins(source, start)) return true;
   return false;
 }

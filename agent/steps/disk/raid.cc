@@ -137,12 +137,20 @@ struct MemberState {
   std::string uuid = {};  // of our array
 };
 
-// The member's superblock; nullptr where there is none, or something else beside it: the plan takes such a
-// disk for another's (controller/plan/disk_selection.h), and so does this.
+// The member's superblock; nullptr where there is none, or something beside it that may be somebody's: the
+// plan takes such a disk for another's (is_own_member in controller/plan/disk_selection.cc), and so does this.
 const Signature* superblock(const DiskContent& content) {
-  const bool alone = content.gpt.partitions.empty() && !content.mbr && content.signatures.size() == 1;
-  const Signature* first = content.signatures.empty() ? nullptr : &content.signatures.front();
-  return alone && first->type == "linux_raid_member" && first->start == 0 ? first : nullptr;
+  if (!content.gpt.partitions.empty() || (content.mbr && !content.mbr->partitions.empty())) return nullptr;
+  const Signature* found = nullptr;
+  for (const Signature& one : content.signatures) {
+    if (one.type == "linux_raid_member") {
+      if (found || one.start != 0) return nullptr;
+      found = &one;
+    } else if (is_remains(one.type) || !one.label.empty()) {
+      return nullptr;
+    }
+  }
+  return found;
 }
 
 Result<MemberState> member_state(const Files& files, const std::string& node, const Wanted& want,
@@ -350,7 +358,11 @@ Result<bool> resumes(const Files& files, const Wanted& want) {
   const auto text = files.read(intent_path(files, "raid-" + want.name));
   if (!text.ok()) return false;
   TRY(const Json intent, parse_json(*text));
-  if (intent.value("disks", Json()) != keys_of(want))
+  // Version 0.1.0 noted serial numbers, all of them different.
+  Json serials = Json::array();
+  for (const auto& disk : want.disks) serials.push_back(disk.serial);
+  const Json noted = intent.value("disks", Json());
+  if (noted != keys_of(want) && noted != serials)
     return fail(Code::conflict, "an interrupted creation of array " + want.name + " was over other disks");
   return true;
 }

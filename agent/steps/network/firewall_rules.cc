@@ -1,6 +1,7 @@
 #include "agent/steps/network/firewall_rules.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <initializer_list>
 #include <utility>
 
@@ -13,6 +14,8 @@ using Words = std::vector<std::string>;
 
 // In the order in which ufw-init hangs them into INPUT, OUTPUT and FORWARD.
 const Words kPrimary = {"before-logging", "before", "after", "after-logging", "reject", "track"};
+// Bridges that programs make for guests of this host.
+const Words kGuestBridges = {"virbr", "podman", "cni", "lxcbr", "lxdbr", "incusbr"};
 const std::vector<std::pair<std::string, std::string>> kHooks = {
     {"INPUT", "input"}, {"OUTPUT", "output"}, {"FORWARD", "forward"}};
 
@@ -145,17 +148,99 @@ bool has_line(const FilterTable& table, const std::string& line) {
   return std::any_of(table.rules.begin(), table.rules.end(), [&](const auto& r) { return r.line == line; });
 }
 
-// What stands between "*filter" and "COMMIT", but for policies of built-in chains.
+// What stands between "*filter" and "COMMIT", without what it has for built-in chains: ufw-init adds that at
+// a start, and here it would be added once more each time.
 std::string filter_block(const std::string& text) {
   std::string out;
   bool inside = false;
   for (const auto& line : lines_of(text)) {
     if (!line.empty() && line[0] == '*') inside = line == "*filter";
-    const bool policy = std::any_of(kHooks.begin(), kHooks.end(), [&](const auto& hook) {
-      return line.rfind(":" + hook.first + " ", 0) == 0;
+    if (!inside || line.empty() || line[0] == '#' || line[0] == '*' || line == "COMMIT") continue;
+    const Words words = words_of(line);
+    const std::string chain = words[0][0] == ':' ? words[0].substr(1) : words.size() > 1 ? words[1] : "";
+    const bool built_in =
+        std::any_of(kHooks.begin(), kHooks.end(), [&](const auto& hook) { return hook.first == chain; });
+    if (!built_in) out += line + "\n";
+  }
+  return out;
+}
+
+// Another program's way in for its own guests, "-A LIBVIRT_INP -i virbr0 -p udp -m udp --dport 53": it comes
+// back whenever that program starts, and lets in nobody but what the bridge of this host connects.
+bool is_of_guests(const FilterTable::Rule& rule) {
+  if (rule.chain == "INPUT" || rule.chain.rfind("ufw", 0) == 0) return false;
+  const std::string port = value_of(rule.words, {"-i", "--in-interface"});
+  return std::find(rule.words.begin(), rule.words.end(), "!") == rule.words.end() &&
+         std::any_of(kGuestBridges.begin(), kGuestBridges.end(),
+                     [&](const std::string& bridge) { return port.rfind(bridge, 0) == 0; });
+}
+
+// The ports of a rule, "22" or "1024:65535", of one that names several "22,80:90"; empty: all.
+bool names_a_port_of(const std::string& ports, const std::string& declared) {
+  const auto ends = [](const std::string& range) {
+    const size_t colon = range.find(':');
+    const int first = std::atoi(range.c_str());
+    return std::pair(first, colon == std::string::npos ? first : std::atoi(range.c_str() + colon + 1));
+  };
+  if (declared.empty()) return true;
+  const auto [from, to] = ends(declared);
+  for (const auto& one : split(ports, ',')) {
+    const auto [first, last] = ends(one);
+    if (first <= to && from <= last) return true;
+  }
+  return false;
+}
+
+// A condition that does not narrow a rule to some senders.
+bool is_broad(const std::string& option, const std::string& value) {
+  if (is_one_of(option, {"-m", "--match"}))
+    return is_one_of(value, {"tcp", "udp", "multiport", "comment", "conntrack", "state"});
+  if (is_one_of(option, {"-p", "--protocol", "--proto"}))
+    return is_one_of(value, {"tcp", "udp", "all", "6", "17"});
+  if (is_one_of(option, {"--ctstate", "--state"})) return value.find("NEW") != std::string::npos;
+  return is_one_of(option, {"-j", "--jump", "-g", "--goto", "--comment", "--reject-with", "--dport",
+                            "--dports", "--destination-port", "--destination-ports"});
+}
+
+// Whether this keeps out what is declared, whoever sends it. What is said of some senders, of an interface or
+// of a rate (fail2ban, a limit) is no such rule: the site's own restrictions stay.
+bool closes(const FilterTable& table, const FilterTable::Rule& rule, const Words& declared,
+            std::set<std::string>& seen) {
+  const Words& words = rule.words;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--syn") continue;
+    const std::string value = i + 1 < words.size() ? words[i + 1] : "";
+    if (!is_broad(words[i], value)) return false;
+    ++i;
+  }
+  const std::string target = target_of(rule);
+  if (table.chains.count(target) > 0 && target.rfind("ufw", 0) != 0) {
+    if (!seen.insert(target).second) return false;
+    return std::any_of(table.rules.begin(), table.rules.end(), [&](const auto& inner) {
+      return inner.chain == target && closes(table, inner, declared, seen);
     });
-    if (inside && !policy && !line.empty() && line[0] != '#' && line[0] != '*' && line != "COMMIT")
-      out += line + "\n";
+  }
+  if (!is_one_of(target, {"DROP", "REJECT", "TARPIT"})) return false;
+  const std::string ports =
+      value_of(words, {"--dport", "--dports", "--destination-port", "--destination-ports"});
+  if (ports.empty()) return true;
+  return std::any_of(declared.begin(), declared.end(), [&](const std::string& line) {
+    const Words of = words_of(line);
+    const std::string mine = value_of(words, {"-p", "--protocol", "--proto"}), its = value_of(of, {"-p"});
+    return (its.empty() || mine.empty() || mine == its) &&
+           names_a_port_of(ports, value_of(of, {"--dport", "--dports"}));
+  });
+}
+
+// Rules of a chain that keep out what is declared before `jump` is reached, or at all where it is not there.
+Words closing_before(const FilterTable& table, const std::string& chain, const std::string& jump,
+                     const Words& declared) {
+  Words out;
+  for (const auto& rule : table.rules) {
+    if (rule.chain != chain) continue;
+    if (rule.line == jump) return out;
+    std::set<std::string> seen;
+    if (closes(table, rule, declared, seen)) out.push_back(rule.line);
   }
   return out;
 }
@@ -171,17 +256,22 @@ std::string least_before(Family family) {
          ufw_chain(family, "before-output") + " -o lo -j ACCEPT\n";
 }
 
-// ufw's chains hung into the built-in ones, in its order; those that hang right stay where they are.
-std::string hung_in(const FilterTable& live, Family family) {
+// ufw's chains hung into the built-in ones, in its order; those that hang right stay where they are, unless
+// what is declared would be kept out before they are reached.
+std::string hung_in(const FilterTable& live, Family family, const Words& declared) {
   std::string out;
   for (const auto& [built_in, way] : kHooks) {
     Words want, have;
     for (const auto& name : kPrimary) want.push_back(jump(built_in, ufw_chain(family, name + "-" + way)));
     for (const auto& line : lines_of_chain(live, built_in))
       if (std::find(want.begin(), want.end(), line) != want.end()) have.push_back(line);
-    if (have == want) continue;
+    const bool closed = built_in == "INPUT" && !closing_before(live, built_in, want[1], declared).empty();
+    if (have == want && !closed) continue;
     for (const auto& line : have) out += "-D" + line.substr(2) + "\n";
-    for (const auto& line : want) out += line + "\n";
+    for (size_t i = 0; i < want.size(); ++i)
+      out += closed
+                 ? "-I INPUT " + std::to_string(i + 1) + want[i].substr(std::string("-A INPUT").size()) + "\n"
+                 : want[i] + "\n";
   }
   return out;
 }
@@ -229,7 +319,9 @@ std::vector<std::string> undeclared_accepts(const FilterTable& table, Family fam
   const auto chains = reached(table, family);
   Words out;
   for (const auto& rule : table.rules) {
-    if (chains.count(rule.chain) == 0 || target_of(rule) != "ACCEPT" || is_own(rule.words, family)) continue;
+    if (chains.count(rule.chain) == 0 || target_of(rule) != "ACCEPT" || is_own(rule.words, family) ||
+        is_of_guests(rule))
+      continue;
     if (std::find(declared.begin(), declared.end(), rule.line) == declared.end()) out.push_back(rule.line);
   }
   return out;
@@ -245,6 +337,19 @@ std::string without_undeclared(const std::string& text, Family family) {
     const bool taken = inside && std::find(accepts.begin(), accepts.end(), line) != accepts.end();
     out += (taken ? "# not declared, taken out by muster: " : "") + line + "\n";
   }
+  return out;
+}
+
+std::vector<std::string> closed_before(const FilterTable& table, Family family,
+                                       const std::vector<std::string>& declared) {
+  const std::string before = ufw_chain(family, "before-input");
+  const std::pair<std::string, std::string> ways[] = {
+      {"INPUT", jump("INPUT", before)},
+      {ufw_chain(family, "before-logging-input"), ""},
+      {before, jump(before, ufw_chain(family, "user-input"))}};
+  Words out;
+  for (const auto& [chain, last] : ways)
+    for (const auto& line : closing_before(table, chain, last, declared)) out.push_back(line);
   return out;
 }
 
@@ -270,7 +375,7 @@ std::vector<std::string> missing_frame(const FilterTable& table, Family family) 
 }
 
 std::string load_text(const FilterTable& live, Family family, const UfwFiles& files,
-                      const std::vector<std::string>& declared) {
+                      const std::vector<std::string>& declared, bool by_number) {
   std::string out = "*filter\n";
   const auto chain = [&](const std::string& name) { return ufw_chain(family, name); };
   const auto fresh = [&](const std::string& name) { return ":" + chain(name) + " - [0:0]\n"; };
@@ -279,7 +384,18 @@ std::string load_text(const FilterTable& live, Family family, const UfwFiles& fi
     out += fresh(name);
     if (!rule.empty()) out += jump(chain(name), rule) + "\n";
   };
-  for (const auto& line : undeclared_accepts(live, family, declared)) out += "-D" + line.substr(2) + "\n";
+  const auto accepts = undeclared_accepts(live, family, declared);
+  std::map<std::string, int> count;
+  std::string numbered;  // from the end, so that the numbers before stay
+  for (const auto& rule : live.rules) {
+    ++count[rule.chain];
+    if (std::find(accepts.begin(), accepts.end(), rule.line) == accepts.end()) continue;
+    if (by_number)
+      numbered.insert(0, "-D " + rule.chain + " " + std::to_string(count[rule.chain]) + "\n");
+    else
+      out += "-D" + rule.line.substr(2) + "\n";
+  }
+  out += numbered;
   // A chain that is named here is emptied. What goes out and through keeps what ufw-init gave it.
   for (const auto& name : kPrimary)
     for (const auto& [built_in, way] : kHooks)
@@ -287,7 +403,7 @@ std::string load_text(const FilterTable& live, Family family, const UfwFiles& fi
         out += fresh(name + "-" + way);
       else
         once(name + "-" + way, "");
-  out += hung_in(live, family);
+  out += hung_in(live, family, declared);
   once("logging-deny", "");
   once("logging-allow", "");
   out += fresh("skip-to-policy-input") + jump(chain("skip-to-policy-input"), "DROP") + "\n";

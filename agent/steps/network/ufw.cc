@@ -217,6 +217,7 @@ void family_diff(const FilterTable& live, Family family, const std::vector<Rule>
   }
   if (!drops) diff.add(name + ": incoming traffic is not denied by default");
   add_lines(name + " lacks", missing_frame(live, family), diff);
+  add_lines(name + " keeps out what is declared", closed_before(live, family, want), diff);
   const auto have = lines_of_chain(live, ufw_chain(family, "user-input"));
   if (have != want)
     diff.add(fmt::format("{}: loaded rules differ: {} loaded, {} declared", name, have.size(), want.size()));
@@ -262,7 +263,9 @@ Status put_right(StepContext& context, const std::vector<Rule>& rules) {
     files.before = context.files.read(rules_file(family, "before")).value_or("");
     files.after = context.files.read(rules_file(family, "after")).value_or("");
     files.user = rules_text(family, rules);
-    TRY_(restore(context, family, load_text(*live, family, files, declared_lines(family, rules))));
+    const auto want = declared_lines(family, rules);
+    if (restore(context, family, load_text(*live, family, files, want)).ok()) continue;
+    TRY_(restore(context, family, load_text(*live, family, files, want, true)));
   }
   return Ok{};
 }

@@ -164,14 +164,15 @@ TEST_CASE("apt_repository: without URLs it is the mirror of the system itself") 
   CHECK(source.find("URIs: http://mirror/debian\nSuites: trixie\nComponents: contrib non-free\n") !=
         std::string::npos);
   CHECK(r.check("apt_repository", params)->holds == Holds::yes);
+  r.machine.put("/k", "key");  // the same one: under another name apt would refuse both
   r.machine.put("/etc/apt/sources.list", "deb [arch=amd64 signed-by=/k] http://near/debian trixie main\n");
   r.machine.put("/etc/apt/sources.list.d/debian.sources", "");
   CHECK(r.check("apt_repository", params)->holds == Holds::no);
   Json still = params;
   still["check_valid_until"] = false;
   REQUIRE(r.apply("apt_repository", still).ok());
-  CHECK(r.machine.get("/etc/apt/sources.list.d/muster-more.sources").find("\nCheck-Valid-Until: no\n") !=
-        std::string::npos);
+  CHECK(r.machine.get("/etc/apt/sources.list.d/muster-more.sources")
+            .find("\nCheck-Valid-Until: no\nSigned-By: /k\n") != std::string::npos);
 }
 
 TEST_CASE("apt_mirror: the system's own sources, and no others, are those of the mirror") {

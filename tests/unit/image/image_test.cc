@@ -58,6 +58,17 @@ TEST_CASE("a recipe with several mistakes reports all of them with their lines")
   CHECK(m.find("x.yaml:6: run") != std::string::npos);
 }
 
+TEST_CASE("what each machine makes for itself is refused in a recipe") {
+  for (const char* path : {"/etc/munge/munge.key", "/etc/ssh/ssh_host_rsa_key", "/etc/machine-id"}) {
+    CAPTURE(path);
+    const auto r = parse_recipe(
+        "suite: bookworm\nkernel: {cloud: k}\nfiles:\n  - {path: " + std::string(path) + ", content: x}\n",
+        "x.yaml");
+    REQUIRE_FALSE(r);
+    CHECK(r.error().message.find("x.yaml:4: ") != std::string::npos);
+  }
+}
+
 TEST_CASE("broken YAML and a missing suite are invalid") {
   CHECK(parse_recipe("a: [", "x").error().code == Code::invalid);
   CHECK(parse_recipe("[]", "x").error().code == Code::invalid);

@@ -78,6 +78,10 @@ TEST_CASE("a person's change gives one more try, not two", "[power]") {
   PowerTarget asked = b.target;
   SECTION("the same secret was set again") { b.logins.once_more(); }
   SECTION("another password") { asked.password = "wrong, too"; }
+  SECTION("another one was set") {
+    b.logins.once_more();
+    asked.password = "wrong, too";
+  }
   b.logins.failed(asked);
   CHECK(b.logins.find(asked));
 }

@@ -37,7 +37,7 @@ struct Ear {
 };
 
 // ipmitool 1.8.19 in front of a BMC: wants a terminal, ends at "~.", fails as recorded. Its manners are
-// files: `busy`, `no17`, `wrong`, `drops` (ends by itself after the first words).
+// files: `busy`, `full`, `no17`, `wrong`, `drops` (ends by itself after the first words), `then_full`.
 struct FakeSol {
   TempDir dir;
   FakeSol() {
@@ -51,10 +51,11 @@ case "$*" in *"-C 17"*) [ ! -e "$d/no17" ] || {
   echo "Error in open session response message : invalid authentication algorithm"
   echo "Error: Unable to establish IPMI v2 / RMCP+ session"; exit 1; } ;; esac
 [ ! -e "$d/wrong" ] || { echo "> RAKP 2 HMAC is invalid"; echo "Error: Unable to establish IPMI v2 / RMCP+ session"; exit 1; }
+[ ! -e "$d/full" ] || { rm "$d/full"; echo "Error in open session response message : insufficient resources for session"; echo "Error: Unable to establish IPMI v2 / RMCP+ session"; exit 1; }
 [ ! -e "$d/busy" ] || { rm "$d/busy"; echo "Info: SOL payload already active on another session"; exit 1; }
 stty raw -echo
 printf '[SOL Session operational.  Use ~? for help]\r\n[    1.0] Kernel panic - not syncing: %s\r\n' "$(cat "$d/calls" | wc -l)"
-[ ! -e "$d/drops" ] || { rm "$d/drops"; exit 0; }
+[ ! -e "$d/drops" ] || { rm "$d/drops"; [ ! -e "$d/then_full" ] || mv "$d/then_full" "$d/full"; exit 0; }
 dd bs=1 count=2 2>/dev/null >"$d/typed"
 )sh");
     std::filesystem::permissions(dir.path("ipmitool"), std::filesystem::perms(0755));
@@ -144,6 +145,17 @@ TEST_CASE("a console's failed logins and the driver's are two together", "[power
   reader.want({{"n1", target}, {"n2", other}});
   REQUIRE(ear.hears("n2", "Unable to establish"));
   CHECK(bmc.dir.read("calls").find("-U admin") == std::string::npos);
+}
+
+TEST_CASE("a suite that is not offered counts once, however often the BMC starts again",
+          "[power][ipmi][sol]") {
+  FakeSol bmc;
+  for (const char* manner : {"no17", "drops", "then_full"}) bmc.dir.write(manner, "");
+  Ear ear;
+  SolReader reader(ear.heard(), bmc.program(), 0);
+  reader.want({{"n1", FakeSol::target()}});
+  // 17 no, 3 operational until it drops, 3 no room, 17 no, 3 operational.
+  REQUIRE(ear.hears("n1", "not syncing: 5\r\n"));
 }
 
 TEST_CASE("a program that is not there does no harm", "[power][ipmi][sol]") {

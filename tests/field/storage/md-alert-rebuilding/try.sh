@@ -1,0 +1,2 @@
+#!/bin/bash
+. "$SRC/tests/field/storage/alert-rules.sh"
