@@ -48,10 +48,10 @@ void forget_kexec(const Files& files, Process& process);
 
 // The child's part: {"kernel", "initrd", "command_line"} or {"unload": true}. denied: the kernel says no.
 Status load_kexec(const std::string& request);
-// What an error of the kernel's means. denied, so that the boot loader is tried: not only "this is not allowed"
-// but also "not like this on this machine" (no room below 4 GiB, a format it does not know, an address it
-// cannot have): the same kernel and file give the same answer when they are tried again. failed: another try
-// may do.
+// What an error of the kernel's means. denied, so that the boot loader is tried: not only "this is not
+// allowed" but also "not like this on this machine" (no room below 4 GiB, a format it does not know, an
+// address it cannot have): the same kernel and file give the same answer when they are tried again.
+// failed: another try may do.
 Status kexec_refusal(int error);
 
 }  // namespace muster

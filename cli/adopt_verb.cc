@@ -372,7 +372,7 @@ Status keeps_tries(const std::string& user, const std::vector<std::string>& keys
     if (step.value("module", "") != "sshd" || !settings.is_object() || !settings.contains("MaxAuthTries"))
       continue;
     const Json& most = settings["MaxAuthTries"];
-    const std::string text = most.is_string() ? most.get<std::string>() : most.dump();
+    const std::string text = most.is_string() ? most.get<std::string>() : dump_json(most);
     const size_t limit = std::strtoul(text.c_str(), nullptr, 10);
     if (limit > 0 && (tries == 0 || limit < tries)) {
       tries = limit;

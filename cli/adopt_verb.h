@@ -30,7 +30,8 @@ void adopt(Context& context, const Adopting& what);
 Status keeps_access(const std::string& user, const std::vector<std::string>& keys, const Json& steps);
 
 // denied: a step lets fewer keys be tried for each login (sshd's MaxAuthTries) than it takes to get to one
-// that `user` is let in with. `keys`: those of the SSH agent in its order; `own`: the one that lets it in now.
+// that `user` is let in with. `keys`: those of the SSH agent in its order; `own`: the one that lets it in
+// now.
 Status keeps_tries(const std::string& user, const std::vector<std::string>& keys, const std::string& own,
                    const Json& steps);
 

@@ -255,8 +255,9 @@ struct CountersOptions {
 // rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. What could not be read has none.
 Measurement run_counters(const Files& files, const CountersOptions& options);
 
-// A medium on USB that can be taken out, a stick or a BMC's virtual disk: no drive of this machine's. What the
-// kernel calls removable may also be a drive in a hot-swap bay, or a volume of a RAID controller (aacraid).
+// A medium on USB that can be taken out, a stick or a BMC's virtual disk: no drive of this machine's. What
+// the kernel calls removable may also be a drive in a hot-swap bay, or a volume of a RAID controller
+// (aacraid).
 bool is_removable_medium(const Files& files, const std::string& name);
 
 // --- kernel_log.cc

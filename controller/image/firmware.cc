@@ -64,8 +64,8 @@ std::vector<std::string> firmware_named_by(const std::string& module) {
 
 namespace {
 
-// Where the file of that name lies in the tree, packed or not: name with the packer's ending -> path. A link of
-// the package leads to a file beside it; one that leads out of the tree is not followed.
+// Where the file of that name lies in the tree, packed or not: name with the packer's ending -> path. A
+// link of the package leads to a file beside it; one that leads out of the tree is not followed.
 std::map<std::string, fs::path> found_in(const std::string& tree, const std::string& name) {
   std::map<std::string, fs::path> out;
   for (const char* packed : {"", ".xz", ".zst"}) {

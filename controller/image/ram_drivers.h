@@ -1,9 +1,9 @@
 // Which kernel modules the RAM system and the installed system's initrd have. Pure.
 //
 // Network: every Ethernet driver of the image's kernel and what drives the chips behind a port (PHYs), a
-// few on USB, since a node whose port has no driver is never heard of again. Storage: adapters of a machine's own drives. Not those
-// of shared storage (Fibre Channel, FCoE, iSCSI offload): a volume that many machines see would stand among the
-// disks of each of them while disks are chosen and written.
+// few on USB, since a node whose port has no driver is never heard of again. Storage: adapters of a
+// machine's own drives. Not those of shared storage (Fibre Channel, FCoE, iSCSI offload): a volume that
+// many machines see would stand among the disks of each of them while disks are chosen and written.
 #pragma once
 
 #include <string>

@@ -27,8 +27,8 @@ ModuleIndex::ModuleIndex(const std::string& modules_dep, const std::string& modu
   read_softdeps(modules_softdep, modules_alias);
 }
 
-// "softdep r8169 pre: realtek post: x". What is named is a module or an alias of some ("crypto-crc32c"); words
-// before `pre:` and `post:` mean nothing to modprobe either.
+// "softdep r8169 pre: realtek post: x". What is named is a module or an alias of some ("crypto-crc32c");
+// words before `pre:` and `post:` mean nothing to modprobe either.
 void ModuleIndex::read_softdeps(const std::string& modules_softdep, const std::string& modules_alias) {
   std::multimap<std::string, std::string> modules_of;  // alias -> name
   std::istringstream aliases(modules_alias);

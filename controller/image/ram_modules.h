@@ -1,8 +1,8 @@
 // Kernel modules by name, with everything they need. Pure: works on the texts of modules.dep, modules.softdep
 // and modules.alias.
 //
-// A soft dependency is one that a module names but does not link to: r8169 probes no card without realtek, and
-// nothing in modules.dep says so.
+// A soft dependency is one that a module names but does not link to: r8169 probes no card without realtek,
+// and nothing in modules.dep says so.
 #pragma once
 
 #include <map>
@@ -16,15 +16,15 @@ class ModuleIndex {
  public:
   explicit ModuleIndex(const std::string& modules_dep, const std::string& modules_softdep = "",
                        const std::string& modules_alias = "");
-  // Paths relative to /lib/modules/<release>, dependencies first, hard and soft, without repeats. Unknown names
-  // (built into the kernel, or not in this one) are left out.
+  // Paths relative to /lib/modules/<release>, dependencies first, hard and soft, without repeats. Unknown
+  // names (built into the kernel, or not in this one) are left out.
   std::vector<std::string> closure(const std::vector<std::string>& names) const;
   // Names of the modules whose path begins with this, in order of path.
   std::vector<std::string> below(const std::string& folder) const;
   // The lines of modules.dep for these paths.
   std::string dep_lines(const std::vector<std::string>& paths) const;
-  // Those of modules.softdep, with modules by their names: "softdep r8169 pre: realtek". What is not among the
-  // paths is left out.
+  // Those of modules.softdep, with modules by their names: "softdep r8169 pre: realtek". What is not among
+  // the paths is left out.
   std::string softdep_lines(const std::vector<std::string>& paths) const;
 
  private:

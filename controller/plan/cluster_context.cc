@@ -14,9 +14,9 @@ namespace {
 constexpr int64_t kForJobs = 95;  // percent; the rest is the kernel's and the daemons'
 
 // What slurmd reports is what the kernel gives programs, and a node that reports less than its RealMemory is
-// drained. Memory as installed is the same after every boot and stays the measure, except where it counts more
-// than the margin covers (blocks of 2 GiB that are there in part only). There it goes down by steps: MemTotal
-// moves by a MiB or two from boot to boot, and slurm.conf is not to move with it.
+// drained. Memory as installed is the same after every boot and stays the measure, except where it counts
+// more than the margin covers (blocks of 2 GiB that are there in part only). There it goes down by steps:
+// MemTotal moves by a MiB or two from boot to boot, and slurm.conf is not to move with it.
 int64_t memory_for_jobs_mib(const HardwareFacts& facts) {
   constexpr int64_t kMovesMib = 4, kStepMib = 64;
   const int64_t installed = static_cast<int64_t>(facts.memory_bytes) / 100 * kForJobs >> 20;

@@ -235,8 +235,8 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
       none_offered = false;
     const bool lost = has(output.err, "no response from");
     patient_ = patient_ || lost || login == Login::refused;
-    // Some BMCs are silent about a suite that they do not know, refuse the level with it, or compute its codes
-    // wrong, which reads as a wrong password.
+    // Some BMCs are silent about a suite that they do not know, refuse the level with it, or compute its
+    // codes wrong, which reads as a wrong password.
     other_failed = other_failed || login == Login::other_suite || login == Login::not_allowed ||
                    login == Login::refused || (login == Login::no_answer && !lost && !passes(output.err));
     const bool odd = login == Login::mixed_up || login == Login::refused || login == Login::not_allowed;

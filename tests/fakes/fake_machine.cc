@@ -618,8 +618,8 @@ std::string FakeMachine::volume() {
   return out;
 }
 
-// /slurm/NODE: "state|reason". A drained node has no jobs. With the file /slurm-maintenance all nodes are in a
-// reservation for maintenance, which sinfo shows as Slurm 24.11 does.
+// /slurm/NODE: "state|reason". A drained node has no jobs. With the file /slurm-maintenance all nodes are
+// in a reservation for maintenance, which sinfo shows as Slurm 24.11 does.
 Output FakeMachine::slurm(const std::vector<std::string>& argv) {
   if (argv[0] == "sinfo") {
     std::string out;

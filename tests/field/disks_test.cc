@@ -8,6 +8,7 @@
 #include "agent/steps/disk/mounts.h"
 #include "base/disk_source.h"
 #include "base/disks_under.h"
+#include "base/json_dump.h"
 #include "controller/plan/disk_selection.h"
 #include "controller/plan/lint.h"
 #include "tests/fakes/temp_dir.h"
@@ -318,7 +319,6 @@ FIELD_CASE("pci-domain-six-digits") {
 FIELD_CASE("md-over-an-older-superblock") {
   Made made("md-over-an-older-superblock");
   const Json disks = Json::array({as_wanted(made.seen()[0], "keep"), as_wanted(made.seen()[1], "keep")});
-  std::string ext4(12 + 2, '\0');
   for (const char* disk : {"nvme1n1", "nvme2n1"}) {
     made.machine.write_disk(disk, 1024 + 0x38, "\x53\xef");
     made.machine.write_disk(disk, 512, "EFI PART");

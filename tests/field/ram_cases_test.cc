@@ -1,5 +1,5 @@
-// The way into the RAM system: drivers and firmware that it has for a machine's cards, and errors of kexec that
-// leave another way.
+// The way into the RAM system: drivers and firmware that it has for a machine's cards, and errors of kexec
+// that leave another way.
 #include <algorithm>
 #include <filesystem>
 #include <map>

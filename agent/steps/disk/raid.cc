@@ -138,7 +138,8 @@ struct MemberState {
 };
 
 // The member's superblock; nullptr where there is none, or something beside it that may be somebody's: the
-// plan takes such a disk for another's (is_own_member in controller/plan/disk_selection.cc), and so does this.
+// plan takes such a disk for another's (is_own_member in controller/plan/disk_selection.cc), and so does
+// this.
 const Signature* superblock(const DiskContent& content) {
   if (!content.gpt.partitions.empty() || (content.mbr && !content.mbr->partitions.empty())) return nullptr;
   const Signature* found = nullptr;

@@ -83,8 +83,8 @@ Result<std::vector<AcsSetting>> wanted(const StepContext& context, const Json& p
   return out;
 }
 
-// VFIO's own driver, the variants that makers of devices have of it (mlx5_vfio_pci, nvgrace-gpu-vfio-pci), and
-// Xen's.
+// VFIO's own driver, the variants that makers of devices have of it (mlx5_vfio_pci, nvgrace-gpu-vfio-pci),
+// and Xen's.
 bool hands_to_guests(const std::string& driver) {
   return driver.find("vfio") != std::string::npos || driver == "pciback" || driver == "xen-pciback";
 }

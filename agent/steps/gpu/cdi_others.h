@@ -1,9 +1,9 @@
 // Files of others that name the same devices as ours to container engines.
 //
-// Engines read all of /etc/cdi and then all of /run/cdi, which wins. A device that two files of one folder name
-// is a device of neither: no container finds a GPU any more. So what a host has of its own, from NVIDIA's
-// Container Toolkit or by hand, is looked at before ours is written. Only as much of YAML and JSON is read as
-// such files have: keys with a plain value behind them. Thread: plain functions over Files.
+// Engines read all of /etc/cdi and then all of /run/cdi, which wins. A device that two files of one folder
+// name is a device of neither: no container finds a GPU any more. So what a host has of its own, from
+// NVIDIA's Container Toolkit or by hand, is looked at before ours is written. Only as much of YAML and
+// JSON is read as such files have: keys with a plain value behind them. Thread: plain functions over Files.
 #pragma once
 
 #include <set>

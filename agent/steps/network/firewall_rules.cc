@@ -223,12 +223,11 @@ bool closes(const FilterTable& table, const FilterTable::Rule& rule, const Words
   if (!is_one_of(target, {"DROP", "REJECT", "TARPIT"})) return false;
   const std::string ports =
       value_of(words, {"--dport", "--dports", "--destination-port", "--destination-ports"});
-  if (ports.empty()) return true;
   return std::any_of(declared.begin(), declared.end(), [&](const std::string& line) {
     const Words of = words_of(line);
     const std::string mine = value_of(words, {"-p", "--protocol", "--proto"}), its = value_of(of, {"-p"});
     return (its.empty() || mine.empty() || mine == its) &&
-           names_a_port_of(ports, value_of(of, {"--dport", "--dports"}));
+           (ports.empty() || names_a_port_of(ports, value_of(of, {"--dport", "--dports"})));
   });
 }
 

@@ -2,11 +2,11 @@
 // declared, what of ufw's own frame is missing, and the one text that puts a family right.
 //
 // A packet comes in when a rule of the filter table accepts it on its way from INPUT, so every chain that
-// INPUT leads to is looked at, whatever made it. What ufw itself always lets in counts as declared: what is on
-// `lo` or belongs to a connection that exists, the ICMP types that it names, answers of a DHCP server, and
-// multicast names (mDNS, UPnP). So do guests' bridges in other programs' chains (libvirt's DNS on virbr0).
-// Tables of nft can refuse a packet but never let one past these; a redirection in the table nat makes another
-// port of it first, and is not looked at. Thread: plain functions; no I/O.
+// INPUT leads to is looked at, whatever made it. What ufw itself always lets in counts as declared: what
+// is on `lo` or belongs to a connection that exists, the ICMP types that it names, answers of a DHCP
+// server, and multicast names (mDNS, UPnP). So do guests' bridges in other programs' chains (libvirt's DNS
+// on virbr0). Tables of nft can refuse a packet but never let one past these; a redirection in the table
+// nat makes another port of it first, and is not looked at. Thread: plain functions; no I/O.
 #pragma once
 
 #include <map>
@@ -43,9 +43,9 @@ std::vector<std::string> undeclared_accepts(const FilterTable& table, Family fam
 // The text of one of ufw's files, before.rules for one, with those lines made comments.
 std::string without_undeclared(const std::string& text, Family family);
 
-// Lines that keep out what is declared before ufw's own rules are reached, whoever sends it: the REJECT at the
-// end of a provider's INPUT, another program's chain that drops the rest. Restrictions of some senders, of an
-// interface or of a rate are none.
+// Lines that keep out what is declared before ufw's own rules are reached, whoever sends it: the REJECT at
+// the end of a provider's INPUT, another program's chain that drops the rest. Restrictions of some
+// senders, of an interface or of a rate are none.
 std::vector<std::string> closed_before(const FilterTable& table, Family family,
                                        const std::vector<std::string>& declared);
 
@@ -55,9 +55,9 @@ std::vector<std::string> missing_frame(const FilterTable& table, Family family);
 
 // For `iptables-restore -n`: in one transaction everything that is not declared goes, and ufw's chains for
 // incoming packets become what its files say, whatever `live` was. Incoming packets are denied by default,
-// outgoing ones allowed; rules of others that let nothing in stay, behind ufw's where they would keep out what
-// is declared. `by_number`: rules are deleted by their number in `live`, for those of which iptables does not
-// find the text again (recent, connlimit).
+// outgoing ones allowed; rules of others that let nothing in stay, behind ufw's where they would keep out
+// what is declared. `by_number`: rules are deleted by their number in `live`, for those of which iptables
+// does not find the text again (recent, connlimit).
 struct UfwFiles {
   std::string before, after, user;  // what before.rules, after.rules and user.rules hold
 };

@@ -1,0 +1,42 @@
+#include "base/port_identity.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/placeholders.h"
+
+namespace muster {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// The interface's own link shows the way from the root complex on, with its name at the end; the device's
+// what kind of device it is.
+bool is_on_usb(const Files& files, const std::string& folder) {
+  const std::string way = files.read_link(folder).value_or("");
+  if (way.substr(0, way.rfind('/') + 1).find("/usb") != std::string::npos) return true;
+  return last_part(files.read_link(folder + "/device/subsystem").value_or("")) == "usb" ||
+         is_usb_driver(last_part(files.read_link(folder + "/device/driver").value_or("")));
+}
+
+}  // namespace
+
+PortAddress port_address(const Files& files, const std::string& folder) {
+  PortAddress out;
+  out.mac = lower(files.read_line(folder + "/address"));
+  const std::string own = lower(files.read_line(folder + "/bonding_slave/perm_hwaddr"));
+  if (is_station_address(own)) out.mac = own;
+  if (is_on_usb(files, folder))
+    out.kind = "usb";
+  else if (files.exists(folder + "/device/physfn"))
+    out.kind = "virtual-function";
+  return out;
+}
+
+}  // namespace muster
