@@ -5,6 +5,7 @@
 
 #include "base/os.h"
 #include "kernels/kernels.h"
+#include "kernels/xids.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/field/case.h"
 
@@ -141,6 +142,14 @@ FIELD_CASE("xid-without-source") {
   const Measurement told = looked(field_input("xid-without-source", "input.txt"));
   CHECK(count(told, "gpu_xids") == 0);
   CHECK(noted(told, "unknown") == 1);
+}
+
+FIELD_CASE("xid-without-source: nor does an entry of the table that has none") {
+  const auto table = kernels::read_xid_table(
+      "xids:\n  - { code: 7, class: hardware, name: \"a guess\", since: \"\", source: \"\" }\n"
+      "  - { code: 8, class: hardware, name: \"known\", since: \"\", source: \"catalog\" }\n");
+  CHECK(table.xids.at(7).group == "unknown");
+  CHECK(table.xids.at(8).group == "hardware");
 }
 
 FIELD_CASE("drive-errors-removable") {

@@ -87,6 +87,16 @@ void binds_none(const std::string& name) {
 
 FIELD_CASE("bmc-usb-nic-mac") { tries_ports("bmc-usb-nic-mac"); }
 
+FIELD_CASE("bmc-usb-nic-mac: each of what tells it is enough") {
+  const OwnMachine own{"", {"b8:ce:f6:40:00:01"}, {}};
+  NicFacts port{"eno1", "b8:ce:f6:40:00:01", 0, "mlx5_core", "", true};
+  CHECK(refused(own, {port}) == std::vector<std::string>{"own-machine"});
+  SECTION("the driver, which an earlier agent's inventory has alone") { port.driver = "cdc_ether"; }
+  SECTION("what the agent saw in sysfs") { port.address_kind = "usb"; }
+  SECTION("a virtual function") { port.address_kind = "virtual-function"; }
+  CHECK(refused(own, {port}).empty());
+}
+
 FIELD_CASE("usb-adapter-shared-mac") { tries_ports("usb-adapter-shared-mac"); }
 
 FIELD_CASE("usb-adapter-shared-mac: what sysfs says to be on USB is no sign, whatever its address") {
