@@ -1,6 +1,7 @@
 #include "controller/ssh/ssh_agent.h"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -160,6 +161,11 @@ class View : public SshAgentView {
 
 Result<std::vector<std::string>> ssh_agent_keys() {
   TRY(const int fd, connect_to_agent());
+  // A forwarded agent whose session has ended never answers. (A signature may wait for a touch, a list does
+  // not.)
+  const timeval patience = {15, 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   std::optional<std::string> answer;
   if (write_all(fd, framed(std::string(1, static_cast<char>(kRequestIdentities))))) answer = receive(fd);
   ::close(fd);

@@ -55,7 +55,7 @@ Result<std::string> fingerprint_of(ssh_key key) {
 
 Result<std::vector<std::string>> host_keys_in(const std::string& text, const std::string& host) {
   constexpr size_t kDigits = 7 + 43;  // "SHA256:" and base64 of 32 bytes without padding
-  constexpr std::string_view kRevoked = "@revoked ";
+  constexpr std::string_view kRevoked = "@revoked";
   std::vector<std::string> found, revoked;
   bool others = false;
   std::istringstream lines(text);
@@ -64,8 +64,9 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text, const std
     const size_t begin = line.find_first_not_of(" \t");
     if (begin == std::string::npos || line[begin] == '#') continue;
     line.erase(0, begin);
-    const bool is_revoked = line.rfind(kRevoked, 0) == 0;
-    if (is_revoked) line.erase(0, kRevoked.size());
+    const bool is_revoked = line.substr(0, line.find_first_of(" \t")) == kRevoked;
+    if (is_revoked) line.erase(0, line.find_first_not_of(" \t", kRevoked.size()));
+    if (line.empty()) continue;
     if (line[0] == '@') continue;  // a certificate's authority
     if (const auto at = line.find("SHA256:"); at != std::string::npos) {
       (is_revoked ? revoked : found).push_back(line.substr(at, kDigits));

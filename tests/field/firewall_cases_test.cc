@@ -289,7 +289,7 @@ FIELD_CASE("input-closed-before-ufw") {
     return std::find(input.begin(), input.end(), line) - input.begin();
   };
   CHECK(at("-A INPUT -j ufw-before-input") < at("-A INPUT -j REJECT --reject-with icmp-host-prohibited"));
-  CHECK(at("-A INPUT -s 192.0.2.7/32 -j DROP") < static_cast<long>(input.size()));
+  CHECK(at("-A INPUT -s 192.0.2.7/32 -j DROP") < at("-A INPUT -j ufw-before-input"));
   check_closed(host);
   CHECK(host.holds());
   // Put in front again, it is noticed.
@@ -297,6 +297,78 @@ FIELD_CASE("input-closed-before-ufw") {
   CHECK_FALSE(host.holds());
   REQUIRE(host.apply().ok());
   CHECK(host.holds());
+}
+
+FIELD_CASE("input-closed-before-ufw: also where only together they were the way in") {
+  const char* const ways[][2] = {
+      {"-p tcp -m tcp --dport 22 -j ACCEPT", "! -i lo -j DROP"},
+      {"-i eth0 -p tcp -m tcp --dport 22 -j ACCEPT", "-i eth0 -j DROP"},
+      {"-p tcp -m tcp --dport 22 -j ACCEPT", "-p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP"}};
+  for (const auto& [accept, refusal] : ways) {
+    INFO(refusal);
+    Host host;
+    host.machine.firewall.clear();
+    host.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
+    const std::string ban = "-A INPUT -p tcp -m multiport --dports 22 -j f2b-sshd",
+                      closed = std::string("-A INPUT ") + refusal;
+    REQUIRE(
+        host.machine.firewall["iptables"]
+            .restore(
+                "*filter\n:f2b-sshd - [0:0]\n-A f2b-sshd -s 192.0.2.9/32 -j REJECT\n-A f2b-sshd -j RETURN\n" +
+                    ban + "\n-A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n-A INPUT " +
+                    accept + "\n" + closed + "\nCOMMIT\n",
+                true)
+            .empty());
+    REQUIRE(host.apply().ok());
+    const auto input = steps::lines_of_chain(steps::filter_table(host.four()), "INPUT");
+    const auto at = [&](const std::string& line) {
+      return std::find(input.begin(), input.end(), line) - input.begin();
+    };
+    CHECK(at(ban) < at("-A INPUT -j ufw-before-input"));
+    CHECK(at("-A INPUT -j ufw-track-input") < at(closed));
+    CHECK(at(closed) < static_cast<long>(input.size()));
+    check_closed(host);
+    CHECK(host.holds());
+  }
+}
+
+FIELD_CASE("input-closed-before-ufw: what IPv6 itself needs gets through") {
+  Host host;
+  host.machine.firewall.clear();
+  host.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
+  auto& table = host.machine.firewall["ip6tables"];
+  const std::string closed = "-A INPUT -j REJECT --reject-with icmp6-adm-prohibited";
+  REQUIRE(table
+              .restore("*filter\n-A INPUT -p ipv6-icmp -j ACCEPT\n-A INPUT -i lo -j ACCEPT\n" + closed +
+                           "\nCOMMIT\n",
+                       true)
+              .empty());
+  REQUIRE(host.apply().ok());
+  CHECK(steps::lines_of_chain(steps::filter_table(host.six()), "INPUT").back() == closed);
+  CHECK(host.holds());
+  table.put_first(closed);
+  CHECK_FALSE(host.holds());
+}
+
+FIELD_CASE("input-closed-before-ufw: a line of before.rules about another port stays") {
+  Host host;
+  const std::string line = "-A ufw-before-input -p tcp --dport 25 -j DROP";
+  std::string text = host.machine.get("/etc/ufw/before.rules");
+  text.insert(text.find("COMMIT"), line + "\n");
+  host.machine.put("/etc/ufw/before.rules", text);
+  REQUIRE(host.apply({{"allow", {{{"from", "10.20.0.1"}}, {{"from", "10.20.0.0/24"}, {"port", 22}}}}}).ok());
+  CHECK(host.machine.get("/etc/ufw/before.rules").find("\n" + line + "\n") != std::string::npos);
+}
+
+FIELD_CASE("own-chain-drops-the-rest: a chain that lets some go on is the site's own restriction") {
+  for (const char* first : {"-s 10.20.0.7/32 -j RETURN", "-p tcp -m tcp --dport 22 -j RETURN"}) {
+    INFO(first);
+    const auto table = steps::filter_table(
+        "-N site\n-N ufw-before-input\n-A INPUT -j site\n-A INPUT -j ufw-before-input\n"
+        "-A site " +
+        std::string(first) + "\n-A site -p tcp -m tcp --dport 22 -j DROP\n");
+    CHECK(steps::closed_before(table, Family::v4, {kSshRule}).empty());
+  }
 }
 
 FIELD_CASE("own-chain-drops-the-rest") {

@@ -182,7 +182,7 @@ bool names_a_port_of(const std::string& ports, const std::string& declared) {
     const int first = std::atoi(range.c_str());
     return std::pair(first, colon == std::string::npos ? first : std::atoi(range.c_str() + colon + 1));
   };
-  if (declared.empty()) return true;
+  if (declared.empty()) return false;  // one of all ports is not kept out by a rule about some
   const auto [from, to] = ends(declared);
   for (const auto& one : split(ports, ',')) {
     const auto [first, last] = ends(one);
@@ -202,44 +202,77 @@ bool is_broad(const std::string& option, const std::string& value) {
                             "--dports", "--destination-port", "--destination-ports"});
 }
 
-// Whether this keeps out what is declared, whoever sends it. What is said of some senders, of an interface or
-// of a rate (fail2ban, a limit) is no such rule: the site's own restrictions stay.
-bool closes(const FilterTable& table, const FilterTable::Rule& rule, const Words& declared,
+bool refuses(const std::string& target) { return is_one_of(target, {"DROP", "REJECT", "TARPIT"}); }
+
+// Whether this keeps out what is declared, whoever sends it; of IPv6, of which nothing is, what the network
+// itself needs. What is said of some senders, of an interface or of a rate (fail2ban, a limit) is no such
+// rule: the site's own restrictions stay. Nor is a chain that lets some go on before it refuses the rest.
+bool closes(const FilterTable& table, Family family, const FilterTable::Rule& rule, const Words& declared,
             std::set<std::string>& seen) {
   const Words& words = rule.words;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--syn") continue;
+  for (size_t i = 0; i < words.size(); i += 2) {
     const std::string value = i + 1 < words.size() ? words[i + 1] : "";
-    if (!is_broad(words[i], value)) return false;
-    ++i;
+    if (words[i] == "--tcp-flags" && i + 2 < words.size() && words[i + 2] == "SYN")
+      ++i;  // as the kernel shows --syn
+    else if (!is_broad(words[i], value))
+      return false;
   }
   const std::string target = target_of(rule);
   if (table.chains.count(target) > 0 && target.rfind("ufw", 0) != 0) {
     if (!seen.insert(target).second) return false;
-    return std::any_of(table.rules.begin(), table.rules.end(), [&](const auto& inner) {
-      return inner.chain == target && closes(table, inner, declared, seen);
-    });
+    for (const auto& inner : table.rules) {
+      if (inner.chain != target) continue;
+      if (closes(table, family, inner, declared, seen)) return true;
+      if (target_of(inner) == "RETURN" && !is_own(inner.words, family)) return false;
+    }
+    return false;
   }
-  if (!is_one_of(target, {"DROP", "REJECT", "TARPIT"})) return false;
+  if (!refuses(target)) return false;
   const std::string ports =
-      value_of(words, {"--dport", "--dports", "--destination-port", "--destination-ports"});
+                        value_of(words, {"--dport", "--dports", "--destination-port", "--destination-ports"}),
+                    mine = value_of(words, {"-p", "--protocol", "--proto"});
+  if (declared.empty()) return ports.empty() && mine.empty();
   return std::any_of(declared.begin(), declared.end(), [&](const std::string& line) {
     const Words of = words_of(line);
-    const std::string mine = value_of(words, {"-p", "--protocol", "--proto"}), its = value_of(of, {"-p"});
+    const std::string its = value_of(of, {"-p"});
     return (its.empty() || mine.empty() || mine == its) &&
            (ports.empty() || names_a_port_of(ports, value_of(of, {"--dport", "--dports"})));
   });
 }
 
+// Of senders who are banned, of a rate, or of what belongs to no connection.
+bool is_ban(const Words& words) {
+  if (std::find(words.begin(), words.end(), "!") != words.end()) return false;
+  const std::string states = value_of(words, {"--ctstate", "--state"});
+  if (!states.empty() && states.find("NEW") == std::string::npos) return true;
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return is_one_of(word, {"-s", "--source", "--src", "--src-range", "--match-set", "recent", "limit",
+                            "hashlimit", "connlimit"});
+  });
+}
+
+// Whether a rule, or the chain that it leads to, has one for which `what` holds.
+template <typename What>
+bool leads_to(const FilterTable& table, const FilterTable::Rule& rule, const What& what,
+              std::set<std::string> seen = {}) {
+  if (what(rule)) return true;
+  const std::string target = target_of(rule);
+  if (table.chains.count(target) == 0 || target.rfind("ufw", 0) == 0 || is_ban(rule.words)) return false;
+  if (!seen.insert(target).second) return false;
+  return std::any_of(table.rules.begin(), table.rules.end(), [&](const auto& inner) {
+    return inner.chain == target && leads_to(table, inner, what, seen);
+  });
+}
+
 // Rules of a chain that keep out what is declared before `jump` is reached, or at all where it is not there.
-Words closing_before(const FilterTable& table, const std::string& chain, const std::string& jump,
-                     const Words& declared) {
+Words closing_before(const FilterTable& table, Family family, const std::string& chain,
+                     const std::string& jump, const Words& declared) {
   Words out;
   for (const auto& rule : table.rules) {
     if (rule.chain != chain) continue;
     if (rule.line == jump) return out;
     std::set<std::string> seen;
-    if (closes(table, rule, declared, seen)) out.push_back(rule.line);
+    if (closes(table, family, rule, declared, seen)) out.push_back(rule.line);
   }
   return out;
 }
@@ -255,22 +288,47 @@ std::string least_before(Family family) {
          ufw_chain(family, "before-output") + " -o lo -j ACCEPT\n";
 }
 
-// ufw's chains hung into the built-in ones, in its order; those that hang right stay where they are, unless
-// what is declared would be kept out before they are reached.
-std::string hung_in(const FilterTable& live, Family family, const Words& declared) {
+// Where in INPUT ufw's chains have to come so that what is declared gets to them: 0 where they are right as
+// they are, else the number of the first rule that would keep it out, once `accepts` and `jumps` are deleted.
+// That is also one of an interface, or of all but some, when an accept that goes stood before it: together
+// they were the way in.
+size_t place_in_input(const FilterTable& live, Family family, const Words& declared, const Words& accepts,
+                      const Words& jumps) {
+  const auto is_in = [](const Words& lines, const std::string& line) {
+    return std::find(lines.begin(), lines.end(), line) != lines.end();
+  };
+  const auto goes = [&](const FilterTable::Rule& rule) { return is_in(accepts, rule.line); };
+  const auto keeps_out = [&](const FilterTable::Rule& rule) {
+    return refuses(target_of(rule)) && !is_ban(rule.words);
+  };
+  size_t at = 1;
+  bool gone = false;
+  for (const auto& rule : live.rules) {
+    if (rule.chain != "INPUT") continue;
+    if (rule.line == jump("INPUT", ufw_chain(family, "before-input"))) return 0;
+    gone = gone || leads_to(live, rule, goes);
+    std::set<std::string> seen;
+    if (closes(live, family, rule, declared, seen) || (gone && leads_to(live, rule, keeps_out))) return at;
+    if (!goes(rule) && !is_in(jumps, rule.line)) ++at;
+  }
+  return 0;
+}
+
+// ufw's chains hung into the built-in ones, in its order; those that hang right stay where they are.
+std::string hung_in(const FilterTable& live, Family family, const Words& declared, const Words& accepts) {
   std::string out;
   for (const auto& [built_in, way] : kHooks) {
     Words want, have;
     for (const auto& name : kPrimary) want.push_back(jump(built_in, ufw_chain(family, name + "-" + way)));
     for (const auto& line : lines_of_chain(live, built_in))
       if (std::find(want.begin(), want.end(), line) != want.end()) have.push_back(line);
-    const bool closed = built_in == "INPUT" && !closing_before(live, built_in, want[1], declared).empty();
-    if (have == want && !closed) continue;
+    const size_t at = built_in == "INPUT" ? place_in_input(live, family, declared, accepts, want) : 0;
+    if (have == want && at == 0) continue;
     for (const auto& line : have) out += "-D" + line.substr(2) + "\n";
     for (size_t i = 0; i < want.size(); ++i)
-      out += closed
-                 ? "-I INPUT " + std::to_string(i + 1) + want[i].substr(std::string("-A INPUT").size()) + "\n"
-                 : want[i] + "\n";
+      out += at == 0 ? want[i] + "\n"
+                     : "-I INPUT " + std::to_string(at + i) + want[i].substr(std::string("-A INPUT").size()) +
+                           "\n";
   }
   return out;
 }
@@ -348,7 +406,7 @@ std::vector<std::string> closed_before(const FilterTable& table, Family family,
       {before, jump(before, ufw_chain(family, "user-input"))}};
   Words out;
   for (const auto& [chain, last] : ways)
-    for (const auto& line : closing_before(table, chain, last, declared)) out.push_back(line);
+    for (const auto& line : closing_before(table, family, chain, last, declared)) out.push_back(line);
   return out;
 }
 
@@ -402,7 +460,7 @@ std::string load_text(const FilterTable& live, Family family, const UfwFiles& fi
         out += fresh(name + "-" + way);
       else
         once(name + "-" + way, "");
-  out += hung_in(live, family, declared);
+  out += hung_in(live, family, declared, accepts);
   once("logging-deny", "");
   once("logging-allow", "");
   out += fresh("skip-to-policy-input") + jump(chain("skip-to-policy-input"), "DROP") + "\n";

@@ -114,7 +114,8 @@ TEST_CASE("host keys are read from fingerprints and public keys, and from nothin
     CHECK(host_keys_in(line, other).error().code == Code::invalid);
   CHECK(host_keys_in(line, "rack7").value() == std::vector<std::string>{shown});
   CHECK(host_keys_in("@revoked " + line, "rack7").error().code == Code::invalid);
-  CHECK(host_keys_in(line + "@revoked " + line, "rack7").error().code == Code::invalid);
+  for (const char* mark : {"@revoked ", "@revoked\t", "@revoked \t"})
+    CHECK(host_keys_in(line + mark + line, "rack7").error().code == Code::invalid);
   CHECK(host_keys_in("@cert-authority " + line, "rack7").error().code == Code::invalid);
   CHECK(host_keys_in("10.20.0.31 ssh-ed25519 no-key", "10.20.0.31").error().code == Code::invalid);
 }

@@ -12,6 +12,12 @@ expect "the step" apply
 expect "port 22 is open" is open port 22
 expect "port 2000 is not" differs_from_open 2000
 expect "check holds" holds
+iptables -F INPUT
+iptables -A INPUT -i host -p tcp --dport 22 -j ACCEPT
+iptables -A INPUT -p tcp --syn -j DROP
+expect "what a site put in its place" apply
+expect "port 22 is open by what is declared" is open port 22
+expect "that holds" holds
 iptables -N guard && iptables -A guard -p tcp --dport 22 -j ACCEPT && iptables -A guard -j DROP && iptables -I INPUT 1 -j guard
 expect "a chain that drops the rest is noticed" differs
 expect "put right" apply
