@@ -3,11 +3,9 @@
 #include <filesystem>
 
 #include "base/os.h"
-#include "base/standin.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/field/case.h"
-#include "tests/unit/plan/shipped.h"
-#include "tests/unit/plan/spec_text.h"
+#include "tests/unit/plan/reference_step.h"
 
 namespace muster::tests {
 
@@ -15,23 +13,6 @@ namespace fs = std::filesystem;
 using namespace muster::testing;
 
 namespace {
-
-// As hgx01 of the small reference cluster, which has two GPUs, gets it.
-std::vector<std::string> planned_command() {
-  PlannerInput in =
-      shipped_input(replaced(text_of(source_dir() + "/lab/hgx.yaml"), "\"ssh-ed25519 LAB_SSH_KEY lab\"",
-                             "\"" + std::string(kKey) + "\""));
-  in.lab = true;
-  for (const char* node : {"hgx01", "hgx02"}) in.nodes[node].facts->gpus = standin_facts({2}, "abcd");
-  const Plan plan = planned_of(in);
-  for (const auto& action : plan.actions)
-    if (action.node == "hgx01" && action.params.is_object())
-      for (const auto& step : action.params.value("steps", Json::array()))
-        if (step["id"].get<std::string>().rfind("gpu-vendor/fabric", 0) == 0)
-          return step["params"]["command"].get<std::vector<std::string>>();
-  FAIL("no step gpu-vendor/fabric");
-  return {};
-}
 
 // Whether the step holds when nvidia-smi says this of the two GPUs, on a board with NVSwitches or without.
 bool holds(const std::string& first, const std::string& second, bool switches = true) {
@@ -45,8 +26,10 @@ bool holds(const std::string& first, const std::string& second, bool switches = 
   program("nvidia-smi", "cat " + dir.path("said") + "\n");
   program("lspci", switches ? "echo '07:00.0 0680: 10de:22a3 (rev a1)'\n" : "exit 0\n");
   program("systemctl", "exit 0\n");
+  const auto command =
+      reference_step("gpu-vendor/fabric")["params"]["command"].get<std::vector<std::string>>();
   const auto run =
-      make_process()->run({.argv = planned_command(), .env = {{"PATH", dir.path("bin") + ":/usr/bin:/bin"}}});
+      make_process()->run({.argv = command, .env = {{"PATH", dir.path("bin") + ":/usr/bin:/bin"}}});
   REQUIRE(run.ok());
   return run->exit_code == 0;
 }

@@ -8,8 +8,7 @@
 #include "kernels/kernels.h"
 #include "tests/fakes/temp_dir.h"
 #include "tests/source_dir.h"
-#include "tests/unit/plan/shipped.h"
-#include "tests/unit/plan/spec_text.h"
+#include "tests/unit/plan/reference_step.h"
 
 using namespace muster;
 using namespace muster::testing;
@@ -18,27 +17,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The script as hgx01 of the small reference cluster gets it.
-std::string planned_script() {
-  PlannerInput in =
-      shipped_input(replaced(text_of(source_dir() + "/lab/hgx.yaml"), "\"ssh-ed25519 LAB_SSH_KEY lab\"",
-                             "\"" + std::string(kKey) + "\""));
-  in.lab = true;
-  for (const char* node : {"hgx01", "hgx02"}) in.nodes[node].facts->gpus = standin_facts({2}, "abcd");
-  const Plan plan = planned_of(in);
-  for (const auto& action : plan.actions)
-    if (action.node == "hgx01" && action.params.is_object())
-      for (const auto& step : action.params.value("steps", Json::array()))
-        if (step["id"] == "scheduler/health") return step["params"]["content"];
-  FAIL("no step scheduler/health");
-  return "";
-}
-
 class Bench {
  public:
   Bench() {
     for (const char* folder : {"bin", "run", "machine"}) fs::create_directories(folder_.path(folder));
-    std::string script = planned_script();
+    std::string script = reference_step("scheduler/health")["params"]["content"];
     const std::string run = "/run/", here = folder_.path("run/");
     for (size_t at = 0; (at = script.find(run, at)) != std::string::npos; at += here.size())
       script.replace(at, run.size(), here);
