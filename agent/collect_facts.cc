@@ -3,7 +3,6 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <set>
 
@@ -14,6 +13,7 @@
 #include "agent/steps/step_modules.h"
 #include "agent/storage/metadata.h"
 #include "base/by_label.h"
+#include "base/lower.h"
 #include "base/pci_address.h"
 #include "base/port_identity.h"
 #include "base/rail_choice.h"
@@ -29,12 +29,6 @@ int64_t number(const std::string& text, int base = 10) {
   int64_t value = 0;
   std::from_chars(text.data() + skip, text.data() + text.size(), value, base);
   return value;
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }

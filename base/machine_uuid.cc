@@ -1,18 +1,10 @@
 #include "base/machine_uuid.h"
 
-#include <algorithm>
-#include <cctype>
-
+#include "base/lower.h"
 #include "base/placeholders.h"
 
 namespace muster {
 namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 std::string swapped_uuid(const std::string& u) {
   if (u.size() != 36) return u;

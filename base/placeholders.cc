@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+#include "base/lower.h"
+
 namespace muster {
 namespace {
 
@@ -88,12 +90,6 @@ bool is_known(const Known (&list)[N], const std::string& value) {
 bool is_shared_address(const std::string& mac) {
   return std::any_of(std::begin(kAddresses), std::end(kAddresses),
                      [&](const Known& one) { return mac.rfind(one.value, 0) == 0; });
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 // Lower case, one blank for all blanks and underscores in a row, none at the ends.

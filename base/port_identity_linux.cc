@@ -1,18 +1,10 @@
 #include "base/port_identity.h"
 
-#include <algorithm>
-#include <cctype>
-
+#include "base/lower.h"
 #include "base/placeholders.h"
 
 namespace muster {
 namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 

@@ -5,20 +5,16 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <optional>
 #include <set>
+
+#include "base/lower.h"
 
 namespace muster {
 namespace {
 
 const std::string kBlock = "/sys/class/block/";
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 // Those that can be opened and stand for themselves.
 std::vector<std::string> devices(const Files& files) {

@@ -1,19 +1,13 @@
 #include "controller/bringup/own_machine_here.h"
 
-#include <algorithm>
 #include <sstream>
 
+#include "base/lower.h"
 #include "base/placeholders.h"
 #include "base/port_identity.h"
 
 namespace muster {
 namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 // The kernel's table of its own IPv4 addresses: a line "|-- 10.20.0.1", and below it "/32 host LOCAL".
 std::set<std::string> local_addresses(const std::string& fib_trie) {

@@ -2,20 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "base/lower.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
 #include "base/port_identity.h"
 
 namespace muster {
 namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool is_own_uuid(const OwnMachine& own, const std::string& uuid) {
   return !uuid.empty() && names_one_machine(own.uuid) && same_uuid(own.uuid, uuid);

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <set>
 
+#include "base/lower.h"
 #include "base/utf8.h"
 
 namespace muster {
@@ -22,12 +23,6 @@ constexpr int kNoPrivilege = 0xd4;
 constexpr size_t kMaxOutput = 64 << 10;                     // an answer is below 300 bytes
 constexpr size_t kLongestPassword = 20, kLongestUser = 16;  // IPMI 2.0, tables 22-30 and 13-11
 constexpr size_t kLongestAnswer = 64;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
@@ -172,26 +167,9 @@ void IpmiTool::came_in(int suite, bool other_failed) {
   if (other_failed && !target_.cipher_suite) logins_->has_suite(target_, suite);
 }
 
-// Waits where a login failed a moment ago. An Error: no login now.
-Status IpmiTool::may_log_in() {
-  if (const auto refused = logins_->find(target_)) return *refused;
-  const DurationMs wait = logins_->pause(target_);
-  if (wait == 0) return Ok{};
-  if (wait >= left())
-    return fail(Code::unavailable,
-                fmt::format("BMC {} refused the user and password, and no time is left to ask it again",
-                            target_.address));
-  pause(wait);
-  return Ok{};
-}
-
-// One failed login. Ok: one more is due. After the last nothing more is sent with this user and password.
 Status IpmiTool::failed_login(const std::string& why) {
-  logins_->failed(target_);
-  const auto refused = logins_->find(target_);
-  if (!refused) return Ok{};
-  if (refused->code != Code::denied) return *refused;
-  if (target_.on_refused) target_.on_refused();
+  Status next = logins_->failed_login(target_);
+  if (next.ok() || next.error().code != Code::denied) return next;
   return fail(Code::denied,
               fmt::format("BMC {} refuses the user and password ({}){}", target_.address, why,
                           target_.as_operator ? ""
@@ -209,7 +187,7 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
   int not_allowed = 0;
   for (size_t i = 0; i < queue.size(); ++i) {
     const int suite = queue[i];
-    TRY_(may_log_in());
+    TRY_(logins_->may_log_in(target_, left(), [this](DurationMs span) { pause(span); }));
     TRY(Output output, run(script, suite));
     const Login login = login_of(output.err);
     if (login == Login::established) {

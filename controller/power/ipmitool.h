@@ -55,7 +55,6 @@ class IpmiTool {
   Result<Output> in_a_suite(const std::string& script);
   std::vector<int> suites_to_try() const;
   void came_in(int suite, bool other_failed);
-  Status may_log_in();
   Status failed_login(const std::string& why);
   Error judge(const std::string& complaint);
 

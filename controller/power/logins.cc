@@ -92,6 +92,27 @@ std::optional<Error> Logins::find(const PowerTarget& target) const {
                   target.address, left));
 }
 
+Status Logins::may_log_in(const PowerTarget& target, DurationMs left,
+                          const std::function<void(DurationMs)>& pause) const {
+  if (const auto refused = find(target)) return *refused;
+  const DurationMs wait = this->pause(target);
+  if (wait == 0) return Ok{};
+  if (wait >= left)
+    return fail(Code::unavailable,
+                fmt::format("BMC {} refused the user and password, and no time is left to try again",
+                            target.address));
+  pause(wait);
+  return Ok{};
+}
+
+Status Logins::failed_login(const PowerTarget& target) {
+  failed(target);
+  const auto refused = find(target);
+  if (!refused) return Ok{};
+  if (refused->code == Code::denied && target.on_refused) target.on_refused();
+  return *refused;
+}
+
 bool Logins::took(const PowerTarget& target) const {
   const std::lock_guard hold(mutex_);
   const Tried* one = tried(target);

@@ -28,6 +28,11 @@ class Logins {
   void let_in(const PowerTarget& target);
   // One failed login.
   void failed(const PowerTarget& target);
+  // Before a login: waits with `pause` where one failed a moment ago. An Error: no password is sent now.
+  Status may_log_in(const PowerTarget& target, DurationMs left,
+                    const std::function<void(DurationMs)>& pause) const;
+  // failed(); Ok: one more login is due. After the last nothing more is sent with this user and password.
+  Status failed_login(const PowerTarget& target);
   // Refused for good, by the word of a driver that counts for itself.
   void refused(const PowerTarget& target);
   // What to answer instead of asking; none when the BMC may be asked.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/lower.h"
 #include "base/machine_uuid.h"
 #include "controller/power/redfish_client.h"
 
@@ -31,12 +32,6 @@ std::vector<std::string> texts(const Json& list) {
 
 bool has(const std::vector<std::string>& list, const std::string& one) {
   return std::find(list.begin(), list.end(), one) != list.end();
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 // One ComputerSystem as it was read.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/json_dump.h"
+#include "base/lower.h"
 #include "controller/power/redfish_refusal.h"
 
 namespace muster {
@@ -28,10 +29,7 @@ std::string header(const RedfishAnswer& answer, const std::string& name) {
 }
 
 bool offers_basic(const RedfishAnswer& answer) {
-  std::string offered = header(answer, "WWW-Authenticate");
-  std::transform(offered.begin(), offered.end(), offered.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return offered.find("basic") != std::string::npos;
+  return lower(header(answer, "WWW-Authenticate")).find("basic") != std::string::npos;
 }
 
 // An order that is carried out while its task is looked at; 303 is how the BMCs of some DPUs say so.
@@ -183,30 +181,12 @@ Result<RedfishAnswer> RedfishClient::log_in(const std::string& sessions) {
     if ((status != 400 && status != 401 && status != 403) || passes)
       return fail(Code::unavailable,
                   fmt::format("BMC {}: opening a session: {} {}", target_.address, status, why.text()));
-    TRY_(failed_login());
+    TRY_(logins_->failed_login(target_));
   }
 }
 
-// Waits where a login failed a moment ago. An Error: no password is sent now.
 Status RedfishClient::may_log_in() {
-  if (const auto refused = logins_->find(target_)) return *refused;
-  const DurationMs wait = logins_->pause(target_);
-  if (wait == 0) return Ok{};
-  if (wait >= left())
-    return fail(Code::unavailable,
-                fmt::format("BMC {} refused the user and password, and no time is left to ask it again",
-                            target_.address));
-  pause(wait);
-  return Ok{};
-}
-
-// One failed login. Ok: one more is due. After the last nothing more is sent with this user and password.
-Status RedfishClient::failed_login() {
-  logins_->failed(target_);
-  const auto refused = logins_->find(target_);
-  if (!refused) return Ok{};
-  if (refused->code == Code::denied && target_.on_refused) target_.on_refused();
-  return *refused;
+  return logins_->may_log_in(target_, left(), [this](DurationMs span) { pause(span); });
 }
 
 Status RedfishClient::use_basic() {
@@ -242,7 +222,7 @@ Result<RedfishAnswer> RedfishClient::admitted(const std::string& method, const s
     if ((status != 401 && status != 403) || RedfishRefusal(answer.body).passes()) return answer;
     if (!use_session_ && (status == 401 || !logins_->took(target_))) {
       // Whether the password was looked at where Basic is not offered is not known: it counts.
-      TRY_(failed_login());
+      TRY_(logins_->failed_login(target_));
       basic_off_ = status == 401 && !no_sessions_ && !offers_basic(answer);
       use_session_ = !no_sessions_;
       continue;

@@ -60,7 +60,6 @@ class RedfishClient {
   Status use_basic();
   void close_session();
   Status may_log_in();
-  Status failed_login();
   Status enter();
   Status open_session();
   Result<std::string> sessions_path();

@@ -3,7 +3,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <map>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "agent/steps/network/tcp.h"
 #include "agent/steps/two_phase.h"
 #include "base/json_dump.h"
+#include "base/lower.h"
 
 namespace muster::steps {
 namespace {
@@ -20,12 +20,6 @@ namespace {
 constexpr const char* kFolder = "/etc/ssh/sshd_config.d";
 constexpr const char* kDropIn = "/etc/ssh/sshd_config.d/00-muster.conf";
 constexpr const char* kMain = "/etc/ssh/sshd_config";
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 std::string value_text(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
