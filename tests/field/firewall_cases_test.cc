@@ -52,6 +52,13 @@ bool has(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
 }
 
+// At the end of the first table of before.rules.
+void add_before_rule(Host& host, const std::string& line) {
+  std::string text = host.machine.get("/etc/ufw/before.rules");
+  text.insert(text.find("COMMIT"), line + "\n");
+  host.machine.put("/etc/ufw/before.rules", text);
+}
+
 // Nothing that the case's files let in, in neither family.
 void check_closed(Host& host) {
   for (const char* port : {"5900", "3389"}) {
@@ -353,9 +360,7 @@ FIELD_CASE("input-closed-before-ufw: what IPv6 itself needs gets through") {
 FIELD_CASE("input-closed-before-ufw: a line of before.rules about another port stays") {
   Host host;
   const std::string line = "-A ufw-before-input -p tcp --dport 25 -j DROP";
-  std::string text = host.machine.get("/etc/ufw/before.rules");
-  text.insert(text.find("COMMIT"), line + "\n");
-  host.machine.put("/etc/ufw/before.rules", text);
+  add_before_rule(host, line);
   REQUIRE(host.apply({{"allow", {{{"from", "10.20.0.1"}}, {{"from", "10.20.0.0/24"}, {"port", 22}}}}}).ok());
   CHECK(host.machine.get("/etc/ufw/before.rules").find("\n" + line + "\n") != std::string::npos);
 }
@@ -425,9 +430,7 @@ FIELD_CASE("accept-with-a-memory") {
 FIELD_CASE("forward-line-once") {
   Host host;
   const std::string line = "-A FORWARD -i wg0 -j ACCEPT";
-  std::string text = host.machine.get("/etc/ufw/before.rules");
-  text.insert(text.find("COMMIT"), line + "\n");
-  host.machine.put("/etc/ufw/before.rules", text);
+  add_before_rule(host, line);
   host.machine.firewall.clear();
   host.start();
   for (const int port : {22, 23, 24}) {
