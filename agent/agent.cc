@@ -14,10 +14,12 @@ bool is_droppable(const std::string& kind) { return kind == "log" || kind == "pr
 bool departs(wire::OrderKind kind) {
   using wire::OrderKind;
   return kind == OrderKind::boot_disk || kind == OrderKind::reboot || kind == OrderKind::power_off ||
-         kind == OrderKind::kexec;
+         kind == OrderKind::kexec || kind == OrderKind::boot_slot;
 }
 // Of them, those that are work first, and go only when that succeeded.
-bool gets_ready(wire::OrderKind kind) { return kind == wire::OrderKind::kexec; }
+bool gets_ready(wire::OrderKind kind) {
+  return kind == wire::OrderKind::kexec || kind == wire::OrderKind::boot_slot;
+}
 
 constexpr const char* kWithdrawn = "withdrawn by the controller";
 
@@ -223,6 +225,7 @@ void Agent::run_order() {
   runner_busy_ = true;
   const std::string id = current_->id;
   const bool readies = gets_ready(current_->kind);
+  if (readies) ready_kind_ = current_->kind;
   const auto on_event = [this, id](const std::string& kind, Json data) {
     if (current_ && current_->id == id && !settling_) emit(id, kind, std::move(data));
   };
@@ -322,7 +325,7 @@ void Agent::unload(const std::string& order) {
   runner_busy_ = true;
   wire::WorkOrder drop;
   drop.id = order;
-  drop.kind = wire::OrderKind::kexec;
+  drop.kind = ready_kind_;
   runner_.run(
       drop, OrderPart::drop,
       guarded(alive_,

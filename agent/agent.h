@@ -10,7 +10,8 @@
 //   - the result is in the journal before it is sent; `boot_disk`, `reboot`, `power_off` are reported
 //      finished and acknowledged
 //     BEFORE the runner carries them out, because nobody can report afterwards;
-//   - `kexec` gets everything ready first, as work that may fail or be withdrawn; then it is a departure;
+//   - `kexec` and `boot_slot` get everything ready first, as work that may fail or be withdrawn; then they
+//     are departures;
 //   - events are re-sent until acknowledged; when the buffer is full log lines go first, then progress,
 //      never anything else;
 //   - while the controller is away the work goes on; calls are repeated with growing, jittered pauses (1 s
@@ -141,7 +142,8 @@ class Agent {
   std::optional<wire::WorkOrder> current_;  // taken up, not settled (or settled and about to depart)
   std::optional<wire::WorkOrder> waiting_;  // offered while busy
   bool runner_busy_ = false, deadline_passed_ = false, settling_ = false;
-  bool withdrawn_ = false, departing_ = false;  // the current order
+  bool withdrawn_ = false, departing_ = false;           // the current order
+  wire::OrderKind ready_kind_ = wire::OrderKind::kexec;  // of what was got ready last
   uint64_t random_;
   SteadyMs last_contact_;
 };

@@ -1,17 +1,13 @@
 #include "agent/boot_once.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
 
 #include "agent/disk/bearers.h"
+#include "agent/image/efi_variables.h"
 #include "base/log.h"
 
 namespace muster {
@@ -25,64 +21,11 @@ constexpr const char* kCustom = "/boot/grub/custom.cfg";
 constexpr const char* kBegin = "### BEGIN muster-once: muster-agent takes this away again\n";
 constexpr const char* kEnd = "### END muster-once\n";
 constexpr const char* kEsp = "/run/muster-esp";
-constexpr const char* kEfi = "/sys/firmware/efi/efivars/";
-constexpr const char* kLoaderGuid =
-    "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";  // systemd's, BOOT_LOADER_INTERFACE
 constexpr const char* kSecureBoot = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
-constexpr size_t kAttributes = 4;
 constexpr size_t kGrubEnvSize = 1024;
 constexpr const char* kGrubEnvHead = "# GRUB Environment Block\n";
 
 Status denied(const std::string& why) { return fail(Code::denied, why); }
-
-// ---- EFI variables of the boot loader
-
-std::string variable_path(const std::string& name) { return fmt::format("{}{}-{}", kEfi, name, kLoaderGuid); }
-
-std::string variable(const Files& files, const std::string& name) {
-  const std::string content = files.read(variable_path(name)).value_or("");
-  return content.size() > kAttributes ? content.substr(kAttributes) : "";
-}
-
-// UTF-16 of ASCII, up to its end.
-std::string narrow(const std::string& wide) {
-  std::string out;
-  for (size_t i = 0; i + 1 < wide.size() && (wide[i] || wide[i + 1]); i += 2)
-    out += wide[i + 1] == 0 ? wide[i] : '?';
-  return out;
-}
-std::string wide(const std::string& ascii) {
-  std::string out;
-  for (const char c : ascii) out += std::string{c, '\0'};
-  return out + std::string(2, '\0');
-}
-
-// The kernel protects variables that it does not know against being removed by chance.
-void remove_variable(const Files& files, const std::string& name) {
-  const std::string path = variable_path(name);
-  if (!files.exists(path)) return;
-  const int fd = ::open(files.real(path).c_str(), O_RDONLY | O_CLOEXEC);
-  int flags = 0;
-  if (fd >= 0 && ::ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
-    flags &= ~FS_IMMUTABLE_FL;
-    (void)::ioctl(fd, FS_IOC_SETFLAGS, &flags);
-  }
-  if (fd >= 0) ::close(fd);
-  (void)files.remove(path);
-}
-
-// One write: each is a change of the firmware's variable.
-Status write_variable(const Files& files, const std::string& name, const std::string& value) {
-  remove_variable(files, name);
-  const std::string content = std::string("\7\0\0\0", kAttributes) + value;
-  const int fd =
-      ::open(files.real(variable_path(name)).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  const bool written =
-      fd >= 0 && ::write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size());
-  const int error = errno;
-  if (fd >= 0) ::close(fd);
-  return written ? Status(Ok{}) : denied("EFI variable " + name + ": " + strerror(error));
-}
 
 // ---- both
 
@@ -125,7 +68,7 @@ Status one_bearer(const std::string& uuid, const std::vector<std::string>& all) 
 
 // The partition the loader itself was started from, mounted for root alone.
 Status mount_esp(const Files& files, Process& process) {
-  std::string part = narrow(variable(files, "LoaderDevicePartUUID"));
+  std::string part = efi::loader_text(files, "LoaderDevicePartUUID");
   for (char& c : part) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (part.empty() || part.find_first_not_of("0123456789abcdef-") != std::string::npos)
     return denied("systemd-boot does not say where it was started from");
@@ -164,26 +107,15 @@ Status arm_systemd_boot(const Files& files, Process& process, const OneTimeBoot&
   TRY_(written);
   if (!unmounted.ok()) return denied("the EFI system partition: " + unmounted.error().message);
   const std::string id = std::string(kEntry) + ".conf";
-  TRY_(write_variable(files, "LoaderEntryOneShot", wide(id)));
-  if (narrow(variable(files, "LoaderEntryOneShot")) != id)
-    return denied("systemd-boot was told, and does not show it");
-  return Ok{};
+  return efi::write_loader_text(files, efi::kOneShot, id);
 }
 
 void forget_systemd_boot(const Files& files, Process& process) {
-  if (narrow(variable(files, "LoaderEntryOneShot")) == std::string(kEntry) + ".conf")
-    remove_variable(files, "LoaderEntryOneShot");
+  if (efi::loader_text(files, efi::kOneShot) == std::string(kEntry) + ".conf")
+    efi::remove_loader_variable(files, efi::kOneShot);
   if (!mount_esp(files, process).ok()) return;
   clear_esp(files);
   (void)run_ok(process, {{"umount", kEsp}});
-}
-
-Status can_systemd_boot(const Files& files) {
-  constexpr unsigned kOneShot = 1 << 3;  // EFI_LOADER_FEATURE_ENTRY_ONESHOT
-  const std::string features = variable(files, "LoaderFeatures");
-  if (features.empty() || !(static_cast<unsigned char>(features[0]) & kOneShot))
-    return denied("this systemd-boot knows no entry for one boot");
-  return Ok{};
 }
 
 // ---- GRUB
@@ -313,14 +245,14 @@ Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
 }  // namespace
 
 Result<std::string> one_time_loader(const Files& files, Process& process) {
-  const std::string secure = files.read(std::string(kEfi) + kSecureBoot).value_or("");
-  if (secure.size() == kAttributes + 1 && secure[kAttributes] == 1)
+  const std::string secure = files.read(std::string(efi::kFolder) + kSecureBoot).value_or("");
+  if (secure.size() == efi::kAttributes + 1 && secure[efi::kAttributes] == 1)
     return denied(
                "Secure Boot is on, and the system that would be installed is signed by nobody: it would not "
                "start")
         .error();
-  if (narrow(variable(files, "LoaderInfo")).rfind("systemd-boot", 0) == 0) {
-    TRY_(can_systemd_boot(files));
+  if (efi::loader_text(files, "LoaderInfo").rfind("systemd-boot", 0) == 0) {
+    TRY_(efi::takes_one_shot(files));
     return std::string("systemd-boot");
   }
   TRY_(can_grub(files, process));

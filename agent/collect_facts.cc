@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "agent/approved_disks.h"
+#include "agent/slot_facts.h"
 #include "agent/steps/system/smbios.h"
 #include "agent/steps/step_modules.h"
 #include "agent/storage/metadata.h"
@@ -178,6 +179,7 @@ Result<HardwareFacts> collect_facts(const Files& files) {
   facts.os = os_name(files);
   facts.storage_metadata = storage_metadata(files);
   facts.by_label = devices_by_label(files);
+  facts.boot = slot_facts(files);
   return facts;
 }
 

@@ -142,9 +142,9 @@ class HttpLink : public RenewableLink {
            std::function<std::string()> storage)
       : reactor_(reactor),
         url_(std::move(url)),
-        asks_("/agent/v1/orders?boot=" + query_value(identity.boot_id) +
-              "&mode=" + std::string(wire::to_string(identity.mode)) +
-              "&image=" + query_value(identity.image_digest) + "&have="),
+        asks_("/agent/v1/orders?boot=" + query_value(identity.boot_id) + "&mode=" +
+              std::string(wire::to_string(identity.mode)) + "&image=" + query_value(identity.image_digest) +
+              "&slot=" + query_value(identity.slot) + "&have="),
         storage_(std::move(storage)),
         polls_(std::move(polls)),
         posts_(std::move(posts)) {}

@@ -17,10 +17,9 @@
 //   muster-agent hand-over --stdin | --now        gets ready to hand over to the RAM system, and does, on a
 //       system that is no node of muster's (controller/power/sakura/provider_install.h)
 //   muster-agent kexec --stdin | --now            has the kernel load another one; starts it (agent/kexec.h)
+//   muster-agent write-slot --stdin               writes the root slot that is not in use (started by the
+//       agent in a unit of its own, agent/image/slot_child.h)
 //   muster-agent version
-#include <sys/reboot.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -41,11 +40,12 @@
 #include "agent/http_link.h"
 #include "agent/identity.h"
 #include "agent/storage_state.h"
-#include "agent/image/image_job.h"
-#include "agent/image/writer.h"
+#include "agent/image/slot_child.h"
 #include "agent/kexec.h"
+#include "agent/own_functions.h"
 #include "agent/ram_init.h"
 #include "agent/renewal.h"
+#include "agent/image/slot_boot.h"
 #include "agent/step_runner.h"
 #include "agent/steps/gpu/acs.h"
 #include "agent/steps/two_phase.h"
@@ -116,67 +116,6 @@ Result<AgentConfig> join_and_keep(const Files& files, const std::string& folder,
   TRY_(write_credentials(files, folder, credentials));
   log::info("joined", {{"node", config.node}, {"controller", config.url}});
   return config;
-}
-
-// ---- orders that end this process ----
-
-Status leave_ram(int how) {
-  sync();
-  if (reboot(how) != 0) return fail(Code::failed, "reboot(2) refused");
-  return Ok{};
-}
-
-// The next boot's agent must be this one: the join of this boot ended all that were before.
-Status start_disk(const Files& files, const std::string& node, const Json& params) {
-  const std::string digest = params.is_object() ? params.value("digest", "") : "";
-  const Status handed = hand_over_identity(files, kRamIdentity, node, digest);
-  if (!handed.ok())
-    log::warning("the system on the disk keeps the identity it has", {{"why", handed.error().message}});
-  // Nobody else can tell this machine what to boot.
-  if (ram_options(files.read_line("/proc/cmdline"), {}).until_joined) {
-    const Status first = start_own_disk_first(files, node, digest);
-    if (!first.ok())
-      log::warning("the firmware's order decides what boots", {{"why", first.error().message}});
-  }
-  return leave_ram(RB_AUTOBOOT);
-}
-
-WorkFunctions ram_functions(const Files& files, Process& process, const std::string& node) {
-  WorkFunctions out;
-  out.image = [&files, &process](const wire::WorkOrder& order, const WorkRunner::Emit& emit,
-                                 const CancelCheck& cancelled) {
-    return run_image_job(files, process, order, emit, cancelled);
-  };
-  out.boot_disk = [&files, node](const Json& params) { return start_disk(files, node, params); };
-  out.reboot = [](const Json&) { return leave_ram(RB_AUTOBOOT); };
-  out.power_off = [](const Json&) { return leave_ram(RB_POWER_OFF); };
-  return out;
-}
-
-WorkFunctions installed_functions(const Files& files, Process& process) {
-  const auto systemctl = [&process](const char* verb) -> Status {
-    Command command;
-    command.argv = {"systemctl", "--no-block", verb};
-    TRY(auto out, run_ok(process, command));
-    (void)out;
-    // The manager ends this process; coming back from here would be reported as a failure.
-    std::this_thread::sleep_for(std::chrono::minutes(5));
-    return fail(Code::failed,
-                std::string("five minutes after `systemctl ") + verb + "` this system still runs");
-  };
-  WorkFunctions out;
-  out.reboot = [systemctl](const Json&) { return systemctl("reboot"); };
-  out.power_off = [systemctl](const Json&) { return systemctl("poweroff"); };
-  out.kexec = [&files, &process](const wire::WorkOrder& order, const CancelCheck& cancelled) -> Result<Json> {
-    TRY(const wire::KexecJob job, wire::kexec_job_from_json(order.params));
-    return prepare_kexec({files, process, fetch_from_boot_server, cancelled}, job);
-  };
-  out.leave_ready = [&files, &process] { return leave_by_kexec(files, process); };
-  out.drop_ready = [&files, &process]() -> Status {
-    forget_kexec(files, process);
-    return Ok{};
-  };
-  return out;
 }
 
 // Takes orders until a signal.
@@ -262,6 +201,8 @@ Status run_installed(const std::map<std::string, std::string>& options) {
   const auto process = make_process();
   take_back_unconfirmed(files, *process);
   forget_kexec(files, *process);
+  // The next restart, whoever orders it, is a usual one.
+  if (slot_boot_armed(files)) disarm_slot_boot(files);
   const auto it = options.find("config");
   const std::string folder =
       folder_of(it == options.end() ? std::string(kInstalledIdentity) + "/agent.json" : it->second);
@@ -426,11 +367,11 @@ Status run_steps_here(bool write, const std::string& log_path) {
 }
 
 int usage() {
-  fmt::print(
-      stderr,
-      "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node "
-      "NAME) [--folder DIR] | adopt --stdin | facts | check [--log FILE] | "
-      "apply [--log FILE] | acs | hand-over --stdin|--now | kexec --stdin|--now | rollback NAME | version\n");
+  fmt::print(stderr,
+             "usage: muster-agent run [--config FILE] | join (--url URL --pin SHA256 --token TOKEN|- --node "
+             "NAME) [--folder DIR] | adopt --stdin | facts | check [--log FILE] | "
+             "apply [--log FILE] | acs | hand-over --stdin|--now | kexec --stdin|--now | rollback NAME | "
+             "write-slot --stdin | version\n");
   return 2;
 }
 
@@ -455,6 +396,8 @@ int main_with(int argc, char** argv) {
   }
   if (verb == "kexec" && options.count("stdin")) return run_kexec();
   if (verb == "kexec" && options.count("now")) start_loaded_kernel(Files());
+  // What went wrong is in its output, which the agent reads.
+  if (verb == "write-slot" && options.count("stdin")) return write_slot_child().ok() ? 0 : 1;
   Status ended = Ok{};
   if (verb == "run")
     ended = run_installed(options);

@@ -22,7 +22,7 @@ struct WorkOutcome {
   Json result = Json::object();
 };
 
-// What of an order is asked for. Of a `kexec` that got everything ready: to go, or to undo it.
+// What of an order is asked for. Of a `kexec` or `boot_slot` that got everything ready: to go, or to undo it.
 enum class OrderPart { work, leave, drop };
 
 class WorkRunner {
@@ -32,9 +32,9 @@ class WorkRunner {
   using Done = std::function<void(WorkOutcome)>;
   virtual ~WorkRunner() = default;
   // For `boot_disk`, `reboot` and `power_off` the agent has already reported and had acknowledged success;
-  // the runner just does it, and calls `done` only when that failed. `kexec` is work like any other, which
-  // gets everything ready; when its success was acknowledged it comes again, as OrderPart::leave, to be
-  // done; or as OrderPart::drop, when it was withdrawn meanwhile.
+  // the runner just does it, and calls `done` only when that failed. `kexec` and `boot_slot` are work like
+  // any other, which gets everything ready; when its success was acknowledged it comes again, as
+  // OrderPart::leave, to be done; or as OrderPart::drop, when it was withdrawn meanwhile.
   virtual void run(const wire::WorkOrder& order, OrderPart part, Emit emit, Done done) = 0;
   // The deadline passed: stop at the next safe point, then call `done` (with whatever was achieved). Harmless
   // when idle.

@@ -31,11 +31,11 @@ bool is_systems(const std::string& target) {
   return target == "/";
 }
 
-bool is_local(const steps::MountEntry& mount) {
+bool is_local(const MountEntry& mount) {
   return (mount.fs == "xfs" || mount.fs == "ext4") && mount.source.rfind("/dev/", 0) == 0;
 }
 
-bool is_served(const steps::MountEntry& mount) {
+bool is_served(const MountEntry& mount) {
   return mount.fs == "nfs" || mount.fs == "nfs4" || mount.fs == "ceph" || mount.fs == "lustre" ||
          mount.fs == "beegfs" || mount.fs == "fuse.mfs" ||
          (mount.fs == "fuse" && mount.source.rfind("mfs#", 0) == 0);
@@ -135,14 +135,14 @@ void StorageState::run(const Question& question, int64_t seconds) {
   done_.notify_all();
 }
 
-Json StorageState::mount_entry(const steps::MountEntry& mount, int64_t seconds) {
+Json StorageState::mount_entry(const MountEntry& mount, int64_t seconds) {
   Json one = {{"at", mount.target}, {"fs", mount.fs}, {"from", mount.source}};
   if (is_local(mount)) {
     struct statvfs fs = {};
     if (::statvfs(files_.real(mount.target).c_str(), &fs) == 0)
       one.update({{"size", static_cast<uint64_t>(fs.f_blocks) * fs.f_frsize},
                   {"used", static_cast<uint64_t>(fs.f_blocks - fs.f_bfree) * fs.f_frsize}});
-    const ArrayHealth health = array_health(files_, steps::kernel_name(files_, mount.source));
+    const ArrayHealth health = array_health(files_, kernel_name(files_, mount.source));
     if (!health.level.empty()) one["array"] = health.level;
     if (const std::string words = in_words(health); !words.empty()) one["health"] = words;
     if (!health.ok) one["ok"] = false;
@@ -157,7 +157,7 @@ Json StorageState::mount_entry(const steps::MountEntry& mount, int64_t seconds) 
 }
 
 Json StorageState::look(int64_t seconds) {
-  const auto mounts = steps::all_mounts(files_);
+  const auto mounts = all_mounts(files_);
   const auto engines = health_questions(files_);
   std::unique_lock<std::mutex> lock(mutex_);
   for (const auto& [target, mount] : mounts)

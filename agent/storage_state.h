@@ -64,7 +64,7 @@ class StorageState {
   bool still_asks(const Command& command) const;
   static Question of_mount(const std::string& target);
   static Question of_engine(const HealthQuestion& question);
-  Json mount_entry(const steps::MountEntry& mount, int64_t seconds);
+  Json mount_entry(const MountEntry& mount, int64_t seconds);
 
   const Files& files_;
   Process& process_;

@@ -83,7 +83,7 @@ class RealWorkRunner : public WorkRunner {
   WorkOutcome carry_out(const wire::WorkOrder& order, OrderPart part, const Emit& emit) {
     using wire::OrderKind;
     if (part != OrderPart::work) return go_or_stay(order, part);
-    const CancelCheck cancelled = [this] { return cancelled_.load(); };
+    const CancelCheck cancelled = is_cancelled();
     switch (order.kind) {
       case OrderKind::inventory:
         return inventory();
@@ -94,6 +94,11 @@ class RealWorkRunner : public WorkRunner {
         return functions_.image ? outcome_of(functions_.image(order, emit, cancelled)) : refusal(order);
       case OrderKind::kexec:
         return functions_.kexec ? outcome_of(functions_.kexec(order, cancelled)) : refusal(order);
+      case OrderKind::write_slot:
+        return functions_.write_slot ? outcome_of(functions_.write_slot(order, emit, cancelled))
+                                     : refusal(order);
+      case OrderKind::boot_slot:
+        return functions_.boot_slot ? outcome_of(functions_.boot_slot(order.params)) : refusal(order);
       case OrderKind::boot_disk:
         return depart(order, functions_.boot_disk);
       case OrderKind::reboot:
@@ -108,13 +113,20 @@ class RealWorkRunner : public WorkRunner {
 
   // The second half of an order that got everything ready.
   WorkOutcome go_or_stay(const wire::WorkOrder& order, OrderPart part) {
-    const auto& rest = part == OrderPart::leave ? functions_.leave_ready : functions_.drop_ready;
-    if (order.kind != wire::OrderKind::kexec || !rest) return refusal(order);
+    const bool slot = order.kind == wire::OrderKind::boot_slot, goes = part == OrderPart::leave;
+    if (slot && goes)
+      return functions_.leave_slot ? WorkOutcome{functions_.leave_slot(is_cancelled()), Json::object()}
+                                   : refusal(order);
+    const auto& rest = slot ? functions_.drop_slot : goes ? functions_.leave_ready : functions_.drop_ready;
+    if ((!slot && order.kind != wire::OrderKind::kexec) || !rest) return refusal(order);
     return {rest(), Json::object()};
   }
 
-  static WorkOutcome depart(const wire::WorkOrder& order, const std::function<Status(const Json&)>& leave) {
-    return leave ? WorkOutcome{leave(order.params), Json::object()} : refusal(order);
+  WorkOutcome depart(const wire::WorkOrder& order, const WorkFunctions::Depart& leave) const {
+    return leave ? WorkOutcome{leave(order.params, is_cancelled()), Json::object()} : refusal(order);
+  }
+  CancelCheck is_cancelled() const {
+    return [this] { return cancelled_.load(); };
   }
   static WorkOutcome outcome_of(Result<Json> result) {
     if (result.ok()) return {Ok{}, std::move(*result)};

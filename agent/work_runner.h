@@ -26,8 +26,17 @@ struct WorkFunctions {
   // system carries out after it was told to; `drop_ready` unloads it instead.
   std::function<Result<Json>(const wire::WorkOrder& order, const CancelCheck& cancelled)> kexec = {};
   std::function<Status()> leave_ready = {}, drop_ready = {};
-  // These do not come back when they succeed.
-  std::function<Status(const Json&params)> boot_disk = {}, reboot = {}, power_off = {};
+  // The root slot that this system does not run from: written; got ready for one boot; that boot, and undone.
+  std::function<Result<Json>(const wire::WorkOrder& order, const WorkRunner::Emit& emit,
+                             const CancelCheck& cancelled)>
+      write_slot = {};
+  std::function<Result<Json>(const Json& params)> boot_slot = {};
+  // The runner's end (this process is told to end) is what `ended` says: a departure waits no longer then.
+  std::function<Status(const CancelCheck& ended)> leave_slot = {};
+  std::function<Status()> drop_slot = {};
+  // Nobody is left to see these come back when they succeed.
+  using Depart = std::function<Status(const Json& params, const CancelCheck& ended)>;
+  Depart boot_disk = {}, reboot = {}, power_off = {};
 };
 
 std::unique_ptr<WorkRunner> make_work_runner(Reactor& reactor, Files& files, Process& process,

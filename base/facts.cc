@@ -139,6 +139,13 @@ Json to_json(const DiskFacts& d) {
   return out;
 }
 
+static Json boot_json(const BootFacts& b) {
+  Json slots = Json::object();
+  for (const auto& [name, s] : b.slots)
+    slots[name] = {{"image", s.image}, {"digest", s.digest}, {"stage", s.stage}, {"address", s.address}};
+  return {{"running", b.running}, {"standing", b.standing}, {"no_trial", b.no_trial}, {"slots", slots}};
+}
+
 Json to_json(const HardwareFacts& f) {
   Json gpus = Json::array(), nics = Json::array(), disks = Json::array();
   for (const auto& g : f.gpus) {
@@ -179,6 +186,7 @@ Json to_json(const HardwareFacts& f) {
   if (f.memory_usable_bytes != 0) out["memory_usable_bytes"] = f.memory_usable_bytes;
   if (!f.storage_metadata.empty()) out["storage_metadata"] = f.storage_metadata;
   if (!f.by_label.empty()) out["by_label"] = f.by_label;
+  if (!f.boot.running.empty()) out["boot"] = boot_json(f.boot);
   return out;
 }
 
@@ -212,6 +220,31 @@ Result<DiskFacts> disk_facts_from_json(const Json& json, const std::string& path
 
 namespace {
 
+Result<BootFacts> read_boot(const Json& json) {
+  BootFacts out;
+  if (json.is_null()) return out;
+  JsonReader r(json, "facts.boot");
+  r.allow_unknown();
+  r.get_or("running", out.running, {});
+  r.get_or("standing", out.standing, {});
+  r.get_or("no_trial", out.no_trial, {});
+  const Json slots = r.raw("slots");
+  TRY_(r.finish());
+  for (const char* name : {"a", "b"}) {
+    const auto found = slots.is_object() ? slots.find(name) : slots.end();
+    if (!slots.is_object() || found == slots.end()) continue;
+    JsonReader s(*found, std::string("facts.boot.slots.") + name);
+    s.allow_unknown();
+    SlotFacts& slot = out.slots[name];
+    s.get_or("image", slot.image, {});
+    s.get_or("digest", slot.digest, {});
+    s.get_or("stage", slot.stage, {});
+    s.get_or("address", slot.address, {});
+    TRY_(s.finish());
+  }
+  return out;
+}
+
 // Facts get into plans (a disk's model, its WWID), and the controller puts secrets in where an order's
 // parameters say secret:NAME. A node that says so of its hardware is after a secret that is not its own.
 bool names_a_secret(const Json& json) {
@@ -243,6 +276,7 @@ Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
   r.get_or("os", out.os, {});
   r.get_or("storage_metadata", out.storage_metadata, {});
   r.get_or("by_label", out.by_label, {});
+  TRY(out.boot, read_boot(r.raw("boot")));
   TRY_(r.finish());
   return out;
 }

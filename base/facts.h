@@ -97,6 +97,21 @@ struct DiskFacts {
   std::string muster_cluster = {}, muster_node = {}, muster_authority = {};
 };
 
+// One root slot of muster's layout, as the marker on its disk notes it.
+struct SlotFacts {
+  std::string image, digest;  // written there last
+  std::string stage;          // "" (nothing was written) | writing | written
+  std::string address;        // of the node in it, "10.20.0.11/24"
+};
+// The slots that the running system was started from. `running` empty: it was not, or the agent is too old to
+// say.
+struct BootFacts {
+  std::string running;   // "a" | "b": the slot that holds /
+  std::string standing;  // the slot that is started unless one boot is asked for; "" unknown
+  std::string no_trial;  // why one boot from the other slot cannot be had; "": it can
+  std::map<std::string, SlotFacts> slots;
+};
+
 struct HardwareFacts {
   SystemFacts system = {};
   CpuFacts cpus = {};
@@ -114,6 +129,7 @@ struct HardwareFacts {
   std::map<std::string, bool> storage_metadata = {};
   // What this system chooses by a label, "LABEL=scratch /scratch", "root=LABEL=x /" (base/by_label.h).
   std::vector<std::string> by_label = {};
+  BootFacts boot = {};
 };
 
 // Whether it has GPUs and all of them are a lab's stand-ins: nothing that is measured of them says anything.

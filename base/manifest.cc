@@ -27,9 +27,11 @@ Json body_json(const ImageManifest& m) {
   for (const auto& f : m.frames) frames.push_back(frame_json(f));
   for (const auto& f : m.files)
     files.push_back({{"role", f.role}, {"name", f.name}, {"sha256", f.sha256}, {"size", f.size}});
-  return {{"format", m.format},          {"name", m.name},           {"os", m.os},
-          {"kernel", m.kernel},          {"raw_size", m.raw_size},   {"frame_size", m.frame_size},
-          {"frames", std::move(frames)}, {"files", std::move(files)}};
+  Json out = {{"format", m.format},          {"name", m.name},           {"os", m.os},
+              {"kernel", m.kernel},          {"raw_size", m.raw_size},   {"frame_size", m.frame_size},
+              {"frames", std::move(frames)}, {"files", std::move(files)}};
+  if (m.trial) out["trial"] = true;  // images from before keep their digest
+  return out;
 }
 
 bool is_digest(const std::string& s) {
@@ -107,6 +109,7 @@ Result<ImageManifest> manifest_from_text(std::string_view text) {
   r.get("frame_size", m.frame_size);
   r.get("frames", frames);
   r.get("files", files);
+  r.get_or("trial", m.trial, false);
   TRY_(r.finish());
   if (!frames.is_array() || !files.is_array())
     return fail(Code::invalid, "manifest: frames and files must be lists");

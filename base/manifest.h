@@ -47,6 +47,7 @@ struct ImageManifest {
   std::string os;      // PRETTY_NAME of the image
   std::string kernel;  // uname -r it will show
   uint64_t raw_size = 0;
+  bool trial = false;  // its systemd takes a boot back that nobody commits (kernel parameter muster.trial)
   uint32_t frame_size = kFrameSize;
   std::vector<ImageFrame> frames = {};
   std::vector<ImageFile> files = {};

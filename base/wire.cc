@@ -8,14 +8,16 @@ namespace {
 
 constexpr Words<Mode, 3> kModeWords = {
     {{Mode::ram, "ram"}, {Mode::installed, "installed"}, {Mode::adopted, "adopted"}}};
-constexpr Words<OrderKind, 8> kOrderWords = {{{OrderKind::inventory, "inventory"},
-                                              {OrderKind::image, "image"},
-                                              {OrderKind::boot_disk, "boot_disk"},
-                                              {OrderKind::steps, "steps"},
-                                              {OrderKind::check, "check"},
-                                              {OrderKind::reboot, "reboot"},
-                                              {OrderKind::power_off, "power_off"},
-                                              {OrderKind::kexec, "kexec"}}};
+constexpr Words<OrderKind, 10> kOrderWords = {{{OrderKind::inventory, "inventory"},
+                                               {OrderKind::image, "image"},
+                                               {OrderKind::boot_disk, "boot_disk"},
+                                               {OrderKind::steps, "steps"},
+                                               {OrderKind::check, "check"},
+                                               {OrderKind::reboot, "reboot"},
+                                               {OrderKind::power_off, "power_off"},
+                                               {OrderKind::kexec, "kexec"},
+                                               {OrderKind::write_slot, "write_slot"},
+                                               {OrderKind::boot_slot, "boot_slot"}}};
 
 }  // namespace
 
@@ -242,6 +244,53 @@ Result<ImageJob> image_job_from_json(const Json& j) {
   r.get_or("kernel_options", m.kernel_options, std::string());
   r.get_or("root_size", m.root_size, std::string());
   TRY_(r.finish());
+  return m;
+}
+
+Json to_json(const SlotJob& m) {
+  Json programs = Json::array();
+  for (const auto& p : m.programs)
+    programs.push_back({{"path", p.path}, {"sha256", p.sha256}, {"size", p.size}, {"mode", p.mode}});
+  return {{"image", to_json(m.image)},
+          {"slot", m.slot},
+          {"programs", programs},
+          {"bytes_per_second", m.bytes_per_second}};
+}
+
+Result<SlotJob> slot_job_from_json(const Json& j) {
+  JsonReader r(j, "slot job");
+  SlotJob m;
+  const Json image = r.raw("image"), programs = r.raw("programs");
+  r.get("slot", m.slot);
+  r.get_or("bytes_per_second", m.bytes_per_second, int64_t{0});
+  TRY_(r.finish());
+  TRY(m.image, image_job_from_json(image));
+  if (!programs.is_array()) return fail(Code::invalid, "slot job.programs: expected a list");
+  for (const Json& one : programs) {
+    JsonReader p(one, "slot job.programs");
+    SlotProgram program;
+    p.get("path", program.path);
+    p.get("sha256", program.sha256);
+    p.get("size", program.size);
+    p.get_or("mode", program.mode, int64_t{0755});
+    TRY_(p.finish());
+    m.programs.push_back(std::move(program));
+  }
+  if (m.slot != "a" && m.slot != "b") return fail(Code::invalid, "slot job.slot: expected a or b");
+  return m;
+}
+
+Json to_json(const BootSlotJob& m) { return {{"slot", m.slot}, {"digest", m.digest}, {"trial", m.trial}}; }
+
+Result<BootSlotJob> boot_slot_job_from_json(const Json& j) {
+  JsonReader r(j, "boot slot job");
+  BootSlotJob m;
+  r.get("slot", m.slot);
+  r.get("digest", m.digest);
+  r.get("trial", m.trial);
+  TRY_(r.finish());
+  if (m.slot != "a" && m.slot != "b") return fail(Code::invalid, "boot slot job.slot: expected a or b");
+  if (m.trial <= 0) return fail(Code::invalid, "boot slot job.trial: expected a time above 0");
   return m;
 }
 

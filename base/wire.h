@@ -46,15 +46,17 @@ struct JoinReply {
 
 // What an agent is asked to do.
 enum class OrderKind {
-  unknown,    // a word of a later version: the agent refuses the order, and takes the others
-  inventory,  // look at the hardware; in any mode
-  image,      // write the OS disk; mode ram
-  boot_disk,  // restart from it; mode ram
-  steps,      // carry out playbook steps; mode installed
-  check,      // measure; changes no configuration
-  reboot,     // restart; mode installed
-  power_off,  // stop in order
-  kexec,      // hand over to the RAM system; mode installed
+  unknown,     // a word of a later version: the agent refuses the order, and takes the others
+  inventory,   // look at the hardware; in any mode
+  image,       // write the OS disk; mode ram
+  boot_disk,   // restart from it; mode ram
+  steps,       // carry out playbook steps; mode installed
+  check,       // measure; changes no configuration
+  reboot,      // restart; mode installed
+  power_off,   // stop in order
+  kexec,       // hand over to the RAM system; mode installed
+  write_slot,  // write the root slot that is not in use; mode installed
+  boot_slot,   // restart from that slot, once; mode installed
 };
 // "" for `unknown`, which has no word of its own.
 std::string_view to_string(OrderKind kind);
@@ -158,6 +160,33 @@ struct ImageJob {
 };
 Json to_json(const ImageJob& j);
 Result<ImageJob> image_job_from_json(const Json& j);
+
+// A program that lies in every system beside what its image holds: muster's agent, the acceptance programs.
+struct SlotProgram {
+  std::string path;    // on the node, "/usr/sbin/muster-agent"
+  std::string sha256;  // and on the boot HTTP server: "/programs/<sha256>"
+  int64_t size = 0;    // bytes
+  int64_t mode = 0755;
+};
+// write_slot: the same image into the root slot that the node does not run from, while it runs. Nothing that
+// the running system boots from is changed.
+struct SlotJob {
+  ImageJob image;
+  std::string slot;  // "a" | "b": the one that is written; refused where the node runs from it
+  std::vector<SlotProgram> programs;
+  int64_t bytes_per_second = 0;  // most that is written; 0: no cap
+};
+Json to_json(const SlotJob& j);
+Result<SlotJob> slot_job_from_json(const Json& j);
+
+// boot_slot: one boot from that slot. Unless the step module `slot` commits it, the node boots the slot that
+// it ran before again: by itself after `trial` at the latest.
+struct BootSlotJob {
+  std::string slot, digest;
+  DurationMs trial = 0;
+};
+Json to_json(const BootSlotJob& j);
+Result<BootSlotJob> boot_slot_job_from_json(const Json& j);
 
 // kexec: the running system hands over to the RAM system. Got ready first (checked, fetched, loaded) and
 // reported; carried out when that report was acknowledged.

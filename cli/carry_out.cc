@@ -88,6 +88,9 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     for (const Json& node : run.value("nodes", Json::array())) ++results[node.value("result", "")];
     fmt::print("\n{} of {} nodes {}{}\n", results[good], run.value("nodes", Json::array()).size(), good,
                results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
+    if (results["returned"])
+      fmt::print("{} back in the system of before: `muster why NODE` says what went wrong\n",
+                 results["returned"]);
     if (results["degraded"])  // a floor that all of them miss is asked about there
       for (const Json& note : run.value("notes", Json::array()))
         fmt::print("note: {}\n", note.get<std::string>());
@@ -96,6 +99,14 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     else if (!goal.report_dir.empty())
       fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
   });
+}
+
+// What is not asked for is left out: a controller of an older version refuses words that it does not know.
+Json request_of(const Goal& goal, const std::string& kind) {
+  Json out = {{"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}, {"profile", goal.profile}};
+  if (goal.through_ram) out["through_ram"] = true;
+  if (goal.reimage) out["reimage"] = true;
+  return out;
 }
 
 }  // namespace
@@ -183,8 +194,7 @@ void reach(Context& context, const Goal& goal) {
   Error last = fail(Code::failed, "discovery found nothing more to plan");
   for (int round = 0; round < kMostPlans; ++round) {
     Api api(context);
-    const Json request = {
-        {"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}, {"profile", goal.profile}};
+    const Json request = request_of(goal, kind);
     const auto planned = api.post("/v1/plan", request);
     if (!planned.ok()) {
       if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));

@@ -27,6 +27,8 @@ struct Goal {
   std::vector<std::string> nodes = {};  // empty: all
   std::string profile = {};             // accept: another acceptance profile than the spec's
   std::vector<std::string> force = {};  // nodes to do again although nothing changed
+  bool through_ram = false;             // reimage: not in place
+  bool reimage = false;                 // auto: also accepted nodes that run an older build of their image
   Approval approval = {};
   std::string report_dir = "muster-report";  // "": no report
 };

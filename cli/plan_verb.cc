@@ -1,4 +1,4 @@
-// muster plan, approve, reimage, accept, drain, undrain: one plan, shown or carried out.
+// muster plan, approve, reimage, rollback, accept, drain, undrain: one plan, shown or carried out.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -14,15 +14,22 @@ struct Flags {
   std::string nodes, limit, profile, kind = "auto", digest, report = "muster-report";
   std::vector<std::string> force;
   Approval approval;
-  bool detach = false;
+  std::string forced;  // NODES
+  bool detach = false, reimage = false, through_ram = false;
 };
+
+Json plan_request(const Flags& flags, const std::vector<std::string>& nodes) {
+  Json out = {{"kind", flags.kind}, {"nodes", nodes}, {"force", flags.force}};
+  if (flags.through_ram) out["through_ram"] = true;
+  if (flags.reimage) out["reimage"] = true;
+  return out;
+}
 
 void show_plan(Context& context, const Flags& flags) {
   const auto nodes = node_list(flags.nodes);
   if (!nodes.ok()) return complain(context, nodes.error());
   Api api(context);
-  const auto planned =
-      api.post("/v1/plan", {{"kind", flags.kind}, {"nodes", *nodes}, {"force", flags.force}});
+  const auto planned = api.post("/v1/plan", plan_request(flags, *nodes));
   if (!planned.ok()) {
     if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
     return complain(context, planned.error(), api.details());
@@ -59,9 +66,19 @@ void carry_out(Context& context, const Flags& flags, const std::string& kind) {
   goal.profile = flags.profile;
   goal.kind = kind;
   goal.nodes = *nodes;
+  const auto forced = node_list(flags.forced);
+  if (!forced.ok()) return complain(context, forced.error());
+  goal.force = *forced;
+  goal.through_ram = flags.through_ram;
   goal.approval = flags.approval;
   goal.report_dir = flags.report;
   reach(context, goal);
+}
+
+void force_option(CLI::App* verb, Flags& flags) {
+  verb->add_option("--force", flags.forced,
+                   "NODES: these also where a storage section stops without them, or their hardware is not "
+                   "what is declared or another machine's; the plan says which");
 }
 
 void goal_flags(CLI::App* verb, Flags& flags) {
@@ -74,13 +91,17 @@ void goal_flags(CLI::App* verb, Flags& flags) {
 void add_plan(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand("plan", "show what would be done and destroyed; does nothing");
-  verb->add_option("--kind", flags->kind, "auto, discover, install, reimage, accept, drain, undrain")
+  verb->add_option("--kind", flags->kind,
+                   "auto, discover, install, reimage, rollback, accept, drain, undrain")
       ->capture_default_str();
   verb->add_option("--limit", flags->nodes, "only these nodes");
   verb->add_option(
       "--force", flags->force,
       "plan these nodes although nothing changed, install them although their hardware is not what is "
       "declared or another machine's, begin a storage from an old copy of its metadata: the plan says which");
+  verb->add_flag("--reimage", flags->reimage,
+                 "with --kind auto: also accepted nodes that run an older build of their image");
+  verb->add_flag("--through-ram", flags->through_ram, "re-image by way of the RAM system, not in place");
   verb->footer("Examples:\n  muster plan\n  muster plan --kind reimage --limit gpu03 --json");
   verb->callback([flags, &context] { show_plan(context, *flags); });
 }
@@ -98,9 +119,33 @@ void add_reimage(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand("reimage", "install nodes anew; data disks are kept");
   verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
+  verb->add_flag(
+      "--through-ram", flags->through_ram,
+      "by way of the RAM system, not in place: two boots of the firmware and one from the network; "
+      "writes the boot loader anew, too");
+  force_option(verb, *flags);
   goal_flags(verb, *flags);
-  verb->footer("Example:\n  muster reimage gpu03 --yes");
+  verb->footer(
+      "Where it can be, a node is re-imaged in place: the new system is written beside its jobs and booted "
+      "once, "
+      "and a system that is not accepted takes itself back. The plan says which way each node takes, and "
+      "why.\n"
+      "Examples:\n  muster reimage gpu03 --yes\n  muster reimage gpu[01-04] --through-ram");
   verb->callback([flags, &context] { carry_out(context, *flags, "reimage"); });
+}
+
+void add_rollback(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb =
+      app.add_subcommand("rollback", "boot the system that nodes ran before; data disks are kept");
+  verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
+  force_option(verb, *flags);
+  goal_flags(verb, *flags);
+  verb->footer(
+      "The image of before, configured as the spec says now, and accepted before it stays. Refused where the "
+      "other root slot is empty, half written or does not fit the spec.\n"
+      "Example:\n  muster rollback gpu03 --yes");
+  verb->callback([flags, &context] { carry_out(context, *flags, "rollback"); });
 }
 
 void add_accept(CLI::App& app, Context& context) {

@@ -21,9 +21,9 @@ constexpr char kFooter[] =
     "  muster spec check cluster.yaml   every error of a spec, without a controller\n"
     "  muster lab up SPEC               a virtual cluster on this machine to rehearse on\n"
     "  muster up cluster.yaml           from racked servers to an accepted cluster\n"
-    "Exit codes: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 some nodes quarantined or left out, 4 "
-    "refused for safety or not approved, 5 all nodes work and some are degraded, 6 a report signed by "
-    "another key";
+    "Exit codes: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 some nodes quarantined, returned or "
+    "left out, 4 refused for safety or not approved, 5 all nodes work and some are degraded, 6 a report "
+    "signed by another key";
 
 void global_flags(CLI::App& app, Context& context) {
   // Without an installed controller a lab's is meant, when there is exactly one.
@@ -76,6 +76,7 @@ int run(int argc, const char* const* argv) {
   add_logs(app, context);
   add_report(app, context);
   add_reimage(app, context);
+  add_rollback(app, context);
   add_accept(app, context);
   add_power(app, context);
   add_node(app, context);

@@ -14,6 +14,7 @@ namespace {
 struct Flags {
   std::string spec, limit, report = "muster-report";
   Approval approval;
+  bool reimage = false, through_ram = false;
 };
 
 // Uploads the spec; prints every error with its place.
@@ -48,6 +49,8 @@ void run_up(Context& context, const Flags& flags) {
   goal.nodes = *nodes;
   goal.approval = flags.approval;
   goal.report_dir = flags.report;
+  goal.reimage = flags.reimage;
+  goal.through_ram = flags.through_ram;
   if (!flags.spec.empty() && !upload(context, flags.spec)) return;
   if (const auto built = build_images(context); !built.ok()) return complain(context, built.error());
   reach(context, goal);
@@ -62,13 +65,18 @@ void add_up(CLI::App& app, Context& context) {
   verb->add_option("SPEC", flags->spec, "cluster.yaml; without it the stored revision counts");
   add_approval(verb, flags->approval, "approve every plan (also what it destroys)");
   verb->add_option("--limit", flags->limit, "only these nodes, e.g. gpu[01-04],gpu07");
+  CLI::Option* reimage = verb->add_flag(
+      "--reimage", flags->reimage,
+      "also accepted nodes that run an older build of their image, each taken from its jobs first");
+  verb->add_flag("--through-ram", flags->through_ram, "those by way of the RAM system, not in place")
+      ->needs(reimage);
   verb->add_option("--report", flags->report, "folder for report.html, report.json, junit.xml")
       ->capture_default_str();
   verb->footer(
       "Examples:\n  muster up cluster.yaml\n  muster up cluster.yaml --yes --report /srv/www/acceptance\n"
-      "  muster up --limit gpu03\n"
-      "Exit: 0 accepted, 1 failed, 2 invalid input, 3 some nodes quarantined, 4 refused or not approved, 5 "
-      "degraded");
+      "  muster up --limit gpu03\n  muster up --reimage --limit gpu[01-04]\n"
+      "Exit: 0 accepted, 1 failed, 2 invalid input, 3 some nodes quarantined or returned, 4 refused or not "
+      "approved, 5 degraded");
   verb->callback([flags, &context] { run_up(context, *flags); });
 }
 

@@ -13,6 +13,7 @@ void add_up(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 void add_approve(CLI::App& app, Context& context);
 void add_reimage(CLI::App& app, Context& context);
+void add_rollback(CLI::App& app, Context& context);
 void add_accept(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
 void add_watch(CLI::App& app, Context& context);

@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +17,9 @@
 namespace muster {
 
 Result<BlockDevice> BlockDevice::open(const std::string& path, Access access) {
-  const int flags = access == Access::read ? O_RDONLY : O_RDWR | O_EXCL;
+  const int flags = access == Access::read           ? O_RDONLY
+                    : access == Access::shared_write ? O_RDWR
+                                                     : O_RDWR | O_EXCL;
   const int fd = ::open(path.c_str(), flags | O_CLOEXEC);
   if (fd < 0) {
     const int error = errno;
@@ -35,7 +38,7 @@ Result<BlockDevice> BlockDevice::open(const std::string& path, Access access) {
   if (::ioctl(fd, BLKGETSIZE64, &device.size_) != 0)
     return fail(Code::failed, path + ": its size cannot be read");
   int read_only = 0;
-  if (access == Access::exclusive_write && ::ioctl(fd, BLKROGET, &read_only) == 0 && read_only != 0)
+  if (access != Access::read && ::ioctl(fd, BLKROGET, &read_only) == 0 && read_only != 0)
     return fail(Code::denied, path + " is read-only: nothing can be written to it");
   if (::ioctl(fd, BLKSSZGET, &logical) == 0) device.logical_block_ = static_cast<uint32_t>(logical);
   return device;
@@ -52,6 +55,12 @@ BlockDevice& BlockDevice::operator=(BlockDevice&& other) noexcept {
 }
 BlockDevice::~BlockDevice() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+std::string BlockDevice::number() const {
+  struct stat st = {};
+  if (!block_ || ::fstat(fd_, &st) != 0) return "";
+  return fmt::format("{}:{}", major(st.st_rdev), minor(st.st_rdev));
 }
 
 Result<std::string> BlockDevice::read_at(uint64_t offset, size_t size) const {

@@ -16,7 +16,8 @@ namespace muster {
 
 class BlockDevice {
  public:
-  enum class Access { read, exclusive_write };
+  // `shared_write`: a disk whose file systems are in use, for what lies outside of them (marker.h).
+  enum class Access { read, exclusive_write, shared_write };
 
   // not_found; conflict: in use by a file system, RAID, or swap; denied: it is to be written, and is
   // read-only, which the kernel would say with the first write only; failed.
@@ -28,6 +29,8 @@ class BlockDevice {
   uint64_t size() const { return size_; }
   uint32_t logical_block() const { return logical_block_; }
   const std::string& path() const { return path_; }
+  // "259:3" as the kernel numbers what is open; "" for a plain file.
+  std::string number() const;
 
   // Exactly `size` bytes. Code::failed on an I/O error or beyond the end.
   Result<std::string> read_at(uint64_t offset, size_t size) const;

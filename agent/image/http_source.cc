@@ -1,7 +1,7 @@
 // Published image files over plain HTTP; what they hold is checked by digest by the caller.
 #include <fmt/format.h>
 
-#include "agent/image/writer.h"
+#include "agent/image/blobs.h"
 #include "base/http.h"
 
 namespace muster {

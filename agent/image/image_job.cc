@@ -43,6 +43,7 @@ class TimedSeeder : public Seeder {
  public:
   TimedSeeder(std::unique_ptr<Seeder> inner, const WorkRunner::Emit& emit)
       : inner_(std::move(inner)), emit_(emit) {}
+  std::string standing(const std::string& disk) override { return inner_->standing(disk); }
   Status seed(const SeedRequest& r) override {
     started = now_ms();
     emit_("progress", {{"text", "identity and network of the new system"}});

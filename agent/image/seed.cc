@@ -1,73 +1,25 @@
 // Turns a freshly written slot into this node's system: file systems, host name, network, agent, identity,
 // loader.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <sstream>
 
 #include "agent/disk/block_device.h"
 #include "agent/disk/disk.h"
 #include "agent/disk/marker.h"
 #include "agent/identity.h"
+#include "agent/image/esp_files.h"
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
+#include "agent/image/mounted.h"
 #include "agent/image/network_files.h"
 #include "agent/image/own_names.h"
 #include "base/digest.h"
-#include "base/kernel_line.h"
 #include "base/resolver.h"
 
 namespace muster {
 namespace {
-
-// Mounted from construction to close().
-class Mounted {
- public:
-  static Result<Mounted> mount(const std::string& device, const char* type, const std::string& at,
-                               const char* options) {
-    TRY_(Files("/").make_directories(at));
-    if (::mount(device.c_str(), at.c_str(), type, MS_NOATIME | MS_NODEV, options) != 0)
-      return fail(Code::failed, fmt::format("mounting {} ({}): {}", device, type, strerror(errno)));
-    return Mounted(at);
-  }
-  Mounted(Mounted&& other) noexcept : at_(std::move(other.at_)) { other.at_.clear(); }
-  Mounted& operator=(Mounted&&) = delete;
-  ~Mounted() { (void)close(); }
-  Files files() const { return Files(at_); }
-  const std::string& at() const { return at_; }
-  // Everything is on the disk when this returns Ok.
-  Status close() {
-    if (at_.empty()) return Ok{};
-    const int fd = ::open(at_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool synced = fd >= 0 && ::syncfs(fd) == 0;
-    if (fd >= 0) ::close(fd);
-    const bool gone = ::umount(at_.c_str()) == 0;
-    const std::string at = std::exchange(at_, "");
-    return synced && gone ? Status(Ok{}) : fail(Code::failed, "unmounting " + at + ": " + strerror(errno));
-  }
-
- private:
-  explicit Mounted(std::string at) : at_(std::move(at)) {}
-  std::string at_;
-};
-
-// Grows a mounted ext4 to `size` bytes; the kernel does the work, no tool is needed.
-Status grow_ext4(const std::string& at, uint64_t size) {
-  const int fd = ::open(at.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return fail(Code::failed, at + ": " + strerror(errno));
-  uint64_t blocks = size / 4096;
-  const int rc = ::ioctl(fd, _IOW('f', 16, uint64_t), &blocks);  // EXT4_IOC_RESIZE_FS
-  const int error = errno;
-  ::close(fd);
-  return rc == 0 ? Status(Ok{})
-                 : fail(Code::failed, fmt::format("growing the root file system: {}", strerror(error)));
-}
 
 Status copy_tree(const Files& from, const std::string& folder, const Files& to, const std::string& target) {
   for (const auto& name : from.list(folder)) {
@@ -88,6 +40,12 @@ class LinuxSeeder : public Seeder {
  public:
   LinuxSeeder(const Files& files, Process& process, std::string identity)
       : files_(files), process_(process), identity_(std::move(identity)) {}
+
+  std::string standing(const std::string& disk) override {
+    const auto esp = Mounted::mount(partition_path(disk, 1), "vfat", "/run/muster-image/esp", "umask=0077",
+                                    Mounted::Way::read);
+    return esp.ok() ? standing_slot(esp->files()) : "";
+  }
 
   Status seed(const SeedRequest& r) override {
     if (r.fresh) TRY_(make_file_systems(r));
@@ -248,33 +206,6 @@ Status seed_root(const Files& root, const SeedRequest& r, const std::string& mac
   TRY_(root.write("/etc/.updated", ""));
   TRY_(root.write("/var/.updated", ""));
   return write_image_record(root, {job.image, job.digest, r.slot});
-}
-
-Status seed_esp(const Files& esp, const SeedRequest& r) {
-  for (const std::string& wrong : {wrong_console(r.job.console), wrong_kernel_options(r.job.kernel_options)})
-    if (!wrong.empty()) return fail(Code::invalid, "the loader's entry: " + wrong);
-  const std::string folder = "/muster/" + r.slot;
-  // The old kernel of this slot makes room first: the other slot's is what boots until the very end.
-  for (const char* name : {"/vmlinuz", "/initrd"}) TRY_(esp.remove(folder + name));
-  const GptPartition* slot = slot_partition(r.layout, r.slot);
-  TRY_(esp.write(folder + "/vmlinuz", r.files.at("kernel")));
-  std::string options =
-      fmt::format("root=PARTUUID={} rootfstype=ext4 rw quiet muster.slot={}", slot->guid, r.slot);
-  options += console_arguments(r.job.console);
-  if (kernel_argument(r.job.kernel_options, "panic").empty())
-    options += std::string(" ") + kRestartAfterPanic;
-  if (!r.job.kernel_options.empty()) options += " " + r.job.kernel_options;
-  std::string entry = fmt::format("title {} (slot {})\nversion {}\nlinux {}/vmlinuz\n", r.manifest.os, r.slot,
-                                  r.manifest.kernel, folder);
-  if (const auto initrd = r.files.find("initrd"); initrd != r.files.end()) {
-    TRY_(esp.write(folder + "/initrd", initrd->second));
-    entry += "initrd " + folder + "/initrd\n";
-  }
-  TRY_(esp.write(fmt::format("/loader/entries/muster-{}.conf", r.slot), entry + "options " + options + "\n"));
-  TRY_(esp.write("/EFI/systemd/systemd-bootx64.efi", r.files.at("bootloader")));
-  TRY_(esp.write("/EFI/BOOT/BOOTX64.EFI", r.files.at("bootloader")));
-  return esp.write("/loader/loader.conf",
-                   fmt::format("timeout 0\ndefault muster-{}.conf\neditor no\n", r.slot));
 }
 
 }  // namespace muster

@@ -4,12 +4,14 @@
 // Order, and why a power cut anywhere is harmless: find the disk by identity, open it exclusively, look at
 // its content again (refused with Code::denied unless it is what the plan approved), note the intent on the
 // disk itself, make the partitions if they are not muster's yet, write frames into the slot that is not
-// started by default, then file systems and identity, and the loader entry last. The other slot and the state
-// partition are never written. Every frame is checked against the manifest before it is decompressed; a bad
-// one is fetched again and never written. A transfer that was broken off goes on from what is on the disk, by
-// hashing it. An order that had come to its end, and is offered once more because its end was not heard or
-// was forgotten with a database, succeeds without a write. Thread: blocking, starts its own workers. Never:
-// touches another disk, follows a kernel name, trusts the network.
+// started by default (by loader.conf, and by the marker where there is none), then file systems and identity,
+// and the loader entry last. The other slot and the state partition are never written. Every frame is checked
+// against the manifest before it is decompressed; a bad one is fetched again and never written. What is right
+// in the slot already, of an image before or of a transfer that was broken off, is neither fetched nor
+// written. An order that had come to its end, and is offered once more because its end was not heard or was
+// forgotten with a database, succeeds without a write.
+// Thread: blocking, starts its own workers. Never: touches another disk, follows a kernel name, trusts the
+// network.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +23,8 @@
 
 #include "agent/disk/gpt.h"
 #include "agent/disk/disk_probe.h"
+#include "agent/image/blobs.h"
+#include "agent/image/slot_frames.h"
 #include "base/facts.h"
 #include "base/manifest.h"
 #include "base/wire.h"
@@ -28,16 +32,6 @@
 namespace muster {
 
 struct ImageMarker;
-
-// Bytes of published files. Each worker has its own.
-class BlobSource {
- public:
-  virtual ~BlobSource() = default;
-  virtual Result<std::string> whole(const std::string& path) = 0;
-  virtual Result<std::string> range(const std::string& path, uint64_t offset, uint64_t size) = 0;
-};
-// HTTP with Range requests. `base_url`: "http://10.20.0.1:7480".
-Result<std::unique_ptr<BlobSource>> http_source(const std::string& base_url);
 
 struct SeedRequest {
   const wire::ImageJob& job;
@@ -53,6 +47,8 @@ struct SeedRequest {
 class Seeder {
  public:
   virtual ~Seeder() = default;
+  // The slot that the boot loader on this disk starts ("/dev/nvme0n1"); "" where that is not to be found out.
+  virtual std::string standing(const std::string& /*disk*/) { return ""; }
   // File systems of ESP and state where `fresh`; grows the root; host name, network, agent, identity.
   virtual Status seed(const SeedRequest& request) = 0;
   // Makes the slot the one that is started. The last effect of all.
@@ -62,7 +58,7 @@ class Seeder {
 struct WriteDeps {
   std::function<std::vector<DiskFacts>()> disks;               // identities, now
   std::function<std::string(const std::string& name)> device;  // kernel name -> path to open
-  std::function<Result<std::unique_ptr<BlobSource>>()> source;
+  MakeSource source;
   Seeder* seeder = nullptr;
   std::string order = {};  // the order's id without the attempt: what is done is not done again
   std::function<void(uint64_t done, uint64_t total)> progress =
@@ -70,19 +66,10 @@ struct WriteDeps {
   std::function<bool()> cancelled = {};
 };
 
-struct WriteOptions {
-  int threads = 0;  // 0: one per core, at least two
-  uint64_t request_bytes = 8 << 20;
-  int attempts = 8;          // per request
-  DurationMs backoff = 250;  // doubles, up to 8 s
-};
-
-struct WriteResult {
-  std::string slot;
+struct WriteResult : FrameCounts {
+  std::string slot = {};
   bool fresh_layout = false, resumed = false;
   bool finished_before = false;  // the same order had come to its end on this disk: nothing was written
-  uint32_t frames = 0, fetched = 0, kept = 0, zero = 0;  // kept: found right on the disk
-  uint64_t fetched_bytes = 0;
 };
 
 // denied: identity is right, but the content is not what was approved, or the disk is not local. conflict:
@@ -95,6 +82,13 @@ Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps
 // finished work of this image over the very content that this job was approved for, which is no more. Pure.
 bool is_finished(const wire::ImageJob& job, const std::string& order, const DiskContent& content,
                  const ImageMarker* marker);
+
+// Of this node of this cluster of this controller. A marker that names no cluster or no CA counts where the
+// controller's own record says that it imaged this node. Pure.
+bool is_ours(const wire::ImageJob& job, const ImageMarker& marker);
+// By which the disk of this job is known: not by its kernel name. denied: it is not in this machine, or it is
+// read-only.
+Result<DiskFacts> find_local_disk(const wire::ImageJob& job, const std::vector<DiskFacts>& disks);
 
 // May this disk be overwritten for this job? Pure. `marker` may be null.
 Status may_write(const wire::ImageJob& job, const DiskContent& content, const ImageMarker* marker);

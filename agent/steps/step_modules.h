@@ -31,6 +31,7 @@ StepModule kernel_command_line_module();
 StepModule kernel_module_module();
 StepModule limits_module();
 StepModule reboot_module();
+StepModule slot_module();
 StepModule timer_module();
 StepModule udev_rule_module();
 StepModule acs_module();

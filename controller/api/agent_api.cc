@@ -68,6 +68,7 @@ void agent_orders(const CallPtr& call) {
   present.boot_id = call->query("boot");
   present.image_digest = call->query("image");
   present.storage = call->query("storage");
+  present.slot = slot_of(call->query("slot"));
   if (const auto mode = wire::mode_from_string(call->query("mode")); mode.ok()) present.mode = *mode;
   call->services.link.ask(
       call->agent, std::move(have), [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); },

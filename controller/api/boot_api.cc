@@ -49,4 +49,11 @@ void boot_image_file(const CallPtr& call) {
   send_below(call, call->services.options.state + "/images", path);
 }
 
+// /programs/SHA256, in hexadecimal: what a system that is written beside jobs gets (wire::SlotJob)
+void boot_program(const CallPtr& call) {
+  const std::string path = call->services.images.programs().path_of(call->arg("digest"));
+  if (path.empty()) return call->error(fail(Code::not_found, "no such program"));
+  send_file(call, path);
+}
+
 }  // namespace muster::api

@@ -75,5 +75,6 @@ void boot_chain(const CallPtr&);
 void boot_script(const CallPtr&);
 void boot_ram_file(const CallPtr&);
 void boot_image_file(const CallPtr&);
+void boot_program(const CallPtr&);
 
 }  // namespace muster::api

@@ -22,6 +22,8 @@ Result<Bringup::Request> request_from(const std::string& body) {
   r.get_or("nodes", request.nodes, {});
   r.get_or("force", request.force, {});
   r.get_or("profile", request.profile, {});
+  r.get_or("through_ram", request.through_ram, false);
+  r.get_or("reimage", request.reimage, false);
   TRY_(r.finish());
   TRY(request.kind, request_kind_from_string(kind));
   return request;

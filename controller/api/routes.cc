@@ -87,6 +87,7 @@ constexpr Route kRoutes[] = {
      "MAC.ipxe: RAM system while its power-on is pending, else disk"},
     {"GET", "/ram/{path*}", Who::machines, boot_ram_file, "kernel and initramfs of the RAM system"},
     {"GET", "/images/{path*}", Who::machines, boot_image_file, "manifest and frames; checked by digest"},
+    {"GET", "/programs/{digest}", Who::machines, boot_program, "agent and acceptance programs; likewise"},
 };
 
 }  // namespace

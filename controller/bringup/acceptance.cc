@@ -196,10 +196,11 @@ void add_phases(NodeReport& node, const Plan& plan, const std::vector<JournalRow
     node.phases.push_back({p.phase, p.start, p.end > p.start ? p.end - p.start : 0, p.outcome});
 }
 
-NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantined) {
+NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantined, bool returned) {
   if (quarantined) return NodeVerdict::quarantined;
+  if (returned) return NodeVerdict::returned;
   for (const auto& action : s.plan.actions)
-    if (action.node == node && s.log.of(action.id).state != ActionState::succeeded)
+    if (action.node == node && !action.when_failed && s.log.of(action.id).state != ActionState::succeeded)
       return NodeVerdict::failed;
   return NodeVerdict::accepted;
 }
@@ -232,7 +233,10 @@ NodeReport node_report(const Sources& s, const Executor& executor, const std::st
     node.image = declared->image;
   }
   node.reason = quarantine_reason(s.journal, name);
-  node.verdict = verdict_of(s, name, !node.reason.empty());
+  const bool quarantined = !node.reason.empty();
+  const auto back = went_back(s.journal, name);
+  if (!quarantined && back) node.reason = back->reason;
+  node.verdict = verdict_of(s, name, quarantined, back && back->there);
   add_hardware(node, declared, executor.node_row(name));
   for (const auto& action : s.plan.actions)
     if (action.node == name && action.kind == ActionKind::steps) add_steps(node, s, action);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/os.h"
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/image/image_service.h"
+#include "controller/bringup/proving.h"
 #include "controller/plan/lint.h"
 #include "controller/bringup/run_view.h"
 #include "controller/spec/own_playbooks.h"
@@ -38,16 +40,6 @@ Status load_folder(const Files& files, const std::string& folder, const std::str
     into[prefix + entry.substr(0, entry.size() - suffix.size())] = std::move(parsed.playbook);
   }
   return Ok{};
-}
-
-// The actions of a run that write an OS disk; none when its plan cannot be read: each of them may have.
-std::optional<std::set<std::string>> disk_writers(Store& store, const RunRow& run) {
-  const auto plan = plan_of_run(store, run);
-  if (!plan.ok()) return std::nullopt;
-  std::set<std::string> out;
-  for (const auto& action : plan->actions)
-    if (action.kind == ActionKind::image) out.insert(action.id);
-  return out;
 }
 
 }  // namespace
@@ -84,22 +76,21 @@ Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) const 
   return add_own_playbooks(spec.own_playbooks, shipped);
 }
 
-// By node, when an installation last began to write its disks, if after `since`. Each journal is read once.
-std::map<std::string, TimeMs> Bringup::disks_written(TimeMs since) {
-  std::map<std::string, TimeMs> last;
+// Each journal is read once.
+Written Bringup::disks_written(TimeMs since) {
+  Written last;
   const auto runs = parts_.store.runs();
   if (!runs.ok()) return last;
   for (const auto& run : *runs) {
     if (run.ended != 0 && run.ended <= since) continue;
     const auto journal = parts_.store.journal(run.id);
     if (!journal.ok()) continue;
-    std::vector<const JournalRow*> begun;
-    for (const auto& row : *journal)
-      if (row.event == "intent" && row.time > since) begun.push_back(&row);
-    if (begun.empty()) continue;
-    const auto writers = disk_writers(parts_.store, run);
-    for (const JournalRow* row : begun)
-      if (!writers || writers->count(row->action)) last[row->node] = std::max(last[row->node], row->time);
+    const bool begun = std::any_of(journal->begin(), journal->end(), [since](const JournalRow& row) {
+      return row.event == "intent" && row.time > since;
+    });
+    if (!begun) continue;
+    auto plan = plan_of_run(parts_.store, run);
+    note_written(plan.ok() ? std::optional(std::move(plan).value()) : std::nullopt, *journal, since, last);
   }
   return last;
 }
@@ -108,7 +99,7 @@ NodeObservation Bringup::observe(const std::string& name) {
   return observe(name, disks_written(parts_.executor.node_row(name).facts_time));
 }
 
-NodeObservation Bringup::observe(const std::string& name, const std::map<std::string, TimeMs>& written) {
+NodeObservation Bringup::observe(const std::string& name, const Written& written) {
   const NodeRow row = parts_.executor.node_row(name);
   NodeObservation seen;
   seen.state = row.state;
@@ -128,9 +119,7 @@ NodeObservation Bringup::observe(const std::string& name, const std::map<std::st
   auto facts = hardware_facts_from_json(*json);
   if (facts.ok()) {
     seen.machine = *facts;
-    // What was seen before the disks were written says nothing now.
-    const auto began = written.find(name);
-    if (began == written.end() || began->second <= row.facts_time) seen.facts = std::move(facts).value();
+    seen.facts = still_known(std::move(facts).value(), row.facts_time, name, written);
   } else
     log::warning("stored facts unreadable, the node counts as never seen", {{"node", name}});
   return seen;
@@ -144,6 +133,9 @@ Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
   in.images = parts_.images.built(in.spec);
   const Json values = parts_.vault.public_values();
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
+  // Without them nothing is planned in place, and the plan says so.
+  if (auto programs = parts_.images.programs().list(); programs.ok())
+    in.programs = std::move(programs).value();
   in.kernel_options = parts_.options.kernel_options;
   in.lab = parts_.options.lab;
   in.authority = parts_.authority;
@@ -186,7 +178,34 @@ Result<PlannerInput> Bringup::input(const Request& request, const Spec& spec, in
   for (const auto& name : request.force)
     if (std::find(in.request.nodes.begin(), in.request.nodes.end(), name) == in.request.nodes.end())
       return fail(Code::invalid, "--force names " + name + ", which is not among the nodes of this plan");
+  in.request.through_ram = request.through_ram;
+  in.request.reimage = request.reimage;
+  const bool writes = in.request.kind == RequestKind::reimage || request.reimage;
+  if (request.reimage && in.request.kind != RequestKind::up)
+    return fail(Code::invalid,
+                "`reimage` goes with `up`: it is for those that run an older build of their image");
+  if (request.through_ram && !writes)
+    return fail(Code::invalid, "`through_ram` goes with `reimage`: nothing else is done in place");
+  if (writes || in.request.kind == RequestKind::rollback) add_proving_times(in);
   return in;
+}
+
+// Of the nodes that may get a trial: each run is read once, as most were accepted by the same.
+void Bringup::add_proving_times(PlannerInput& in) const {
+  std::map<int64_t, std::vector<std::string>> by_run;
+  for (const auto& [name, seen] : in.nodes) {
+    const auto& named = in.request.nodes;
+    if (!named.empty() && std::find(named.begin(), named.end(), name) == named.end()) continue;
+    if (const int64_t run = parts_.executor.node_row(name).accepted_run; run > 0) by_run[run].push_back(name);
+  }
+  for (const auto& [id, names] : by_run) {
+    const auto run = parts_.store.run(id);
+    if (!run.ok()) continue;
+    const auto plan = plan_of_run(parts_.store, *run);
+    const auto journal = parts_.store.journal(id);
+    if (!plan.ok() || !journal.ok()) continue;
+    for (const auto& name : names) in.nodes[name].proving_took = proving_took(*plan, *journal, name);
+  }
 }
 
 Result<Bringup::Made> Bringup::made_of(const PlannerInput& in) {

@@ -14,6 +14,7 @@
 
 #include "base/reactor.h"
 #include "controller/bringup/current_spec.h"
+#include "controller/bringup/disks_written.h"
 #include "controller/options.h"
 #include "controller/plan/planner.h"
 #include "controller/run/executor.h"
@@ -42,6 +43,8 @@ class Bringup {
     std::vector<std::string> nodes = {};
     std::vector<std::string> force = {};  // these nodes although nothing changed
     std::string profile = {};             // accept: another acceptance profile than the spec's
+    bool through_ram = false;             // reimage: not in place
+    bool reimage = false;                 // up: also accepted nodes that run an older build of their image
   };
   struct Made {
     Plan plan;
@@ -87,8 +90,9 @@ class Bringup {
   Result<PlannerInput> input(const Request& request, const Spec& spec, int64_t revision);
   Result<PlannerInput> surroundings(const Spec& spec) const;
   static Result<Made> made_of(const PlannerInput& in);
-  NodeObservation observe(const std::string& node, const std::map<std::string, TimeMs>& written);
-  std::map<std::string, TimeMs> disks_written(TimeMs since);
+  NodeObservation observe(const std::string& node, const Written& written);
+  void add_proving_times(PlannerInput& in) const;
+  Written disks_written(TimeMs since);
   Status carried_out(const std::string& digest) const;
 
   static constexpr DurationMs kOnline = kMinute;

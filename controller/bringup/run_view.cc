@@ -24,11 +24,12 @@ std::string text_in(const Json& data, const char* key) {
 }
 
 std::string result_of(const Plan& plan, const StepLog& log, const std::string& node,
-                      const std::string& reason) {
-  if (!reason.empty()) return std::string(to_string(NodeState::quarantined));
+                      const std::string& quarantined, const std::optional<WentBack>& back) {
+  if (!quarantined.empty()) return std::string(to_string(NodeState::quarantined));
+  if (back) return back->there ? "returned" : "returning";
   bool all = true, failed = false;
   for (const auto& action : plan.actions) {
-    if (action.node != node) continue;
+    if (action.node != node || action.when_failed) continue;
     const auto state = log.of(action.id).state;
     all = all && state == ActionState::succeeded;
     failed = failed || state == ActionState::failed || state == ActionState::abandoned;
@@ -99,6 +100,16 @@ std::string quarantine_reason(const std::vector<JournalRow>& journal, const std:
   return reason;
 }
 
+std::optional<WentBack> went_back(const std::vector<JournalRow>& journal, const std::string& node) {
+  std::optional<WentBack> back;
+  for (const auto& row : journal)
+    if (row.node == node && (row.event == "returning" || row.event == "returned"))
+      back = {text_in(row.data, "reason"), row.event == "returned"};
+    else if (row.node == node && row.event == "not_started")  // cancelled on its way
+      back.reset();
+  return back;
+}
+
 Result<Json> run_view(Store& store, int64_t run) {
   TRY(const auto row, store.run(run));
   TRY(const auto plan, plan_of_run(store, row));
@@ -110,7 +121,8 @@ Result<Json> run_view(Store& store, int64_t run) {
   view["nodes"] = Json::array();
   view["actions"] = Json::array();
   for (const auto& name : plan.nodes) {
-    const std::string reason = quarantine_reason(journal, name);
+    const std::string quarantined = quarantine_reason(journal, name);
+    const auto back = went_back(journal, name);
     Json phases = Json::array();
     TimeMs first = 0, last = 0;
     for (const auto& p : phase_times(plan, journal, name)) {
@@ -119,12 +131,16 @@ Result<Json> run_view(Store& store, int64_t run) {
       last = std::max(last, p.end);
     }
     view["nodes"].push_back({{"name", name},
-                             {"result", result_of(plan, log, name, reason)},
-                             {"reason", reason},
+                             {"result", result_of(plan, log, name, quarantined, back)},
+                             {"reason", quarantined.empty() && back ? back->reason : quarantined},
                              {"ms", last > first ? last - first : 0},
                              {"phases", phases}});
   }
-  for (const auto& action : plan.actions) view["actions"].push_back(action_json(action, log.of(action.id)));
+  // What was in reserve and not needed is nobody's business.
+  for (const auto& action : plan.actions)
+    if (const ActionRecord& record = log.of(action.id);
+        !action.when_failed || record.state != ActionState::fresh)
+      view["actions"].push_back(action_json(action, record));
   return view;
 }
 

@@ -3,6 +3,10 @@
 // journal has.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "base/json.h"
 #include "base/result.h"
 #include "controller/plan/plan.h"
@@ -24,7 +28,15 @@ std::vector<PhaseTime> phase_times(const Plan& plan, const std::vector<JournalRo
                                    const std::string& node);
 // Why the node was quarantined in this run; "" when it was not.
 std::string quarantine_reason(const std::vector<JournalRow>& journal, const std::string& node);
+// Why the node went back to the system that it had before, or is on its way there; none: it did not.
+struct WentBack {
+  std::string reason;
+  bool there = false;
+};
+std::optional<WentBack> went_back(const std::vector<JournalRow>& journal, const std::string& node);
 
+// Of a node: result is accepted, discovered, drained, awake, returned, returning, quarantined, failed,
+// unfinished.
 // {id, state, kind, started, ended, plan_digest, nodes: [{name, result, reason, ms, phases: [{phase, ms,
 // outcome}]}],
 //  actions: [{id, node, kind, phase, title, state, attempt, ms, message}]}; run 0 is the newest.

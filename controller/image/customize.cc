@@ -141,6 +141,36 @@ KillMode=process
 WantedBy=multi-user.target
 )";
 
+// A system that is booted on trial: systemd runs this before any unit, so also before one that fails. A timer
+// that needs neither agent nor network nor controller boots the system that stands again, unless the step
+// module `slot` (agent/steps/system/slot.cc) left the file and stopped it. The condition keeps the timer
+// stopped, which a later start of a unit would otherwise pull in again, until systemd reads its units anew:
+// there are none of the trial's then. The arguments are systemd's; the fourth and fifth are for tests: the
+// kernel's command line, and that file.
+constexpr const char* kTrial = R"sh(#!/bin/sh
+# Booted with muster.trial=SECONDS: that long, and the system that stands boots again; in emergency mode at once.
+set -euf
+seconds=
+read -r line < "${4:-/proc/cmdline}" || :
+for word in $line; do case $word in muster.trial=*) seconds=${word#*=};; esac; done
+[ -n "$seconds" ] || exit 0
+case $seconds in *[!0-9]*|????????*) seconds=600;; esac
+[ ! -e "${5:-/run/muster-committed}" ] || exit 0
+unit() { printf '[Unit]\nDescription=%s\nDefaultDependencies=no\nConditionPathExists=!/run/muster-committed\n' "$1"; }
+{ unit 'End of the trial of this system'
+  printf 'IgnoreOnIsolate=yes\n[Timer]\nOnBootSec=%s\nAccuracySec=1s\n' "$seconds"; } > "$1/muster-trial.timer"
+{ unit 'Back to the system that stands'
+  printf 'FailureAction=reboot-force\n[Service]\nType=oneshot\nExecStart=/bin/systemctl --force reboot\n'
+} > "$1/muster-trial.service"
+mkdir -p "$1/sysinit.target.wants"
+ln -sf ../muster-trial.timer "$1/sysinit.target.wants/muster-trial.timer"
+for service in emergency rescue; do
+  mkdir -p "$1/$service.service.d"
+  printf '[Unit]\nFailureAction=reboot-force\n[Service]\nExecStartPre=\nExecStart=\nExecStart=/bin/systemctl --force reboot\n' \
+    > "$1/$service.service.d/muster-trial.conf"
+done
+)sh";
+
 std::string quoted(const std::string& s) {
   std::string out = "'";
   for (const char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -241,6 +271,7 @@ std::vector<RecipeFile> builtin_files() {
           {"/etc/systemd/system/muster-own-keys.service", kOwnKeysUnit},
           {"/etc/ssh/sshd_config.d/10-muster.conf", kSshd},
           {"/etc/systemd/system/muster-agent.service", kAgentUnit},
+          {kTrialGenerator, kTrial, 0755},
           {"/etc/fstab", kFstab}};
 }
 

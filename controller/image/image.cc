@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Raised whenever this code makes another image out of the same recipe.
-constexpr int kBuilder = 4;
+constexpr int kBuilder = 5;
 constexpr const char* kFsUuid = "6d757374-6572-4f53-8000-000000000001";
 constexpr const char* kHashSeed = "6d757374-6572-4f53-8000-000000000002";
 constexpr const char* kEpoch = "1767225600";  // 2026-01-01: equal input gives equal time stamps
@@ -210,6 +210,7 @@ std::string pretty_name(const std::string& tree) {
 Status collect_files(const Build& b, ImageManifest& m) {
   TRY(m.kernel, kernel_release(b.tree()));
   m.os = pretty_name(b.tree());
+  m.trial = Files(b.tree()).exists(kTrialGenerator);
   TRY_(copy(b.tree() + "/boot/vmlinuz-" + m.kernel, b.stage + "/vmlinuz"));
   TRY_(copy(b.tree() + "/usr/lib/systemd/boot/efi/systemd-bootx64.efi", b.stage + "/BOOTX64.EFI"));
   TRY_(add_file(m, b.stage, "kernel", "vmlinuz"));
@@ -343,6 +344,7 @@ Status build(const Build& b) {
   TRY(ImageManifest m, write_frames(raw, b.stage + "/frames.zst", b.request.level));
   m.kernel = files.kernel;
   m.os = files.os;
+  m.trial = files.trial;
   m.files = files.files;
   std::error_code ec;
   for (const char* leftover : {"/root.ext4", "/customize.sh", "/overlay", "/finish.sh", "/upper", "/work",

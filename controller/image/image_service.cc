@@ -10,17 +10,13 @@
 #include "controller/image/bake.h"
 #include "controller/image/folder.h"
 #include "controller/image/image.h"
+#include "controller/image/programs.h"
 #include "controller/image/ram.h"
 #include "controller/image/recipe.h"
 #include "controller/image/transfer.h"
 
 namespace muster {
 namespace {
-
-constexpr char kAcceptOnNode[] = "/usr/lib/muster/muster-accept";
-constexpr char kMpiCheckOnNode[] = "/usr/lib/muster/muster-mpi-check";
-constexpr char kAcceptNvmlOnNode[] = "/usr/lib/muster/muster-accept-nvml";
-constexpr char kAcceptGpuOnNode[] = "/usr/lib/muster/muster-accept-gpu";
 
 Json image_json(const std::string& state, const std::string& name, bool needed) {
   Json j = {{"name", name}, {"needed", needed}, {"built", false}};
@@ -39,17 +35,7 @@ RamRequest ram_request(const DaemonOptions& options, const std::string& folder) 
   RamRequest request;
   request.image_folder = folder;
   request.agent = options.agent_binary;
-  if (options.accept_binary.empty()) return request;
-  request.payload.push_back({options.accept_binary, kAcceptOnNode, 0755});
-  // Built beside it where MPI was found; dynamically linked, for the installed system only.
-  const auto mpi = std::filesystem::path(options.accept_binary).replace_filename("muster-mpi-check");
-  if (std::filesystem::exists(mpi)) request.payload.push_back({mpi, kMpiCheckOnNode, 0755});
-  // Asks NVIDIA's driver for the GPUs' counters; dynamically linked too.
-  const auto nvml = std::filesystem::path(options.accept_binary).replace_filename("muster-accept-nvml");
-  if (std::filesystem::exists(nvml)) request.payload.push_back({nvml, kAcceptNvmlOnNode, 0755});
-  // Built where there is CUDA; without a driver it says so and measures nothing.
-  const auto gpu = std::filesystem::path(options.accept_binary).replace_filename("muster-accept-gpu");
-  if (std::filesystem::exists(gpu)) request.payload.push_back({gpu, kAcceptGpuOnNode, 0755});
+  request.payload = acceptance_programs(options.accept_binary);
   return request;
 }
 
@@ -100,7 +86,7 @@ std::map<std::string, PlannerImage> ImageService::built(const Spec& spec) const 
     if (!info.ok()) continue;
     // The folder's name is the digest's hex part: images never change under a URL.
     const std::string leaf = std::filesystem::path(info->folder).filename().string();
-    images[name] = {info->digest, "/images/" + name + "/" + leaf + "/manifest.json"};
+    images[name] = {info->digest, "/images/" + name + "/" + leaf + "/manifest.json", info->manifest.trial};
   }
   return images;
 }

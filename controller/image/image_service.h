@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/reactor.h"
 #include "controller/image/image.h"
+#include "controller/image/programs.h"
 #include "controller/options.h"
 #include "controller/plan/planner_input.h"
 #include "controller/spec/playbook.h"
@@ -31,7 +32,10 @@ class ImageService {
   using Progress = std::function<void(const std::string& what, double fraction)>;
   using Built = std::function<void(Result<Image>)>;
 
-  ImageService(RealReactor& reactor, const DaemonOptions& options) : reactor_(reactor), options_(options) {}
+  ImageService(RealReactor& reactor, const DaemonOptions& options)
+      : reactor_(reactor),
+        options_(options),
+        programs_(ProgramPaths{options.agent_binary, options.accept_binary}) {}
 
   // [{name, needed, built, digest, os, kernel, stored_bytes, raw_bytes}]
   Json list(const Spec* spec) const;
@@ -59,6 +63,8 @@ class ImageService {
   // names. What else is in there, and beside it, is nobody's business: records of the build, trees with files
   // of every mode, logs.
   bool publishes(const std::string& image, const std::string& digest, const std::string& file);
+  // What every system carries beside its image.
+  Programs& programs() { return programs_; }
   // Folder with ram-vmlinuz and ram-initrd.
   std::string folder(const std::string& image) const;
 
@@ -71,6 +77,7 @@ class ImageService {
 
   RealReactor& reactor_;
   const DaemonOptions& options_;
+  Programs programs_;
 
   // "NAME/DIGEST" -> files; what a digest stands for never changes
   std::map<std::string, std::set<std::string>> published_;

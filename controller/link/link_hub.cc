@@ -183,6 +183,7 @@ void LinkHub::forward(const std::string& node, const wire::EventBatch& batch, co
     hello.mode = *mode;
     hello.boot_id = batch.boot_id;
     hello.image_digest = text_of(event.data, "image_digest");
+    hello.slot = slot_of(text_of(event.data, "slot"));
     log::info("agent says hello", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});
     sink_.hello(hello);
   }

@@ -6,6 +6,8 @@
 
 #include "controller/engines/engine.h"
 #include "controller/plan/acceptance_steps.h"
+#include "controller/plan/image_order.h"
+#include "controller/plan/in_place.h"
 #include "controller/plan/rails_seen.h"
 #include "controller/plan/stages.h"
 
@@ -18,6 +20,7 @@ PlanKind plan_kind(const Planning& p) {
   if (p.drafts.empty()) return PlanKind::none;
   if (p.kind() == RequestKind::accept) return PlanKind::accept;
   if (p.kind() == RequestKind::reimage) return PlanKind::reimage;
+  if (p.rolls_back()) return PlanKind::rollback;
   if (p.kind() == RequestKind::admit) return PlanKind::admit;
   if (p.kind() == RequestKind::adopt) return PlanKind::adopt;
   const bool imaging =
@@ -25,58 +28,23 @@ PlanKind plan_kind(const Planning& p) {
   return imaging ? PlanKind::install : PlanKind::apply;
 }
 
-std::string variable(const Planning& p, const Draft& d, const std::string& name,
-                     const std::string& fallback) {
-  return declared_variable(p.spec, d.spec, name, fallback);
-}
-
 void write_image(Planning& p, Draft& d) {
-  const PlannerImage* built = p.image_of(d);
-  const auto os = d.disks.groups.find("os");
-  // prepare() refused both; whatever goes wrong there, nothing is written to a disk that nobody chose.
-  if (!built || os == d.disks.groups.end() || os->second.empty())
-    return p.problems.push_back(d.spec->name + ": an image is to be written without image or OS disk");
-  const PlannerImage& image = *built;
-  const DiskFacts& disk = os->second.front();
-  p.plan.images[d.spec->image] = image.digest;
+  const auto job = image_order(p, d);
+  if (!job) return;
+  p.plan.images[d.spec->image] = job->digest;
   if (d.disks.os_is_ours)
     p.plan.notes.push_back(
         d.spec->name +
         ": the OS disk carries muster's layout; its unused root slot is written, state is kept");
   if (!in_ram(d)) add_netboot(p, d);
-  wire::ImageJob job;
-  job.image = d.spec->image;
-  job.digest = image.digest;
-  job.manifest_path = image.manifest_path;
-  job.base_url = "http://" + p.address + ":7480";
-  job.disk_serial = disk.serial;
-  job.disk_wwid = disk.wwid;
-  job.disk_model = disk.model;
-  job.disk_size_bytes = static_cast<int64_t>(disk.size_bytes);
-  job.allow_ours = d.disks.os_is_ours;
-  job.content_hash = d.disks.os_is_ours ? "" : disk.content_hash;
-  job.cluster = p.spec.cluster;
-  job.authority = p.in.authority;
-  job.hostname = d.spec->name;
-  job.address_cidr = d.spec->address + "/" + prefix_of(p.spec.network.provisioning.cidr);
-  job.mac = d.spec->mac;
-  job.gateway = p.spec.network.gateway;
-  job.dns = p.spec.network.dns;
-  job.search = p.spec.network.search;
-  job.controller_url = "https://" + p.address + ":7443";
-  job.console = variable(p, d, "console", p.spec.lab ? "ttyS0" : "");
-  job.kernel_options = p.in.kernel_options;
-  if (const std::string own = variable(p, d, "kernel_options", ""); !own.empty())
-    job.kernel_options += (job.kernel_options.empty() ? "" : " ") + own;
-  job.root_size = variable(p, d, "root_size", "");
   add(p, d,
-      {"image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(job), kImage, 3});
+      {"image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(*job), kImage, 3});
   add(p, d,
       {"boot",
        ActionKind::boot_disk,
        "boot",
        "boot from disk",
-       {{"digest", image.digest}},
+       {{"digest", job->digest}},
        p.spec.limits.boot,
        2});
 }
@@ -98,8 +66,12 @@ void write_actions(Planning& p) {
       continue;
     }
     p.plan.destroys.insert(p.plan.destroys.end(), d.disks.destroys.begin(), d.disks.destroys.end());
-    if (d.imaging) write_image(p, d);
-    if (d.configure.empty()) continue;
+    write_slot_and_pause(p, d);
+    if (d.imaging && d.slot.empty()) write_image(p, d);
+  }
+  write_trials(p);
+  for (auto& d : p.drafts) {
+    if (d.configure.empty() || p.kind() == RequestKind::accept) continue;
     add(p, d,
         {"configure", ActionKind::steps, "configure", fmt::format("configure ({} steps)", d.configure.size()),
          order_params(d.configure, false), with_restart(kSteps, bare(d.configure), p.spec)});
@@ -112,6 +84,7 @@ void write_actions(Planning& p) {
             {"look", ActionKind::inventory, "accept", "look at the result", Json::object(), kInventory});
   }
   write_acceptance(p);
+  write_ends(p);
   group_by_node(p);
   for (const auto& s : p.spec.storage) {
     const StorageEngine& engine = engine_of(s);

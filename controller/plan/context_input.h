@@ -20,6 +20,8 @@ struct ContextInput {
   ClusterContext& cluster;
   bool with_content = true;  // false: what is on the disks at this moment is left out (configuration digests)
   std::set<std::string> forced = {};  // PlanRequest::force
+  // The nodes that the plan takes from their work until they are accepted again.
+  std::set<std::string> pausing = {};
 };
 
 }  // namespace muster

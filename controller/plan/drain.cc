@@ -60,15 +60,7 @@ void write_drain(Planning& p) {
       d.disks = choose_disks(p.spec, *d.spec, *d.seen->machine,
                              {false, imaged_here(d, *d.seen->machine), "", p.in.authority});
     d.disks.destroys.clear();
-    NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, true});
-    std::vector<PlannedStep> steps;
-    auto names = p.playbooks_of(d);
-    if (out) std::reverse(names.begin(), names.end());
-    for (const auto& name : names)
-      if (const Playbook* playbook = find_playbook(p, name, true)) {
-        context.enter(name);
-        for (auto& step : plan_steps(*playbook, phase, context, p.problems)) steps.push_back(std::move(step));
-      }
+    const auto steps = steps_of_phase(p, d, phase, out);
     if (steps.empty())
       p.problems.push_back("no playbook of " + d.spec->name + " has steps of phase " + phase);
     p.plan.nodes.push_back(d.spec->name);

@@ -29,6 +29,34 @@ void check_actions(const Plan& plan, Problems& problems) {
     if (nodes.count(node)) problems.push_back(node + ": both unchanged and part of the plan");
 }
 
+// What is done instead of the rest of a node's way stands behind it, and nothing waits for it.
+void check_when_failed(const Plan& plan, Problems& problems) {
+  std::set<std::string> apart, begun;
+  for (const auto& a : plan.actions)
+    if (a.when_failed) apart.insert(a.id);
+  for (const auto& a : plan.actions) {
+    if (a.when_failed) begun.insert(a.node);
+    if (!a.when_failed && begun.count(a.node))
+      problems.push_back(a.id + ": stands behind what is done when its node failed");
+    if (a.when_failed && a.behind >= 0) problems.push_back(a.id + ": a failed node waits at no barrier");
+    for (const auto& d : a.after)
+      if (a.when_failed != (apart.count(d.action) > 0) ||
+          (a.when_failed && d.action.rfind(a.node + "/", 0) != 0))
+        problems.push_back(a.id + ": depends on '" + d.action + "', which is not of the same way");
+    if (a.kind == ActionKind::return_slot && !a.when_failed)
+      problems.push_back(a.id + ": a node goes back only when it failed");
+    if (a.kind == ActionKind::boot_slot && a.max_attempts != 1)
+      problems.push_back(a.id + ": a slot is tried once");
+    if (a.kind == ActionKind::write_slot &&
+        !a.params.value("image", Json::object()).value("allow_ours", false))
+      problems.push_back(a.id + ": writes a slot of a disk that is not known as the node's own");
+  }
+  for (const auto& barrier : plan.barriers)
+    for (const auto& id : barrier)
+      if (apart.count(id))
+        problems.push_back(id + ": is done only when its node failed, and others wait for it");
+}
+
 // Kahn's algorithm over declared dependencies and the order of each node's actions.
 void check_order(const Plan& plan, Problems& problems) {
   std::map<std::string, std::set<std::string>> before;
@@ -164,6 +192,7 @@ void find_secrets(const Json& json, const std::string& where, Problems& problems
 std::vector<std::string> lint_plan(const Plan& plan) {
   Problems problems;
   check_actions(plan, problems);
+  check_when_failed(plan, problems);
   check_order(plan, problems);
   check_destruction(plan, problems);
   for (const auto& a : plan.actions) find_secrets(a.params, a.id, problems);

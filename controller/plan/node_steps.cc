@@ -29,12 +29,19 @@ Json all_steps(const Draft& d) {
   return out;
 }
 
-void render_playbook(const Planning& p, const Playbook& playbook, const Draft& d, NodeContext& context,
-                     Draft& into, std::vector<std::string>& problems) {
-  context.enter(playbook.name);
+// Whether the node's image has the playbook's steps of phase `image`. What another build was baked with is
+// not known here; a step finds done what is in it. The digest does not know about it (`real` false): the node
+// is as declared either way.
+bool is_baked(const Planning& p, const Playbook& playbook, const Draft& d, bool real) {
+  if (real && ((d.older && !d.imaging) || p.rolls_back())) return false;
   const auto image = p.spec.images.find(d.spec->image);
-  const bool baked = image != p.spec.images.end() &&
-                     std::count(image->second.bake.begin(), image->second.bake.end(), playbook.name);
+  return image != p.spec.images.end() &&
+         std::count(image->second.bake.begin(), image->second.bake.end(), playbook.name) > 0;
+}
+
+void render_playbook(const Playbook& playbook, bool baked, NodeContext& context, Draft& into,
+                     std::vector<std::string>& problems) {
+  context.enter(playbook.name);
   for (const std::string phase : {"image", "node"}) {
     if (phase == "image" && baked) continue;
     const auto steps = plan_steps(playbook, phase, context, problems);
@@ -59,12 +66,25 @@ const Playbook* find_playbook(Planning& p, const std::string& name, bool complai
   return nullptr;
 }
 
+std::vector<PlannedStep> steps_of_phase(Planning& p, const Draft& d, const std::string& phase, bool back) {
+  NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, true});
+  std::vector<PlannedStep> steps;
+  auto names = p.playbooks_of(d);
+  if (back) std::reverse(names.begin(), names.end());
+  for (const auto& name : names)
+    if (const Playbook* playbook = find_playbook(p, name, true)) {
+      context.enter(name);
+      for (auto& step : plan_steps(*playbook, phase, context, p.problems)) steps.push_back(std::move(step));
+    }
+  return steps;
+}
+
 void render(Planning& p, Draft& d, const std::string& image_digest) {
   const std::string prefix = "acceptance/" + p.profile();
   Json digest = {{"image", image_digest}, {"steps", Json::array()}};
   for (const bool real : {true, false}) {
-    NodeContext context(
-        {p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, real, p.in.request.force});
+    NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, real,
+                         p.in.request.force, p.pausing});
     Draft scratch;
     Draft& into = real ? d : scratch;
     std::vector<std::string> repeated;
@@ -76,7 +96,7 @@ void render(Planning& p, Draft& d, const std::string& image_digest) {
                                " was never run on the real thing: " + playbook->not_exercised);
       if (playbook && !playbook->origin.empty() && p.own.insert(name).second)
         p.plan.notes.push_back(fmt::format("playbook {} is {}", name, playbook->origin));
-      if (playbook) render_playbook(p, *playbook, d, context, into, problems);
+      if (playbook) render_playbook(*playbook, is_baked(p, *playbook, d, real), context, into, problems);
     }
     if (!p.profile().empty())
       if (const Playbook* profile = find_playbook(p, prefix, real)) {

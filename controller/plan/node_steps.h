@@ -9,6 +9,8 @@ namespace muster {
 
 // Null: there is none. With `complain` that is a problem, said once.
 const Playbook* find_playbook(Planning& p, const std::string& name, bool complain);
+// Its steps of the phase, from the playbooks of its role; `back`: the last playbook's come first.
+std::vector<PlannedStep> steps_of_phase(Planning& p, const Draft& d, const std::string& phase, bool back);
 // The same steps twice: as they are sent, and without what happens to be on the disks, for the digest.
 void render(Planning& p, Draft& d, const std::string& image_digest);
 

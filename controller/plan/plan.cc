@@ -11,20 +11,24 @@
 namespace muster {
 namespace {
 
-constexpr Words<ActionKind, 9> kActionWords = {{{ActionKind::netboot, "netboot"},
-                                                {ActionKind::inventory, "inventory"},
-                                                {ActionKind::image, "image"},
-                                                {ActionKind::boot_disk, "boot_disk"},
-                                                {ActionKind::steps, "steps"},
-                                                {ActionKind::check, "check"},
-                                                {ActionKind::reboot, "reboot"},
-                                                {ActionKind::power_off, "power_off"},
-                                                {ActionKind::wake, "wake"}}};
-constexpr Words<PlanKind, 11> kPlanWords = {{{PlanKind::discover, "discover"},
+constexpr Words<ActionKind, 12> kActionWords = {{{ActionKind::netboot, "netboot"},
+                                                 {ActionKind::inventory, "inventory"},
+                                                 {ActionKind::image, "image"},
+                                                 {ActionKind::boot_disk, "boot_disk"},
+                                                 {ActionKind::steps, "steps"},
+                                                 {ActionKind::check, "check"},
+                                                 {ActionKind::reboot, "reboot"},
+                                                 {ActionKind::power_off, "power_off"},
+                                                 {ActionKind::wake, "wake"},
+                                                 {ActionKind::write_slot, "write_slot"},
+                                                 {ActionKind::boot_slot, "boot_slot"},
+                                                 {ActionKind::return_slot, "return_slot"}}};
+constexpr Words<PlanKind, 12> kPlanWords = {{{PlanKind::discover, "discover"},
                                              {PlanKind::wake, "wake"},
                                              {PlanKind::install, "install"},
                                              {PlanKind::apply, "apply"},
                                              {PlanKind::reimage, "reimage"},
+                                             {PlanKind::rollback, "rollback"},
                                              {PlanKind::admit, "admit"},
                                              {PlanKind::adopt, "adopt"},
                                              {PlanKind::accept, "accept"},
@@ -46,6 +50,7 @@ Json action_json(const Action& a) {
               {"max_attempts", a.max_attempts},
               {"repeatable", a.repeatable}};
   if (a.behind >= 0) out["behind"] = a.behind;
+  if (a.when_failed) out["when_failed"] = true;
   return out;
 }
 
@@ -64,6 +69,7 @@ Result<Action> action_from_json(const Json& json, const std::string& path) {
   r.get("max_attempts", a.max_attempts);
   r.get("repeatable", a.repeatable);
   r.get_or("behind", a.behind, -1);
+  r.get_or("when_failed", a.when_failed, false);
   TRY_(r.finish());
   TRY(a.kind, action_kind_from_string(kind));
   for (const auto& item : after) {
@@ -175,7 +181,7 @@ std::string render_node(const Plan& plan, const std::string& node, bool verbose)
   for (const auto& a : plan.actions) {
     if (a.node != node) continue;
     if (!verbose) {
-      line += (line.empty() ? "" : " -> ") + a.title;
+      if (!a.when_failed) line += (line.empty() ? "" : " -> ") + a.title;
       continue;
     }
     out += fmt::format("    {:<10} {:<28} {}\n", to_string(a.kind), a.id, a.title);

@@ -35,12 +35,35 @@ enum class ActionKind {
   power_off,  // through the power driver
   wake,       // power on if it is off, wait until the agent says anything; the power is never cut, nothing is
               // booted but what is there
+  // agent order (mode installed): params = wire::SlotJob
+  write_slot,
+  // agent order (mode installed): one boot from the other root slot, params = wire::BootSlotJob; done when
+  // the agent says hello from params.slot with params.digest. One attempt. Where nobody is heard by its
+  // deadline, the power is cycled, which boots the slot that stands.
+  boot_slot,
+  // back to the slot that stands, params = {"slot","digest","state"}: done when the agent says hello from
+  // that slot (at once where it runs it already); else an agent order `reboot`, and a power cycle where
+  // nobody is heard. The node is then what `state` says: accepted, degraded
+  return_slot,
 };
 std::string_view to_string(ActionKind kind);
 Result<ActionKind> action_kind_from_string(std::string_view word);
 
 // What a plan is for (planner.h).
-enum class PlanKind { discover, wake, install, apply, reimage, admit, adopt, accept, drain, undrain, none };
+enum class PlanKind {
+  discover,
+  wake,
+  install,
+  apply,
+  reimage,
+  rollback,
+  admit,
+  adopt,
+  accept,
+  drain,
+  undrain,
+  none
+};
 std::string_view to_string(PlanKind kind);
 Result<PlanKind> plan_kind_from_string(std::string_view word);
 
@@ -66,6 +89,9 @@ struct Action {
   // repeatable by the agent's journal (same id = same result) as long as that journal lives; `image` is
   // repeatable by hashing the disk.
   bool repeatable = true;
+  // Not of the node's ordinary way: those of a node, in order, are what is done instead of the rest of it
+  // when one of its other actions failed for good. Behind them the node is `returned`, not quarantined.
+  bool when_failed = false;
 };
 
 struct Destruction {

@@ -8,6 +8,7 @@
 #include "controller/plan/planning.h"
 #include "controller/plan/prepare.h"
 #include "controller/plan/scope.h"
+#include "controller/plan/storage_needed.h"
 #include "controller/plan/storage_leaders.h"
 #include "controller/plan/unseen.h"
 #include "controller/spec/lab_only.h"
@@ -30,7 +31,9 @@ void check_adopted_are_kept(Planning& p) {
   for (const auto& action : p.plan.actions) {
     const NodeSpec* node = p.spec.node(action.node);
     const bool replaces = action.kind == ActionKind::netboot || action.kind == ActionKind::image ||
-                          action.kind == ActionKind::boot_disk || action.kind == ActionKind::power_off;
+                          action.kind == ActionKind::boot_disk || action.kind == ActionKind::power_off ||
+                          action.kind == ActionKind::write_slot || action.kind == ActionKind::boot_slot ||
+                          action.kind == ActionKind::return_slot;
     if (node && node->adopt.declared() && replaces)
       p.problems.push_back(action.id + ": not on an adopted node");
     if (node && (replaces || action.kind == ActionKind::wake) && !own_sign(p, *node).empty())
@@ -59,8 +62,9 @@ Result<PlanOutcome> make_plan(const PlannerInput& input) {
   if (p.drains()) {
     write_drain(p);
   } else if (!wake(p) && !discover(p)) {
-    for (auto& draft : p.drafts) prepare(p, draft);
+    prepare_all(p);
     drop_unlike(p);
+    refuse_needed(p);
     refuse_shared_disks(p);
     drop_unchanged(p);
     add_servers(p);

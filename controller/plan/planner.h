@@ -6,7 +6,9 @@
 //   discover  some node in question was never seen: netboot + inventory of those nodes only
 //   install   everything: [netboot] -> image -> boot_disk -> configure -> cluster stages -> acceptance
 //   apply     all nodes in question run the wanted image already: configure -> cluster stages -> acceptance
-//   reimage   as install for the named nodes; data disks are kept
+//   reimage   as install for the named nodes; data disks are kept. In place where that can be, else through
+//             the RAM system, with a note that says which and why (in_place.h)
+//   rollback  the other root slot of the named nodes is booted in place (in_place.h), then as apply
 //   admit     as install for the named nodes, nobody else is touched
 //   adopt     as apply for the named adopted nodes, whose agents need not be there yet
 //   accept    acceptance only
@@ -22,7 +24,8 @@
 // (not-running); reimage and admit refuse it (adopted-node). A shared storage whose data is there is never
 // begun anew: the leader's step is told so, and where it is certain that the leader has no metadata, a plan
 // that does not name it is refused (storage-leader). A node is unchanged when it is online, accepted, and
-// its image and configuration digests are those of this plan.
+// its image and configuration digests are those of this plan. An accepted or degraded one that runs another
+// build of its image keeps that until it is said otherwise (older_image.h), and is configured as declared.
 // The machine that the controller runs on can be an adopted node. As anything else it is refused
 // (own-machine), and so is, on it, the formatting of a disk that is not blank. A machine that has not the
 // hardware declared is not installed: it is left out (hardware-unlike), and refused when it is named, unless

@@ -8,12 +8,13 @@ namespace muster {
 namespace {
 
 // `up` has the words of what it may come to, too: they were asked for by name once.
-constexpr Words<RequestKind, 11> kRequestWords = {{{RequestKind::up, "auto"},
+constexpr Words<RequestKind, 12> kRequestWords = {{{RequestKind::up, "auto"},
                                                    {RequestKind::up, "up"},
                                                    {RequestKind::up, "install"},
                                                    {RequestKind::up, "apply"},
                                                    {RequestKind::up, "discover"},
                                                    {RequestKind::reimage, "reimage"},
+                                                   {RequestKind::rollback, "rollback"},
                                                    {RequestKind::accept, "accept"},
                                                    {RequestKind::admit, "admit"},
                                                    {RequestKind::adopt, "adopt"},
@@ -26,7 +27,8 @@ Result<RequestKind> request_kind_from_string(std::string_view word) {
   if (const auto kind = value_of(kRequestWords, word)) return *kind;
   return fail(
       Code::invalid,
-      fmt::format("unknown kind of plan '{}': auto, reimage, accept, admit, adopt, drain, undrain", word));
+      fmt::format("unknown kind of plan '{}': auto, reimage, rollback, accept, admit, adopt, drain, undrain",
+                  word));
 }
 
 std::string provisioning_address(const Spec& spec) {

@@ -23,6 +23,7 @@ namespace muster {
 struct PlannerImage {
   std::string digest;
   std::string manifest_path;  // on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
+  bool trial = false;         // it takes itself back from a boot that nobody commits (ImageManifest::trial)
 };
 
 // What is known of one node now: its row in the store and its agent.
@@ -41,10 +42,12 @@ struct NodeObservation {
   // order, somebody's hands inside).
   HeldBy held_by = HeldBy::nobody;
   std::string reason;  // of its quarantine
+  // What its own configuration and acceptance took when it was accepted last; 0: not known.
+  DurationMs proving_took = 0;
 };
 
 // `up` finds out itself what is to be done: discover, wake, install or apply.
-enum class RequestKind { up, reimage, accept, admit, adopt, drain, undrain };
+enum class RequestKind { up, reimage, rollback, accept, admit, adopt, drain, undrain };
 // By its word in the API; invalid for a word that is none of them.
 Result<RequestKind> request_kind_from_string(std::string_view word);
 
@@ -55,6 +58,8 @@ struct PlanRequest {
   // these, also when it has other hardware than declared.
   std::set<std::string> force = {};
   std::string profile = {};  // accept: another acceptance profile than the spec's
+  bool through_ram = false;  // reimage: by way of the RAM system, also where it could be done in place
+  bool reimage = false;      // up: also accepted nodes that run an older build of their image
 };
 
 struct PlannerInput {
@@ -69,8 +74,10 @@ struct PlannerInput {
   std::string follows = {};        // Plan::follows
   std::string controller_address;  // on the provisioning network; empty: from the spec
   OwnMachine own = {};             // where the controller itself runs
-  std::string kernel_options;      // of every installed system, before the spec's own
-  bool lab = false;                // a lab's controller: may plan what lab_only.h lists
+  // What every system carries beside its image, by digest (wire::SlotJob).
+  std::vector<wire::SlotProgram> programs = {};
+  std::string kernel_options;                  // of every installed system, before the spec's own
+  bool lab = false;                            // a lab's controller: may plan what lab_only.h lists
   std::optional<GpuResults> gpu_results = {};  // where the spec says that GPUs are held to them
 };
 

@@ -76,6 +76,26 @@ bool has_quorum(const Planning& p, const StorageSpec& s) {
                                      [&](const NodeSpec& n) { return is_member(s, n); }) >= enough;
 }
 
+std::string ends_a_hang(const NodeSpec& node) {
+  if (rented(node)) return "its provider's power cycle";
+  if (in_band(node) || by_hand(node) || node.power.driver.empty()) return "";
+  return "its BMC's power cycle";
+}
+
+std::string image_digest_of(const Planning& p, const Draft& d) {
+  if (!d.slot.empty()) return d.slot_digest;
+  if (d.older && !d.imaging) return d.seen->image_digest;
+  const PlannerImage* image = p.image_of(d);
+  return image ? image->digest : "";
+}
+
+bool leaves_work(const Planning& p, const Draft& d) {
+  const bool asked =
+      p.kind() == RequestKind::reimage || p.rolls_back() || (p.in.request.reimage && d.older && d.imaging);
+  const NodeState state = d.seen->state;
+  return asked && in_installed(d) && (state == NodeState::accepted || state == NodeState::degraded);
+}
+
 Action& add(Planning& p, Draft& d, NewAction what) {
   Action a{d.spec->name + "/" + what.name, d.spec->name,          what.kind,
            std::move(what.phase),          std::move(what.title), std::move(what.params)};

@@ -23,14 +23,19 @@ struct Draft {
   const NodeObservation* seen = nullptr;
   NodeDisks disks;
   bool imaging = false;
-  std::string unlike;   // other hardware than declared, in words: it is not installed
-  bool serves = false;  // only lets others in (add_servers)
+  // Its image is another build of the one that is declared, and stays: nobody said that it is to be replaced.
+  bool older = false;
+  std::string slot;         // the root slot that it boots once, in place ("a", "b"); empty: not in place
+  std::string slot_digest;  // of the image in it then
+  std::string unlike;       // other hardware than declared, in words: it is not installed
+  bool serves = false;      // only lets others in (add_servers)
   std::vector<PlannedStep> configure, accept;
   std::map<std::string, std::vector<PlannedStep>> cluster;  // by playbook
   std::vector<PlannedStep> accept_cluster;
-  std::string digest;            // of its configuration
-  std::string last;              // id of its last action so far
-  std::set<std::string> behind;  // leaders' actions that come before it for certain
+  std::vector<PlannedStep> pause, resume;  // before its system is left, and when it is accepted again
+  std::string digest;                      // of its configuration
+  std::string last;                        // id of its last action so far
+  std::set<std::string> behind;            // leaders' actions that come before it for certain
 };
 
 // An action with steps that a leader does for others, who do not go on without it.
@@ -51,8 +56,9 @@ struct Planning {
   const std::string& profile() const;
   bool drains() const { return kind() == RequestKind::drain || kind() == RequestKind::undrain; }
   bool asks_for_image() const { return kind() == RequestKind::reimage || kind() == RequestKind::admit; }
+  bool rolls_back() const { return kind() == RequestKind::rollback; }
   // Nodes never seen are discovered; else they are left out.
-  bool discovers() const { return kind() != RequestKind::accept; }
+  bool discovers() const { return kind() != RequestKind::accept && !rolls_back(); }
   bool forced(const Draft& d) const { return in.request.force.count(d.spec->name) > 0; }
   // Null: it is not built.
   const PlannerImage* image_of(const Draft& d) const;
@@ -74,7 +80,9 @@ struct Planning {
   std::optional<Simulated> simulated;
   std::map<std::string, const HardwareFacts*> machines;  // the nodes that were seen at least once
   std::optional<ClusterContext> cluster;
-  std::vector<Led> led;  // so far, each with steps of its own
+  std::vector<Led> led;           // so far, each with steps of its own
+  std::set<std::string> leaving;  // nodes whose system is left while they are at work
+  std::set<std::string> pausing;  // of them, those that are taken from their work before: not the forced ones
 };
 
 // ---- what is known of a node
@@ -104,6 +112,13 @@ bool leads(const Planning& p, const StorageSpec& s, const NodeSpec& node);
 
 // Whether so many nodes keep the section that none of them is special.
 bool has_quorum(const Planning& p, const StorageSpec& s);
+
+// What ends a hang of the node, "its BMC's power cycle"; "" where nothing but a person does.
+std::string ends_a_hang(const NodeSpec& node);
+// Of the image that it runs when the plan is carried out, as far as that is known.
+std::string image_digest_of(const Planning& p, const Draft& d);
+// The node does its work now, and this plan has it leave the system that it runs.
+bool leaves_work(const Planning& p, const Draft& d);
 
 // ---- actions
 

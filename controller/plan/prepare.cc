@@ -6,8 +6,10 @@
 
 #include "base/machine_uuid.h"
 #include "controller/plan/hardware.h"
+#include "controller/plan/in_place.h"
 #include "controller/plan/label_lines.h"
 #include "controller/plan/node_steps.h"
+#include "controller/plan/older_image.h"
 
 namespace muster {
 namespace {
@@ -52,19 +54,23 @@ void note_labels(Planning& p, const Draft& d, const HardwareFacts& facts) {
                       d.spec->name, line));
 }
 
-}  // namespace
+// Whether its image is written, by whichever way.
+bool is_imaged(const Planning& p, const Draft& d) {
+  if (d.spec->adopt.declared() || p.kind() == RequestKind::accept || p.rolls_back()) return false;
+  const PlannerImage* image = p.image_of(d);
+  if (!image) return false;  // refused
+  if (p.asks_for_image()) return true;
+  if (d.older) return p.in.request.reimage;
+  return !in_installed(d) || d.seen->image_digest != image->digest;
+}
 
 void prepare(Planning& p, Draft& d) {
-  const PlannerImage* image = p.image_of(d);
   const HardwareFacts& facts = *d.seen->facts;
   check_identity(p, d, facts);
-  const bool adopted = d.spec->adopt.declared();
-  if (!image && !adopted && p.kind() != RequestKind::accept)
+  if (!p.image_of(d) && !d.spec->adopt.declared() && p.kind() != RequestKind::accept && !p.rolls_back())
     return p.refuse(
         d.spec->name, "image-missing",
         d.spec->image.empty() ? "no image is declared" : "image '" + d.spec->image + "' is not built");
-  const bool current = image && in_installed(d) && d.seen->image_digest == image->digest;
-  d.imaging = !adopted && p.kind() != RequestKind::accept && (p.asks_for_image() || !current);
   std::string unlike;
   if (d.imaging)
     for (const auto& difference : unlike_hardware(d.spec->hardware, facts, p.spec.lab))
@@ -82,7 +88,22 @@ void prepare(Planning& p, Draft& d) {
   note_labels(p, d, facts);
   if (d.imaging && d.disks.groups["os"].empty())
     p.refuse(d.spec->name, "disk-os", "no disk group 'os' is declared");
-  render(p, d, image ? image->digest : "");
+  choose_way(p, d);
+  render(p, d, image_digest_of(p, d));
+}
+
+}  // namespace
+
+void prepare_all(Planning& p) {
+  for (auto& d : p.drafts) {
+    d.older = runs_older_build(p, d);
+    d.imaging = is_imaged(p, d);
+    if (!leaves_work(p, d)) continue;
+    p.leaving.insert(d.spec->name);
+    if (!p.forced(d)) p.pausing.insert(d.spec->name);
+  }
+  for (auto& d : p.drafts) prepare(p, d);
+  note_older_builds(p);
 }
 
 void drop_unlike(Planning& p) {
@@ -94,6 +115,8 @@ void drop_unlike(Planning& p) {
       rest.push_back(std::move(d));
       continue;
     }
+    p.leaving.erase(name);
+    p.pausing.erase(name);
     const std::string what = fmt::format(
         "{}. Correct `hardware` in the spec or the machine, or install it all the same: `muster plan "
         "{}--limit {} --force {}`",

@@ -5,8 +5,8 @@
 
 namespace muster {
 
-// Decides for one node that was seen, and renders its steps.
-void prepare(Planning& p, Draft& d);
+// Decides for each node, all of which were seen, and renders its steps.
+void prepare_all(Planning& p);
 // Another machine than the one that was ordered is not installed; the others do not wait for it.
 void drop_unlike(Planning& p);
 // One disk that several nodes see is selected by one of them only. Nodes outside the plan count as they were

@@ -46,6 +46,10 @@ bool may_plan_adopted(Planning& p, const Draft& d, bool named) {
              "install it, declare image, mac, power and the disk group 'os' instead of 'adopt'");
     return false;
   }
+  if (p.rolls_back()) {
+    p.refuse(name, "rollback", "it was adopted with the operating system it had, and has no other root slot");
+    return false;
+  }
   if (in_installed(d)) return true;
   const bool ever = d.seen->mode.has_value();
   const std::string why = fmt::format("{}; `muster node add {} --adopt {}` {}",
@@ -86,6 +90,18 @@ bool may_reach(Planning& p, const Draft& d, bool named) {
       named);
 }
 
+// Nothing but the system that it runs can boot the other slot.
+bool may_roll_back(Planning& p, const Draft& d) {
+  if (!p.rolls_back()) return true;
+  std::string why;
+  if (!d.seen->online || d.seen->mode != wire::Mode::installed)
+    why = "its installed system is not online";
+  else if (d.seen->doubtful || !d.seen->facts)
+    why = "what it runs is not known; `muster up` looks";
+  if (!why.empty()) p.refuse(d.spec->name, "rollback", why);
+  return why.empty();
+}
+
 void hold(Planning& p, const std::string& node, const std::string& reason, bool named) {
   if (named)
     return p.refuse(
@@ -107,7 +123,8 @@ std::string suggestion(const Planning& p, const std::string& name) {
 void choose_nodes(Planning& p) {
   static const NodeObservation kNever;
   const auto& wanted = p.in.request.nodes;
-  if (wanted.empty() && (p.asks_for_image() || p.kind() == RequestKind::adopt || p.drains()))
+  if (wanted.empty() &&
+      (p.asks_for_image() || p.rolls_back() || p.kind() == RequestKind::adopt || p.drains()))
     p.problems.push_back("name the nodes");
   for (const auto& name : wanted)
     if (!p.spec.node(name))
@@ -130,7 +147,8 @@ void choose_nodes(Planning& p) {
       continue;
     }
     if (node.adopt.declared() ? !may_plan_adopted(p, draft, !wanted.empty())
-                              : !may_plan_installed(p, node.name) || !may_reach(p, draft, !wanted.empty()))
+                              : !may_plan_installed(p, node.name) || !may_roll_back(p, draft) ||
+                                    !may_reach(p, draft, !wanted.empty()))
       continue;
     p.drafts.push_back(std::move(draft));
   }

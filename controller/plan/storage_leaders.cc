@@ -7,6 +7,7 @@
 
 #include "controller/engines/engine.h"
 #include "controller/plan/node_steps.h"
+#include "controller/plan/older_image.h"
 
 namespace muster {
 namespace {
@@ -84,8 +85,8 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
   }
   d.disks = choose_disks(p.spec, node, *facts, {false, imaged_here(d, *facts), "", p.in.authority});
   d.disks.destroys.clear();
-  const PlannerImage* image = p.image_of(d);
-  render(p, d, image ? image->digest : "");
+  d.older = runs_older_build(p, d);
+  render(p, d, image_digest_of(p, d));
   if (d.digest == seen.config_digest) return;
   d.digest = seen.config_digest;  // the rest of what changed is for a plan that is about it
   d.configure.clear();

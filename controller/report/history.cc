@@ -80,6 +80,7 @@ const std::vector<PastValue>& History::of(const std::string& node, const std::st
 std::string measured_text(const Report& report) {
   Json out = Json::object();
   for (const auto& node : report.nodes) {
+    if (node.verdict == NodeVerdict::returned) continue;  // of a system that it does not have
     Json list = Json::array();
     for (const auto& check : node.checks)
       if (check.measured && check.name.rfind("hardware/", 0) != 0) list.push_back(entry(node, check));

@@ -1,7 +1,7 @@
 // What earlier runs measured, in short: kept beside each signed report, read by later runs to compare with.
 //
-// A value counts as history only when it passed on a node that was handed over: a broken night does not lower
-// the bar. Thread: pure functions.
+// Nothing of a system that was not taken is kept. A value counts as history only when it passed on a node
+// that was handed over: a broken night does not lower the bar. Thread: pure functions.
 #pragma once
 
 #include <map>

@@ -40,7 +40,7 @@ code,pre{font-family:ui-monospace,"SF Mono","DejaVu Sans Mono",Menlo,Consolas,mo
 pre{margin:6px 0;padding:8px;background:var(--bg);border:1px solid var(--line);border-radius:6px;overflow:auto;max-height:320px;white-space:pre-wrap;overflow-wrap:anywhere}
 .badge{display:inline-block;border-radius:99px;padding:1px 9px;font-size:12px;font-weight:600;white-space:nowrap}
 .b-pass,.b-accepted,.b-baked,.b-already,.b-applied,.b-done{background:var(--okbg);color:var(--ok)}
-.b-degraded,.b-quarantined,.b-incomplete,.b-running{background:var(--warnbg);color:var(--warn)}
+.b-degraded,.b-returned,.b-quarantined,.b-incomplete,.b-running{background:var(--warnbg);color:var(--warn)}
 .b-fail,.b-failed{background:var(--badbg);color:var(--bad)}
 .b-skipped{background:var(--offbg);color:var(--bad)}.b-not_applicable{background:var(--offbg);color:var(--off)}
 table{border-collapse:collapse;width:100%;font-size:13px}
@@ -58,7 +58,9 @@ tr:last-child>td{border-bottom:0}td.num{white-space:nowrap}td.v{white-space:nowr
 .legend i{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:5px;vertical-align:-1px}
 .ph0{fill:var(--c0);background:var(--c0)}.ph1{fill:var(--c1);background:var(--c1)}.ph2{fill:var(--c2);background:var(--c2)}.ph3{fill:var(--c3);background:var(--c3)}
 .ph4{fill:var(--c4);background:var(--c4)}.ph5{fill:var(--c5);background:var(--c5)}.ph6{fill:var(--c6);background:var(--c6)}.ph7{fill:var(--c7);background:var(--c7)}
-.ph8{fill:var(--c8);background:var(--c8)}rect.bad{stroke:var(--bad);stroke-width:3}rect.slow{stroke:var(--warn);stroke-width:3}
+.ph8{fill:var(--c8);background:var(--c8)}
+.phi0,.phi2{fill:var(--c0);background:var(--c0);opacity:.6}.phi1{fill:var(--c7);background:var(--c7);opacity:.6}.phi3{fill:var(--c1);background:var(--c1);opacity:.6}
+rect.bad{stroke:var(--bad);stroke-width:3}rect.slow{stroke:var(--warn);stroke-width:3}
 .v-pass{fill:var(--ok)}.v-degraded{fill:var(--warn)}.v-fail{fill:var(--bad)}.v-skipped,.v-not_applicable{fill:var(--off)}.want{stroke:var(--want);stroke-width:3;vector-effect:non-scaling-stroke}
 figure{margin:0 0 16px}figcaption{font-size:13px;margin-bottom:5px}
 .map text{font-size:11px;fill:var(--muted);text-anchor:middle}.map text.row{text-anchor:end}.map text.turned{text-anchor:start}
@@ -84,7 +86,7 @@ std::string badge(std::string_view word) {
   std::string_view mark = "";
   if (word == "pass" || word == "accepted") mark = "✓ ";
   if (word == "fail" || word == "failed") mark = "✗ ";
-  if (word == "degraded" || word == "quarantined") mark = "▲ ";
+  if (word == "degraded" || word == "returned" || word == "quarantined") mark = "▲ ";
   if (word == "skipped") mark = "○ ";
   std::string text(word);
   std::replace(text.begin(), text.end(), '_', ' ');
@@ -124,6 +126,7 @@ std::string head(const Report& report) {
   out += fmt::format("<div class=\"tile {}\"><b>{} of {}</b><span>nodes accepted</span></div>",
                      t.accepted == t.nodes && t.nodes > 0 ? "ok" : "bad", t.accepted, t.nodes);
   if (t.degraded > 0) out += tile(t.degraded, "degraded", "warn");
+  if (t.returned > 0) out += tile(t.returned, "returned", "warn");
   if (t.quarantined > 0) out += tile(t.quarantined, "quarantined", "warn");
   if (t.failed > 0) out += tile(t.failed, "failed", "bad");
   out += tile(t.count(Verdict::pass), "checks passed", "ok") + tile(t.count(Verdict::fail), "failed", "bad");

@@ -17,6 +17,10 @@ constexpr double kStrip = 1000;  // width of a strip in its own units
 std::string phase_class(const std::string& name) {
   static const std::vector<std::string> kPhases = {"discover",  "power",   "image",   "boot",
                                                    "configure", "storage", "cluster", "accept"};
+  // Of a node that is re-imaged in place, beside them.
+  static const std::vector<std::string> kInPlace = {"pause", "commit", "resume", "return"};
+  if (const auto own = std::find(kInPlace.begin(), kInPlace.end(), name); own != kInPlace.end())
+    return fmt::format("phi{}", own - kInPlace.begin());
   const auto it = std::find(kPhases.begin(), kPhases.end(), name);
   return fmt::format("ph{}", it - kPhases.begin());
 }

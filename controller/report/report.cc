@@ -57,6 +57,8 @@ std::string_view to_string(NodeVerdict verdict) {
       return "accepted";
     case NodeVerdict::degraded:
       return "degraded";
+    case NodeVerdict::returned:
+      return "returned";
     case NodeVerdict::quarantined:
       return "quarantined";
     case NodeVerdict::failed:
@@ -114,6 +116,8 @@ Totals totals(const Report& report) {
                        obstacle(node).empty();
     if (works)
       ++(node.verdict == NodeVerdict::accepted && shortfall(node).empty() ? out.accepted : out.degraded);
+    else if (node.verdict == NodeVerdict::returned)
+      ++out.returned;
     else if (node.verdict == NodeVerdict::quarantined)
       ++out.quarantined;
     else
@@ -125,9 +129,10 @@ Totals totals(const Report& report) {
 
 std::string title(const Report& report) {
   const Totals t = totals(report);
-  return fmt::format("{}{}: {} of {} node{} accepted{}", report.simulated ? "SIMULATED HARDWARE: " : "",
+  return fmt::format("{}{}: {} of {} node{} accepted{}{}", report.simulated ? "SIMULATED HARDWARE: " : "",
                      report.cluster, t.accepted, t.nodes, t.nodes == 1 ? "" : "s",
-                     t.degraded > 0 ? fmt::format(", {} degraded", t.degraded) : "");
+                     t.degraded > 0 ? fmt::format(", {} degraded", t.degraded) : "",
+                     t.returned > 0 ? fmt::format(", {} returned", t.returned) : "");
 }
 
 }  // namespace muster

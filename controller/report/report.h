@@ -60,7 +60,8 @@ struct StepRecord {
 };
 
 struct PhaseRecord {
-  std::string name = {};  // discover, power, image, boot, configure, storage, cluster, accept
+  // discover, power, image, pause, boot, configure, storage, cluster, accept, commit, resume, return
+  std::string name = {};
   TimeMs start = 0;
   DurationMs duration = 0;
   std::string outcome = "done";  // done | failed | running
@@ -73,8 +74,9 @@ struct DiskRecord {
 };
 
 // degraded: every mandatory check ran and none failed, but a part is slower than it should be. It works and
-// says what is slow.
-enum class NodeVerdict { accepted, degraded, quarantined, failed };
+// says what is slow. returned: the new system was not taken, and it works again in the one that it had; its
+// checks are of the one that was not taken.
+enum class NodeVerdict { accepted, degraded, returned, quarantined, failed };
 std::string_view to_string(NodeVerdict verdict);
 
 struct NodeReport {
@@ -138,7 +140,7 @@ std::string shortfall(const NodeReport& node);
 void settle(Report& report);
 
 struct Totals {
-  size_t nodes = 0, accepted = 0, degraded = 0, quarantined = 0, failed = 0;
+  size_t nodes = 0, accepted = 0, degraded = 0, returned = 0, quarantined = 0, failed = 0;
   std::map<Verdict, size_t> checks = {};
   size_t count(Verdict verdict) const;
 };

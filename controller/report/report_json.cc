@@ -235,8 +235,8 @@ Result<NodeReport> read_node(const Json& json, const std::string& path) {
   TRY_(read_list(r, "steps", path, n.steps, read_step));
   TRY_(read_list(r, "checks", path, n.checks, read_check));
   TRY_(r.finish());
-  for (const NodeVerdict v :
-       {NodeVerdict::accepted, NodeVerdict::degraded, NodeVerdict::quarantined, NodeVerdict::failed})
+  for (const NodeVerdict v : {NodeVerdict::accepted, NodeVerdict::degraded, NodeVerdict::returned,
+                              NodeVerdict::quarantined, NodeVerdict::failed})
     if (verdict == to_string(v)) {
       n.verdict = v;
       return n;

@@ -72,11 +72,12 @@ std::string render_text(const Report& given, bool verbose) {
   }
   const Totals t = totals(report);
   out += fmt::format(
-      "\n  {} of {} nodes accepted, {} degraded, {} quarantined, {} failed; checks: {} passed, {} degraded, "
+      "\n  {} of {} nodes accepted, {} degraded, {}{} quarantined, {} failed; checks: {} passed, {} "
+      "degraded, "
       "{} failed, {} not run, {} not applicable{}\n",
-      t.accepted, t.nodes, t.degraded, t.quarantined, t.failed, t.count(Verdict::pass),
-      t.count(Verdict::degraded), t.count(Verdict::fail), t.count(Verdict::skipped),
-      t.count(Verdict::not_applicable), mark);
+      t.accepted, t.nodes, t.degraded, t.returned > 0 ? fmt::format("{} returned, ", t.returned) : "",
+      t.quarantined, t.failed, t.count(Verdict::pass), t.count(Verdict::degraded), t.count(Verdict::fail),
+      t.count(Verdict::skipped), t.count(Verdict::not_applicable), mark);
   for (const auto& study : scaling_studies(report))
     for (const auto& curve : study.curves)
       if (curve.points.size() > 1 || verbose)

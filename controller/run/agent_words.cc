@@ -41,6 +41,8 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
       return lose_attempt("it came up in its installed system instead of the RAM system", true);
     return consider();
   }
+  if (is_for_slot(action.kind)) return hello_from_slot(hello);
+  if (trial_over()) return;
   if (action.kind == ActionKind::boot_disk && !ram) {
     if (hello.image_digest == text_of(action.params, "digest")) return succeed({{"boot_id", hello.boot_id}});
     return lose_attempt(fmt::format("it came up with image '{}' instead of '{}'", hello.image_digest,
@@ -127,6 +129,7 @@ void NodeTurn::on_finished(const wire::Event& event) {
   // A node's words are hostile: what is not exactly `true` is not good.
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
   const Error told = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
+  if (is_for_slot(action.kind)) return on_slot_finished(good, told);
   if (!good && action.kind != ActionKind::check) return fail_attempt(told, std::move(result));
   if (action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot) {
     withdraw();

@@ -20,9 +20,12 @@ void NodeTurn::end_attempt() {
     withdraw_leave();
   }
   if (s.stage == Stage::powering) add(effect::Call::forget);
+  if (s.cutting) add(effect::Call::restore);
   if (s.awaiting_ram) add(effect::Call::disarm);
   if (s.acts() && s.action().kind != ActionKind::netboot) add(effect::Leave{Lane::netboot});
   s.awaiting_ram = s.power_certain = s.with_netboot = s.departed = false;
+  s.sent = s.cycled = s.cutting = false;
+  s.left_system = {};
   s.power_asked = s.power_answered = s.looked = s.stop_asked = {};
   s.stayed_off = 0;
   s.power.reset();
@@ -43,7 +46,7 @@ void NodeTurn::succeed(Json result, std::vector<effect::Draft> extra) {
   end_attempt();
   add(effect::Leave{Lane::netboot});
   add(effect::Leave{Limits::lane_of(action.kind)});
-  if (s.index + 1 == s.actions.size()) {
+  if (s.index + 1 == s.way().size()) {
     auto rows = settled(result);
     std::move(rows.begin(), rows.end(), std::back_inserter(extra));
   }
@@ -81,6 +84,7 @@ std::string NodeTurn::reservation(const Json& last) const {
 
 // The node's own row when all its actions succeeded.
 std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
+  if (s.returning) return returned();
   // It is what it was, but for one that was given up because it did not answer.
   if (w.plan.kind == PlanKind::wake)
     return {effect::Change{[](NodeRow& changed) {
@@ -110,6 +114,7 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
 }
 
 bool NodeTurn::tries_left() const {
+  if (s.action().kind == ActionKind::boot_slot) return false;  // its agent must never have it twice
   int counted = s.attempt;
   for (const auto& [name, times] : s.excused) counted -= times;
   return counted < s.action().max_attempts;
@@ -152,8 +157,12 @@ void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
                   {{"message", s.next_reason}, {"with_netboot", s.next_netboot}, {"retry", retry}});
 }
 
-void NodeTurn::give_up(const std::string& reason) {
-  const std::string why = (s.acts() ? s.action().title + ": " : "") + reason;
+// A node that has a way back to a system that works takes it. Where that fails, too, it has both reasons.
+void NodeTurn::give_up(const std::string& reason, bool for_good) {
+  std::string why = (s.acts() ? s.action().title + ": " : "") + reason;
+  if (!for_good && may_go_back()) return go_back(why);
+  if (s.returning) why = fmt::format("{}; and the way back failed: {}", s.reason, why);
+  if (tried() && !committed()) why += trial_text();
   end_attempt();
   add(effect::Leave{Lane::netboot});
   add(effect::Leave{Lane::imaging});
@@ -178,15 +187,26 @@ void NodeTurn::give_up(const std::string& reason) {
 }
 
 // Out of the run without blame: never started, or the run was cancelled.
-void NodeTurn::stand_down(const std::string& reason) {
+//
+// Of a node that may run a system on trial nobody carries that to an end: its own timer takes it back. Its
+// row stays `installing`, and says so; the next plan begins from what runs then. One that did not leave its
+// system, or is back in it, is at work there: as `installing` the next plan would install it from the
+// network, with its jobs.
+void NodeTurn::stand_down(const std::string& given) {
+  std::string reason = s.returning ? fmt::format("{}; on its way back: {}", s.reason, given) : given;
+  if (tried() && !committed()) reason += trial_text();
+  const auto was = state_before();
   end_attempt();
   add(effect::Call::disarm);
   s.reason = reason;
   s.left_at = w.now;
   s.stage = Stage::not_started;
   set_wait({});
-  add(effect::Commit{{row("not_started", {{"reason", reason}}),
-                      effect::Change{[reason](NodeRow& changed) { changed.reason = reason; }}}});
+  add(effect::Commit{
+      {row("not_started", {{"reason", reason}}), effect::Change{[reason, was](NodeRow& changed) {
+         changed.reason = reason;
+         if (was && changed.state == NodeState::installing) changed.state = *was;
+       }}}});
   tell("node", {{"state", "not_started"}, {"reason", reason}});
 }
 

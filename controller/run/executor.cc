@@ -80,29 +80,32 @@ void Executor::kick() {
     if (!*alive) return;
     kick_posted_ = false;
     if (!active() || ending_) return;
+    // Who went back to its old system failed as well.
+    const auto failed = [](const NodeRun& run) { return run.stage == Stage::quarantined || run.returning; };
     int quarantined = 0;
-    for (const auto& [name, node] : nodes_) quarantined += node->run.stage == Stage::quarantined;
+    for (const auto& [name, node] : nodes_) quarantined += failed(node->run);
     for (const auto& name : plan_.nodes)
       if (Node* node = find(name); node && node->run.stage == Stage::pending) {
+        const bool before = failed(node->run);
         kick_node(*node, quarantined);
-        quarantined += node->run.stage == Stage::quarantined;
+        quarantined += !before && failed(node->run);
       }
-    size_t over = 0, good = 0;
+    size_t over = 0, good = 0, works = 0;  // one that went back works, and is not what the run was for
     for (const auto& [name, node] : nodes_) {
       over += node->run.over();
-      good += node->run.stage == Stage::done;
+      works += node->run.stage == Stage::done;
+      good += node->run.stage == Stage::done && !node->run.returning;
     }
     if (over == nodes_.size())
-      finish_run(good == nodes_.size() ? RunState::done : good ? RunState::partial : RunState::failed);
+      finish_run(good == nodes_.size() ? RunState::done : works ? RunState::partial : RunState::failed);
   });
 }
 
 void Executor::kick_node(Node& node, int quarantined) {
   if (!node.run.acts()) return feed(node, input::Settle{});
-  if (!node.run.begun && limits_.budget_spent(quarantined)) {
-    feed(node,
-         input::StandDown{fmt::format("not started: {} nodes are quarantined and the failure budget is {}",
-                                      quarantined, plan_.limits.failure_budget)});
+  if (!node.run.begun && !node.run.returning && limits_.budget_spent(quarantined)) {
+    feed(node, input::StandDown{fmt::format("not started: {} nodes failed and the failure budget is {}",
+                                            quarantined, plan_.limits.failure_budget)});
     return kick();
   }
   Gate::Answer gate = gate_.ask(node.run.action(), log_, [this](const std::string& name) -> const NodeRun* {
@@ -127,13 +130,15 @@ void Executor::kick_node(Node& node, int quarantined) {
 // ---- a turn ----
 
 void Executor::feed(Node& node, Input input) {
-  const bool was_in = node.run.stage != Stage::quarantined;
+  const bool was_in = node.run.stage != Stage::quarantined, was_ahead = !node.run.returning;
   Turn turn = take(node.run, std::move(input), around());
   if (turn.refused)
     return log::error("internal: an input that is not for this state", {{"node", node.run.name}});
   node.run = std::move(turn.state);
   if (was_in && node.run.stage == Stage::quarantined)
     log::warning("node quarantined", {{"node", node.run.name}, {"reason", node.run.reason}});
+  if (was_ahead && node.run.returning)
+    log::warning("node goes back to its old system", {{"node", node.run.name}, {"reason", node.run.reason}});
   for (Effect& effect : turn.effects) carry_out(node, std::move(effect));
 }
 
@@ -206,6 +211,8 @@ void Executor::call(Node& node, effect::Call what) {
       return ports_.power.state(name, answers<input::PowerSeen>(node));
     case Call::forget:
       return ports_.power.forget(name);
+    case Call::restore:
+      return ports_.power.power_on(name, [](const Status&) {});
   }
 }
 
@@ -246,7 +253,11 @@ void Executor::stop_timer(Node& node) {
 // Takes a node out because of what others saw. One that has nothing to do in this run is left as it is.
 void Executor::accuse(const std::string& name, const std::string& reason) {
   Node* node = find(name);
-  if (node && !node->run.over()) return feed(*node, input::GiveUp{reason});
+  if (node && !node->run.over()) {
+    // One that is on its way back restarts: nobody can be surprised that it does not answer.
+    if (!node->run.returning) feed(*node, input::GiveUp{reason});
+    return;
+  }
   log::warning("a node that this run does not work on misbehaves", {{"node", name}, {"reason", reason}});
 }
 

@@ -19,6 +19,9 @@
 //      only when it does not;
 //   - unknown is not failed: a power call without answer is looked at, an agent that is silent is looked at,
 //      then decided;
+//   - a node with a way back (Action::when_failed) that fails goes back to the system it had, and
+//      holds nobody meanwhile; it is quarantined only where that fails, too, or when an operator says
+//      so;
 //   - a quarantined node holds nobody but those that depend on it hard; the run goes on within the failure
 //      budget;
 //   - a failed step about another node is judged only when it is known whether that node is there
@@ -80,7 +83,7 @@ class Executor : private Others {
   Status resume(int64_t run);
   // Gives the whole run up: nothing new starts, offers are withdrawn, it ends as cancelled.
   void cancel(const std::string& reason);
-  // Takes one node out, as if it had failed with that reason.
+  // Takes one node out, as if it had failed with that reason; also one that could go back to its old system.
   void quarantine(const std::string& node, const std::string& reason);
 
   // From the agent link. Each event once (the link drops repeated ones).

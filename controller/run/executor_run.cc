@@ -88,7 +88,8 @@ Status Executor::resume(int64_t run) {
   for (const auto& action : recovery.proven) gate_.prove(action);
   for (const auto& [name, node] : nodes_) {
     restore(node->run, recovery, hooks_);
-    if (node->run.over()) node->run.left_at = book_.steady_of(recovery.nodes[name].left);
+    if (node->run.over() || node->run.returning)
+      node->run.left_at = book_.steady_of(recovery.nodes[name].left);
   }
   if (const std::string reason = abandoned(recovery.last_sign, reactor_.now(), timing_); !reason.empty()) {
     log::warning("run given up", {{"run", std::to_string(row.id)}, {"reason", reason}});
@@ -135,7 +136,7 @@ void Executor::cancel(const std::string& reason) {
 
 void Executor::quarantine(const std::string& node, const std::string& reason) {
   Node* found = active() ? find(node) : nullptr;
-  if (found && !found->run.over()) return feed(*found, input::GiveUp{reason});
+  if (found && !found->run.over()) return feed(*found, input::GiveUp{reason, true});
   // It came through, others did not yet: the run's end must not overrule this.
   if (found && found->run.stage == Stage::done)
     write(node, {condemn(found->run, run_, reason, reactor_.steady(), reactor_.now())});
@@ -163,7 +164,7 @@ void Executor::conclude(Rows& rows) {
   size_t quarantined = 0;
   for (const auto& verdict : conclusion.nodes) {
     Node* node = find(verdict.name);
-    if (!node || node->run.stage != Stage::done) continue;
+    if (!node || node->run.stage != Stage::done || node->run.returning) continue;
     const NodeState state = verdict.quarantine ? NodeState::quarantined : NodeState::degraded;
     append(rows, book_.changed(verdict.name, [state, reason = verdict.reason](NodeRow& row) {
       row.state = state;

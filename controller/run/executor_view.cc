@@ -18,7 +18,8 @@ bool Executor::gone(const std::string& name) const {
     if (!agent || agent->contact <= absent->second) return true;
   }
   if (const Node* node = find(name))
-    return node->run.stage == Stage::quarantined || node->run.stage == Stage::not_started;
+    return node->run.stage == Stage::quarantined || node->run.stage == Stage::not_started ||
+           node->run.returning;
   const auto row = book_.rows().find(name);
   return row != book_.rows().end() && row->second.state != NodeState::accepted &&
          row->second.state != NodeState::degraded;

@@ -20,7 +20,12 @@ bool Gate::settled_for(const std::string& id, bool hard, const StateOf& state_of
   const Action* action = find(id);
   const NodeRun* other = action ? state_of(action->node) : nullptr;
   if (!hard && other && other->person && other->stage == NodeRun::Stage::powering) return true;
-  if (other && (!other->over() || other->stage == NodeRun::Stage::done)) return false;
+  // A node that goes back to its old system does nothing any more of what others could need.
+  const bool comes =
+      other &&
+      (action->when_failed ? !other->over()
+                           : !other->returning && (!other->over() || other->stage == NodeRun::Stage::done));
+  if (comes) return false;
   if (hard)
     never = fmt::format("needs {}, which will not happen{}", id,
                         other ? ": " + other->name + " " + other->reason : "");
@@ -32,6 +37,8 @@ Gate::Answer Gate::ask(const Action& mine, const StepLog& log, const StateOf& st
     return Answer{
         false, "", {reason, awaited, id + ": " + std::string(to_string(log.of(id).state)), mine.title}};
   };
+  // What is done instead of the rest waits for nobody: not for what it is done instead of, either.
+  if (mine.when_failed) return {true};
   for (const auto& dependency : mine.after) {
     std::string never;
     if (settled_for(dependency.action, dependency.hard, state_of, never)) continue;

@@ -53,7 +53,8 @@ NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& pre
       !present.boot_id.empty() && present.boot_id != known.boot_id;  // its hello comes with this
   if (!known.greeted) {
     // It said hello to an earlier process. What became of it since, no row knows as well as the agent itself.
-    if (present.mode) return {Hello{node, *present.mode, present.boot_id, present.image_digest}};
+    if (present.mode)
+      return {Hello{node, *present.mode, present.boot_id, present.image_digest, present.slot}};
     // An agent of an older version says its boot alone. The boot of which the row tells runs the system of
     // which the row tells.
     const auto found = rows_.find(node);
@@ -63,6 +64,9 @@ NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& pre
       return {Hello{node, *mode, present.boot_id, found->second.image_digest}};
     if (other_boot) known.mode.reset();
   }
+  // Events alone say no more than the boot: its slot comes with the first request for orders.
+  if (present.mode && !other_boot && known.slot.empty() && !present.slot.empty())
+    return {Hello{node, *present.mode, present.boot_id, present.image_digest, present.slot}};
   hear(known);
   if (!other_boot) known.spoke = known.contact;
   return {std::nullopt, !other_boot, after_silence};
@@ -73,6 +77,7 @@ bool NodeBook::hello(const Hello& hello, JournalWriter::Rows& rows) {
   const bool new_boot = known.boot_id != hello.boot_id;
   known.mode = hello.mode;
   known.boot_id = hello.boot_id;
+  if (new_boot || !hello.slot.empty()) known.slot = hello.slot;
   known.greeted = true;
   if (new_boot) known.returned = reactor_.steady();
   hear(known);

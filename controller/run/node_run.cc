@@ -78,7 +78,7 @@ std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power
   for (const auto& action : plan.actions) {
     const auto node = nodes.find(action.node);
     if (node == nodes.end()) continue;
-    node->second.actions.push_back(&action);
+    (action.when_failed ? node->second.rescue : node->second.actions).push_back(&action);
     if (action.kind != ActionKind::netboot || !action.params.is_object()) continue;
     const auto named = action.params.find("reinstall");
     if (named == action.params.end()) continue;
@@ -229,8 +229,14 @@ void NodeTurn::go_on() {
     case Next::power_off:
       return power_off();
     case Next::power_on:
+      s.cutting = false;
       s.stage = Stage::powering;
       return add(effect::Call::switch_on);
+    case Next::cut:
+      s.stage = Stage::powering;
+      return add(effect::Call::switch_off);
+    case Next::turn_back:
+      return turn_back();
     case Next::rearm:
       return rearm();
     case Next::weigh:
@@ -309,7 +315,7 @@ Situation NodeTurn::situation() const {
   now.departed = s.departed;
   // An inventory right behind a netboot is of the RAM system that this plan started itself.
   const bool of_ram =
-      now.kind == ActionKind::inventory && s.index > 0 && s.actions[s.index - 1]->kind == ActionKind::netboot;
+      now.kind == ActionKind::inventory && s.index > 0 && s.way()[s.index - 1]->kind == ActionKind::netboot;
   now.may_netboot = of_ram || now.kind == ActionKind::netboot || now.kind == ActionKind::image ||
                     now.kind == ActionKind::boot_disk;
   now.power = s.power;
@@ -317,6 +323,7 @@ Situation NodeTurn::situation() const {
   now.looked = s.looked;
   now.off_since = s.off_since;
   if (w.hooks.panic) now.panic = w.hooks.panic(s.name, s.started);
+  if (is_for_slot(now.kind)) describe_slot(now);
   return now;
 }
 
@@ -349,6 +356,7 @@ void NodeTurn::wait_alone(SteadyMs since, Next next) {
 void NodeTurn::consider() {
   if (s.stage != Stage::awaiting) return;
   if (s.action().kind == ActionKind::wake) return wake();
+  if (is_for_slot(s.action().kind) ? slot_reached() : trial_over()) return;
   const SteadyMs alone_since = alone();
   Situation now = situation();
   if (w.now - agent.heard >= w.timing.silent_after || w.now >= s.deadline) now.alone_since = alone_since;
@@ -356,6 +364,10 @@ void NodeTurn::consider() {
   switch (decision.what) {
     case Decision::What::look:
       return look();
+    case Decision::What::cycle:
+      return cut_power(decision.reason);
+    case Decision::What::switch_on:
+      return power_on();
     case Decision::What::netboot:
       s.stayed_off += s.power == PowerState::off;
       return netboot();
@@ -389,6 +401,8 @@ wire::WorkOrder NodeTurn::order_for() const {
   order.id = own_order();
   order.kind = order_kind(action.kind);
   order.params = s.follow.is_null() ? action.params : s.follow;
+  // The order to restart and the look behind it have none: what is in them is for the node's row.
+  if (action.kind == ActionKind::return_slot || action.phase == "return") order.params = Json::object();
   order.deadline = action.timeout;
   return order;
 }
@@ -396,10 +410,12 @@ wire::WorkOrder NodeTurn::order_for() const {
 void NodeTurn::offer() {
   if (std::exchange(s.offered, true)) return;
   if (s.action().kind == ActionKind::boot_disk) add(effect::Call::disarm);
+  // What ends the action is a boot after this one: it may have been restarted since the action began.
+  if (is_for_slot(s.action().kind) && !std::exchange(s.sent, true)) s.boot_before = agent.boot_id;
   wire::WorkOrder order = order_for();
   const auto declared = neighbours_in(order.params);
   for (const auto& step : narrow_order(order.params, s.name, [&](const std::string& name) {
-         return w.others.gone(name) || s.without.count(name) > 0 ||
+         return (w.others.gone(name) && name != s.name) || s.without.count(name) > 0 ||
                 (declared.count(name) && w.others.never_seen(name));
        }))
     step_row({{"step", step},

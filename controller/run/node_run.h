@@ -68,6 +68,8 @@ struct NodeRun {
     await_stop,
     power_off,
     power_on,
+    cut,        // its power, again: the last call had no answer
+    turn_back,  // it is durable that it goes back to its old system
     rearm,
     weigh,
     nobody_came,
@@ -75,6 +77,10 @@ struct NodeRun {
 
   std::string name;
   std::vector<const Action*> actions;
+  // What is done instead of the rest of them once one failed for good: the way back to the system it had.
+  std::vector<const Action*> rescue;
+  bool returning = false;     // it is on that way, or came to its end: then it is done, and `returned`
+  std::string failed_action;  // what that is because of
   size_t index = 0;
   Stage stage = Stage::pending;
   Next next = Next::consider;
@@ -85,6 +91,11 @@ struct NodeRun {
   // The attempt under way.
   int attempt = 0;
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
+  // boot_slot, return_slot. `sent`: its order may have reached its agent, in whichever life of the
+  // controller. `cycled`: its power was cycled in this attempt. `cutting`: it may be off by that, and is not
+  // on again.
+  bool sent = false, cycled = false, cutting = false;
+  SteadyMs left_system = {};  // when its agent reported that it goes
   // Nothing can boot it from the network: its own agent hands over to the RAM system. `leaving`: that order
   // is on offer.
   bool in_band = false, leaving = false;
@@ -118,8 +129,11 @@ struct NodeRun {
   std::string unit, text, reason;
   bool rented = false;  // its provider switches it, and cannot boot it from the network
 
-  const Action& action() const { return *actions[index]; }
-  bool acts() const { return index < actions.size(); }  // it has an action left
+  const std::vector<const Action*>& way() const { return returning ? rescue : actions; }
+  const Action& action() const { return *way()[index]; }
+  bool acts() const { return index < way().size(); }  // it has an action left
+  // It works, in the system it had before: the run did not get it into the one it was for.
+  bool returned() const { return returning && stage == Stage::done; }
   bool over() const {
     return stage == Stage::done || stage == Stage::quarantined || stage == Stage::not_started;
   }
@@ -166,6 +180,7 @@ struct Said {
 };
 struct GiveUp {
   std::string reason;
+  bool for_good = false;  // also one that could go back to its old system is quarantined
 };
 struct StandDown {
   std::string reason;
@@ -199,7 +214,20 @@ struct Tell {  // observers
   Json data;
 };
 // Of the power or the boot service; those with an answer come back as an input.
-enum class Call { arm, rearm, leave_order, disarm, cycle, reinstall, switch_off, switch_on, look, forget };
+// `restore`: power on, whatever becomes of it; of a node that is left in the middle of a power cycle.
+enum class Call {
+  arm,
+  rearm,
+  leave_order,
+  disarm,
+  cycle,
+  reinstall,
+  switch_off,
+  switch_on,
+  look,
+  forget,
+  restore
+};
 struct Offer {
   wire::WorkOrder order;
 };
@@ -258,8 +286,8 @@ class Others {
   virtual bool never_seen(const std::string& node) const = 0;
   // A node that anything is known of.
   virtual bool known(const std::string& node) const = 0;
-  // Does not take part now: quarantined in this run, or outside of it and not accepted; or found absent and
-  // not heard since. `gone_since`: and it left at `time` or later.
+  // Does not take part now: quarantined in this run or on its way back to its old system, or outside of it
+  // and not accepted; or found absent and not heard since. `gone_since`: and it left at `time` or later.
   virtual bool gone(const std::string& node) const = 0;
   virtual bool gone_since(const std::string& node, SteadyMs time) const = 0;
   // Since when nobody at all is heard, though agents of several nodes should be; none: somebody is.

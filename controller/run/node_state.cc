@@ -2,33 +2,18 @@
 
 #include <algorithm>
 
+#include "controller/run/decide.h"
+
 namespace muster {
 namespace {
 
 using What = Decision::What;
-
-Decision wait_for(std::string reason, std::string awaited, std::string observed, SteadyMs since,
-                  SteadyMs until, std::string next) {
-  Decision d;
-  d.wait = {std::move(reason), std::move(awaited), std::move(observed), std::move(next), since, until};
-  return d;
-}
-Decision act(What what, std::string reason, bool with_netboot = false) {
-  Decision d;
-  d.what = what;
-  d.reason = std::move(reason);
-  d.with_netboot = with_netboot;
-  return d;
-}
 
 // What becomes of a node in the end that cannot be fetched back.
 std::string last_resort(const Situation& s) {
   return s.rented ? "quarantine: its provider cannot boot it from the network"
                   : "quarantine: nothing here can switch it";
 }
-
-// What its console told of, for people; "" where it told of nothing.
-std::string console_text(const Situation& s) { return s.panic.empty() ? "" : "; its console: " + s.panic; }
 
 // A power cycle was asked for; the RAM system's agent has not said hello since.
 Decision await_ram(const Situation& s, const ExecutorTiming& t) {
@@ -194,7 +179,7 @@ std::string switcher(bool rented) { return rented ? "its provider" : "the BMC"; 
 
 std::string power_text(const Situation& s) {
   // A provider is asked for the power of a node that is to wake, and of no other that hands over by itself.
-  if (s.in_band && !(s.rented && s.kind == ActionKind::wake)) {
+  if (s.in_band && !(s.rented && (s.kind == ActionKind::wake || is_for_slot(s.kind)))) {
     if (!s.power_error.empty()) return s.power_error;
     return s.rented ? "its power is not looked at: its provider cannot boot it from the network"
                     : "nobody can ask for its power (driver ssh)";
@@ -227,7 +212,12 @@ wire::OrderKind order_kind(ActionKind kind) {
     case ActionKind::check:
       return OrderKind::check;
     case ActionKind::reboot:
+    case ActionKind::return_slot:
       return OrderKind::reboot;
+    case ActionKind::write_slot:
+      return OrderKind::write_slot;
+    case ActionKind::boot_slot:
+      return OrderKind::boot_slot;
     case ActionKind::netboot:
     case ActionKind::power_off:
     case ActionKind::wake:
@@ -235,6 +225,8 @@ wire::OrderKind order_kind(ActionKind kind) {
   }
   return OrderKind::unknown;
 }
+
+bool is_for_slot(ActionKind kind) { return kind == ActionKind::boot_slot || kind == ActionKind::return_slot; }
 
 bool is_order(ActionKind kind) { return order_kind(kind) != wire::OrderKind::unknown; }
 
@@ -246,6 +238,9 @@ std::optional<wire::Mode> mode_needed(ActionKind kind) {
     case ActionKind::steps:
     case ActionKind::check:
     case ActionKind::reboot:
+    case ActionKind::write_slot:
+    case ActionKind::boot_slot:
+    case ActionKind::return_slot:
       return wire::Mode::installed;
     case ActionKind::netboot:
     case ActionKind::inventory:
@@ -258,8 +253,10 @@ std::optional<wire::Mode> mode_needed(ActionKind kind) {
 
 Decision advance(const Situation& s, const ExecutorTiming& t) {
   const bool alone = s.alone_since && s.now < s.alone_since + t.alone_for && s.power != PowerState::off;
-  const bool boots = s.awaiting_ram || s.departed;  // it is silent in any case, until its time is over
+  const bool boots =
+      s.awaiting_ram || s.departed || s.cycled;  // it is silent in any case, until its time is over
   if (alone && (!boots || s.now >= s.deadline)) return cut_off(s, t);
+  if (is_for_slot(s.kind)) return advance_slot(s, t);
   if (s.awaiting_ram)
     return s.in_band ? await_handover(s, t) : s.by_hand ? await_ram_by_hand(s, t) : await_ram(s, t);
   if (s.now >= s.deadline) {

@@ -87,18 +87,25 @@ struct Situation {
   SteadyMs looked = {};
   std::string panic;    // that its console showed in this attempt
   bool rented = false;  // its provider switches it, and cannot boot it from the network
+  // boot_slot and return_slot alone:
+  bool cycled = false;    // its power was cycled in this attempt, which boots the slot that stands
+  bool may_cut = false;   // it may run a system on trial: its power is cycled where nobody is heard
+  bool in_doubt = false;  // that it runs the wrong system is not known: it is not ordered to restart
+  SteadyMs left = {};     // when the agent reported that it goes
 };
 
 struct Decision {
   SteadyMs check_at = {};  // with `wait`: decide again then, before the wait is over; none: at its end
   enum class What {
-    wait,     // until wait.until
-    look,     // ask the BMC for the power state
-    netboot,  // (again) arm + power cycle, within this attempt
-    offer,    // put the order on offer
-    again,    // this attempt is lost: outcome unknown; the next one may start (with a netboot when
-              // `with_netboot`)
-    fail,     // this attempt failed for good
+    wait,       // until wait.until
+    look,       // ask the BMC for the power state
+    netboot,    // (again) arm + power cycle, within this attempt
+    offer,      // put the order on offer
+    cycle,      // power off and on, whatever it boots then
+    switch_on,  // power on
+    again,      // this attempt is lost: outcome unknown; the next one may start (with a netboot when
+                // `with_netboot`)
+    fail,       // this attempt failed for good
   };
   What what = What::wait;
   Wait wait;
@@ -107,6 +114,10 @@ struct Decision {
 };
 
 Decision advance(const Situation& situation, const ExecutorTiming& timing);
+// The same of boot_slot and return_slot, which end with a hello: this is about the time until then.
+Decision advance_slot(const Situation& situation, const ExecutorTiming& timing);
+// Ends with a hello from the slot that its params name.
+bool is_for_slot(ActionKind kind);
 
 // What the last look at the power showed, for people.
 std::string power_text(const Situation& situation);

@@ -3,6 +3,7 @@
 // attempt_end.cc, attribution.cc. Thread: any; values only.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,27 @@ struct NodeTurn {
   void on_finished(const wire::Event& event);
   Status accept_inventory(const Json& result, std::vector<effect::Draft>& rows);
 
+  // slot_trial.cc: into the other root slot, and back
+  void hello_from_slot(const Hello& hello);
+  void came_back(const Hello& hello);
+  bool slot_reached();
+  bool answer_counts() const;
+  void describe_slot(Situation& now) const;
+  void on_slot_finished(bool good, const Error& told);
+  void cut_power(const std::string& why);
+  void on_cut(const Status& off);
+  const Action* trial() const;
+  bool tried() const;
+  bool committed() const;
+  bool trial_over();
+  std::string trial_text() const;
+  bool may_go_back() const;
+  void go_back(const std::string& why);
+  void turn_back();
+  std::string state_to_restore() const;
+  std::optional<NodeState> state_before() const;
+  std::vector<effect::Draft> returned();
+
   // recovery.cc: after a restart of the controller
   void on(const input::Resume&);
   void resume();
@@ -91,7 +113,7 @@ struct NodeTurn {
   void look();
 
   // attempt_end.cc: how attempts end
-  void on(const input::GiveUp& given) { give_up(given.reason); }
+  void on(const input::GiveUp& given) { give_up(given.reason, given.for_good); }
   void on(const input::StandDown& down) { stand_down(down.reason); }
   void end_attempt();
   void succeed(Json result, std::vector<effect::Draft> extra = {});
@@ -102,7 +124,7 @@ struct NodeTurn {
   void end_failed(const Error& error, Json result, const Blame& blame);
   void pause_and_retry();
   void lose_attempt(const std::string& reason, bool with_netboot);
-  void give_up(const std::string& reason);
+  void give_up(const std::string& reason, bool for_good = false);
   void stand_down(const std::string& reason);
 
   // attribution.cc: whose fault a failure is

@@ -316,6 +316,7 @@ void NodeTurn::power_off() {
 }
 
 void NodeTurn::on(const input::SwitchedOff& off) {
+  if (s.cycled) return on_cut(off.status);
   if (s.person) person_answered();
   if (off.status.ok()) return succeed(Json::object());
   const Error& error = off.status.error();
@@ -380,6 +381,7 @@ void NodeTurn::on(const input::SwitchedOn& on) {
   }
   s.looked = w.now;
   s.power.reset();
+  if (is_for_slot(s.action().kind)) s.off_since = {}, s.power_answered = w.now;
   consider();
 }
 

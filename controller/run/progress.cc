@@ -6,11 +6,11 @@ namespace muster {
 
 namespace {
 
-const char* shown(NodeRun::Stage stage) {
+const char* shown(const NodeRun& node) {
   using Stage = NodeRun::Stage;
-  switch (stage) {
+  switch (node.stage) {
     case Stage::done:
-      return "done";
+      return node.returned() ? "returned" : "done";
     case Stage::quarantined:
       return "quarantined";
     case Stage::not_started:
@@ -31,10 +31,11 @@ const char* shown(NodeRun::Stage stage) {
 
 Json node_progress(const NodeRun& node, DurationMs ahead) {
   Json out = {{"node", node.name},
-              {"state", shown(node.stage)},
+              {"state", shown(node)},
               {"reason", node.reason},
               {"index", node.index},
-              {"of", node.actions.size()}};
+              {"of", node.way().size()}};
+  if (node.returning && !node.over()) out["returning"] = true;
   if (node.acts()) {
     const Action& action = node.action();
     out["action"] = action.id;

@@ -12,6 +12,7 @@ namespace muster {
 // {"node","state","reason","index","of","action","phase","title","attempt","since","percent","unit","text",
 //  "rate","eta_ms","wait":{reason,awaited,observed,since,until,next},"by_hand"}; what is not known is left
 // out.
+// "returning": true while it goes back to the system it had; "state" is `returned` when it is there.
 // "by_hand": true while a person is asked to switch it; "wait" says what they have to do.
 // `ahead`: what the wall clock shows more than the steady one.
 Json node_progress(const NodeRun& node, DurationMs ahead);

@@ -13,6 +13,16 @@ namespace {
 void read_node_row(const JournalRow& row, Recovery& out) {
   Recovery::Node& node = out.nodes[row.node];
   if (row.event == "intent") node.begun = true;
+  if (row.event == "returning" || row.event == "returned") {
+    node.returning = true;
+    node.failed_action = text_of(row.data, "action");
+    node.reason = text_of(row.data, "reason");
+    if (row.event == "returned")
+      node.stage = NodeRun::Stage::done;
+    else
+      node.left = row.time;
+    return;
+  }
   if (row.event != "quarantined" && row.event != "not_started") return;
   node.stage = row.event == "quarantined" ? NodeRun::Stage::quarantined : NodeRun::Stage::not_started;
   node.reason = text_of(row.data, "reason");
@@ -59,6 +69,8 @@ void restore(NodeRun& node, const Recovery& recovery, const ExecutorHooks& hooks
     node.begun = found->second.begun;
     node.stage = found->second.stage;
     node.reason = found->second.reason;
+    node.returning = found->second.returning;
+    node.failed_action = found->second.failed_action;
   }
   while (node.acts() && recovery.proven.count(node.action().id)) ++node.index;
   if (!node.acts()) return;
@@ -124,6 +136,10 @@ void NodeTurn::resume() {
       (action.kind == ActionKind::reboot ||
        w.others.row_of(s.name).image_digest == text_of(action.params, "digest")))
     return succeed({{"boot_id", agent.boot_id}});
+  if (is_for_slot(action.kind)) {
+    s.sent = true;  // by the life before, for all this one knows
+    if (new_boot && !s.boot_before.empty()) s.departed = true, s.left_system = w.now;
+  }
   set_timer(0, Next::consider);  // when the others are back, too
 }
 

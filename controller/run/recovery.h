@@ -20,6 +20,8 @@ struct Recovery {
     bool begun = false;
     NodeRun::Stage stage = NodeRun::Stage::pending;  // or quarantined, not_started: then
     std::string reason;
+    bool returning = false;     // or done, when it had returned
+    std::string failed_action;  // that it goes back for
     TimeMs left = 0;
   };
   StepLog log;

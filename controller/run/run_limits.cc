@@ -5,7 +5,7 @@
 namespace muster {
 
 Limits::Lane Limits::lane_of(ActionKind kind) {
-  if (kind == ActionKind::image) return Lane::imaging;
+  if (kind == ActionKind::image || kind == ActionKind::write_slot) return Lane::imaging;
   if (kind == ActionKind::netboot || kind == ActionKind::wake) return Lane::netboot;
   return Lane::free;
 }

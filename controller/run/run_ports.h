@@ -88,7 +88,11 @@ struct Presence {
   std::optional<wire::Mode> mode = {};
   std::string image_digest = {};
   std::optional<std::string> storage = {};  // of its mounts (agent/storage_state.h)
+  std::string slot = {};                    // Hello::slot
 };
+
+// Of what an agent says: "a", "b", or nothing.
+inline std::string slot_of(const std::string& word) { return word == "a" || word == "b" ? word : ""; }
 
 // First event of every agent process.
 struct Hello {
@@ -96,6 +100,7 @@ struct Hello {
   wire::Mode mode = wire::Mode::ram;
   std::string boot_id;
   std::string image_digest;  // of the running system; empty in the RAM system
+  std::string slot = {};     // "a" | "b": which it runs from; empty: none, or an older agent does not say
 };
 
 }  // namespace muster

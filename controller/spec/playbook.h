@@ -9,7 +9,10 @@
 //   removes: [ job container ]       # shipped steps that are left out; all other steps come behind
 //   steps:
 //     - name: scratch array
-//       phase: node                 # image | node | cluster | drain | undrain
+//       phase: node                 # image | node | cluster | drain | undrain | pause | resume
+//                                   # pause: before a node at work leaves its system for a re-image or a
+//                                   # rollback, the last playbook's first; resume: when it was accepted in
+//                                   # the new one, and where it went back to the old one
 //       when: "{{#scratch}}yes{{/scratch}}"   # rendered by the planner; empty, "no", "false" and "0" mean no
 //       for_each: storage_local     # a list in the planner's context; the element is {{item.*}}
 //       otherwise: no local storage # where the list is empty the step is in the plan as

@@ -55,7 +55,11 @@ class SpecReader {
   void read_roles();
   void read_leads(const YamlEntry& role, const std::vector<std::string>& playbooks);
   void read_limits();
-  void read_duration(const YamlNode* limits, const char* key, DurationMs shortest, DurationMs& out);
+  struct Between {
+    DurationMs least, most;
+  };
+  void read_duration(const YamlNode* limits, const char* key, const Between& range, DurationMs& out);
+  void read_rate(const YamlNode* limits, const char* key, int64_t& out);
   void check_playbooks(const YamlNode* list, const std::string& path);
   // reader_vars.cc
   std::map<std::string, std::string> read_vars(const YamlNode* map, const std::string& path);

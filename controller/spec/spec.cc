@@ -18,6 +18,7 @@ namespace {
 
 // A deadline below this is a slip of the unit; one above that is no deadline.
 constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = 24 * 60 * kMinute;
+constexpr DurationMs kShortestTrial = 2 * kMinute, kLongestDrain = 14 * kLongestLimit;
 
 }  // namespace
 
@@ -376,23 +377,39 @@ void SpecReader::read_limits() {
   spec_.limits.parallel_imaging = static_cast<int>(integer(limits, "parallel_imaging", 16));
   spec_.limits.parallel_netboot = static_cast<int>(integer(limits, "parallel_netboot", 16));
   spec_.limits.failure_budget = static_cast<int>(integer(limits, "failure_budget", -1));
-  read_duration(limits, "power_stagger", 0, spec_.limits.power_stagger);
-  read_duration(limits, "netboot", kShortestDeadline, spec_.limits.netboot);
-  read_duration(limits, "boot", kShortestDeadline, spec_.limits.boot);
+  read_duration(limits, "power_stagger", {0, kLongestLimit}, spec_.limits.power_stagger);
+  read_duration(limits, "netboot", {kShortestDeadline, kLongestLimit}, spec_.limits.netboot);
+  read_duration(limits, "boot", {kShortestDeadline, kLongestLimit}, spec_.limits.boot);
+  read_duration(limits, "trial", {kShortestTrial, kLongestLimit}, spec_.limits.trial);
+  read_duration(limits, "drain_timeout", {kShortestDeadline, kLongestDrain}, spec_.limits.drain_timeout);
+  read_rate(limits, "image_write_rate", spec_.limits.image_write_rate);
 }
 
 // One of `limits`; what it was stays where the key is absent or wrong.
-void SpecReader::read_duration(const YamlNode* limits, const char* key, DurationMs shortest,
+void SpecReader::read_duration(const YamlNode* limits, const char* key, const Between& range,
                                DurationMs& out) {
   const YamlNode* at = child(limits, key);
   if (!at || !at->is_text()) return;
   const std::string path = std::string("limits.") + key;
   const Result<DurationMs> parsed = parse_duration(at->text);
   if (!parsed.ok()) return error(*at, path, parsed.error().message);
-  if (*parsed < shortest || *parsed > kLongestLimit)
+  if (*parsed < range.least || *parsed > range.most)
     return error(
         *at, path,
-        fmt::format("'{}' is not between {} and {}", at->text, to_human(shortest), to_human(kLongestLimit)));
+        fmt::format("'{}' is not between {} and {}", at->text, to_human(range.least), to_human(range.most)));
+  out = *parsed;
+}
+
+// A slower one would not end before the image is built anew.
+void SpecReader::read_rate(const YamlNode* limits, const char* key, int64_t& out) {
+  constexpr int64_t kSlowest = 1'000'000;
+  const YamlNode* at = child(limits, key);
+  if (!at || !at->is_text()) return;
+  const std::string path = std::string("limits.") + key;
+  const Result<int64_t> parsed = parse_rate(at->text);
+  if (!parsed.ok()) return error(*at, path, parsed.error().message);
+  if (*parsed != 0 && *parsed < kSlowest)
+    return error(*at, path, fmt::format("'{}' is less than 1 MB/s; 0 is for no limit", at->text));
   out = *parsed;
 }
 

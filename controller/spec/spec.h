@@ -221,6 +221,9 @@ struct LimitsSpec {
   DurationMs netboot = 20 * kMinute;  // power-on to the RAM system's agent: a large server takes 10 min and
                                       // more for its firmware's tests
   DurationMs boot = 20 * kMinute;     // restart to the installed system's agent
+  DurationMs trial = 120 * kMinute;   // a new system that is not committed within it takes itself back
+  DurationMs drain_timeout = 24 * 60 * kMinute;  // for the jobs of a node that is re-imaged to end
+  int64_t image_write_rate = 0;  // bytes per second that an image is written with beside jobs; 0: no cap
 };
 
 struct Spec {

@@ -134,6 +134,15 @@ Result<int64_t> parse_size(const std::string& text) {
               fmt::format("'{}': unknown unit '{}'; use MB, GB, TB or MiB, GiB, TiB", text, quantity.unit));
 }
 
+Result<int64_t> parse_rate(const std::string& text) {
+  if (text == "0") return int64_t{0};
+  constexpr std::string_view kPerSecond = "/s";
+  const bool ends = text.size() > kPerSecond.size() &&
+                    text.compare(text.size() - kPerSecond.size(), kPerSecond.size(), kPerSecond) == 0;
+  if (!ends) return fail(Code::invalid, fmt::format("'{}' is not a rate such as 200 MB/s", text));
+  return parse_size(text.substr(0, text.size() - kPerSecond.size()));
+}
+
 Result<DurationMs> parse_duration(const std::string& text) {
   TRY(const Quantity quantity, parse_quantity(text));
   const std::string& unit = quantity.unit;

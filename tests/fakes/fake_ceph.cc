@@ -88,7 +88,13 @@ Output FakeMachine::ceph_osd(const std::vector<std::string>& words) {
                     {"reweight", std::stoi(osd[3])}});
     if (osd[1] != "-") hosts[osd[1]].push_back(number);
   }
-  if (verb == "dump") return json({{"osds", osds}});
+  if (verb == "dump") {
+    Json flags = Json::object();
+    for (const auto& node : files().list("/ceph/noout")) flags[node] = Json::array({"noout"});
+    return json({{"osds", osds}, {"crush_node_flags", flags}});
+  }
+  if (verb == "set-group") put("/ceph/noout/" + words[3], "1");
+  if (verb == "unset-group") (void)files().remove("/ceph/noout/" + words[3]).ok();
   if (verb == "df") return json({{"nodes", used}});
   if (verb == "tree") {
     Json nodes =

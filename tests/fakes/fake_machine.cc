@@ -571,11 +571,14 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
     return attributes_["mfsget" + argv[0].substr(6)] = argv[1], good();
   if (argv[0] == "mfsgetgoal" || argv[0] == "mfsgettrashtime")
     return good(argv[1] + ": " + (attributes_.count(argv[0]) ? attributes_[argv[0]] : "1") + "\n");
+  if (argv[0] == "mfscli" && argv.back().rfind("-CM", 0) == 0)
+    return put("/mfs/maintenance", argv.back()[3] == '1' ? "on" : "off"), good();
   if (argv[0] == "mfscli" && files().exists("/mfs/servers")) return good(volume());
   if (argv[0] == "mfscli")
-    return good(
-        "chunk servers:|10.20.0.11|9422|1|-|3.0.117|0|maintenance_off|0|210|1027|-|0|0|0\n"
-        "disks:|10.20.0.11:9422:/srv/mfs/C/|1|no errors|ok|-|-|-|-|-|-|-|-|21|102\n");
+    return good(std::string("chunk servers:|10.20.0.11|9422|1|-|3.0.117|0|maintenance_") +
+                (get("/mfs/maintenance") == "on" ? "on" : "off") +
+                "|0|210|1027|-|0|0|0\n"
+                "disks:|10.20.0.11:9422:/srv/mfs/C/|1|no errors|ok|-|-|-|-|-|-|-|-|21|102\n");
   return bad("unknown tool");
 }
 

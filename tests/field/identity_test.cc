@@ -44,7 +44,7 @@ std::vector<std::string> lines_for(const FakeMachine& m, const std::string& targ
   std::vector<std::string> out;
   for (const auto& line : steps::lines_of(m.get("/etc/fstab"))) {
     const auto words = steps::split(line, ' ');
-    if (words.size() > 1 && steps::plain_path(words[1]) == target) out.push_back(line);
+    if (words.size() > 1 && plain_path(words[1]) == target) out.push_back(line);
   }
   return out;
 }
@@ -59,7 +59,7 @@ FIELD_CASE("mount-label-twice") {
     const Status done = apply(two.machine, "mount", two.params);
     INFO((done.ok() ? "" : done.error().message));
     REQUIRE(done.ok());
-    const auto entry = steps::find_mount(two.machine.files(), "/scratch");
+    const auto entry = find_mount(two.machine.files(), "/scratch");
     REQUIRE(entry);
     CHECK(entry->source == "/dev/nvme0n1");
     CHECK_FALSE(contains(two.mounts(), "nvme1n1"));
@@ -152,7 +152,7 @@ FIELD_CASE("mount-uuid-copied: a copy that appears between the look and the moun
   };
   REQUIRE(two.machine.files().make_directories("/scratch", 0750).ok());
   CHECK(apply(two.machine, "mount", params).error().code == Code::conflict);
-  CHECK_FALSE(steps::find_mount(two.machine.files(), "/scratch"));
+  CHECK_FALSE(find_mount(two.machine.files(), "/scratch"));
   CHECK(steps::look(two.machine.files(), "/scratch").mode == 0750);
 }
 

@@ -57,6 +57,7 @@ void Checkers::on_power(const std::string& node, const Executor& executor) {
 
 void Checkers::on_wake(const std::string& node, const Executor& executor) {
   for (const auto& a : plan_.actions) {
+    if (a.node == node && switches(a, executor)) return;
     if (a.node != node || a.kind != ActionKind::wake) continue;
     const auto& record = executor.log().of(a.id);
     if (record.state != ActionState::intent || !intent_is_durable(a.id, record.attempt))
@@ -131,7 +132,7 @@ void Checkers::on_succeeded(const std::string& action, int attempt) {
   if (!planned || !run.ok()) return;
   // What counts for these is the system that came up, whatever made it.
   if (planned->kind == ActionKind::netboot || planned->kind == ActionKind::boot_disk ||
-      planned->kind == ActionKind::wake)
+      planned->kind == ActionKind::wake || is_for_slot(planned->kind))
     return;
   if (!carried_out_.count(order_id(*run, action, attempt)))
     world_.violated("S3",
@@ -151,7 +152,8 @@ void Checkers::at_all_times(const Executor& executor) {
   for (const auto& [id, record] : executor.log().all()) {
     const Action* action = executor.plan().find(id);
     const bool open = record.state == ActionState::intent || record.state == ActionState::started;
-    imaging += open && action && action->kind == ActionKind::image;
+    imaging +=
+        open && action && (action->kind == ActionKind::image || action->kind == ActionKind::write_slot);
     netboot += open && action && action->kind == ActionKind::netboot;
   }
   if (imaging > world_.options.parallel_imaging)
@@ -191,6 +193,7 @@ void Checkers::at_run_end(const Executor& executor, const RunRow& run) {
           "S5", fmt::format("{}: executor says {} #{}, journal says {} #{}", id, to_string(record.state),
                             record.attempt, to_string(kept.state), kept.attempt));
   }
+  if (world_.options.in_place) return ends_in_place(durable, run);
   size_t good = 0;
   for (const auto& node : plan_.nodes) {
     bool all = true;

@@ -11,6 +11,9 @@
 //   S7 nobody is quarantined because another node did not answer it
 //   S8 an installed system that runs and is heard is asked to stop before its power is cycled, once in an
 //      attempt
+//   I1 in place: nothing is done to a system but what the plan does to that one, and none is committed but
+//      the one that runs
+//   I2 a slot that stands always boots: it holds a whole image that did not fail
 //   L1 all live nodes end accepted or explained (the controller's loop asks)
 //   L2 no wait outlives its deadline
 #pragma once
@@ -33,7 +36,9 @@ class Checkers {
   void controller_died() { last_power_ = 0; }
   // Effects, as the machines see them or as they leave the controller.
   void on_power(const std::string& node, const Executor& executor);
-  void on_wake(const std::string& node, const Executor& executor);  // power on, no cut
+  void on_wake(const std::string& node, const Executor& executor);               // power on, no cut
+  void on_cut(const std::string& node, const Executor& executor, bool running);  // power off
+  void on_step_in_slot(const std::string& node, const std::string& step, const std::string& slot);
   // `running`: its installed system is up and has been heard for a while.
   void on_cycle(const std::string& node, const Executor& executor, bool running);
   void on_offer(const std::string& node, const wire::WorkOrder& order);
@@ -53,6 +58,8 @@ class Checkers {
  private:
   bool intent_is_durable(const std::string& action, int attempt);
   StepLog replay(int64_t run);
+  bool switches(const Action& action, const Executor& executor);
+  void ends_in_place(const StepLog& durable, const RunRow& run);
 
   World& world_;
   Store& store_;

@@ -191,7 +191,11 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
     if (home.world_.options.plant == "outside" && node != "n001") home.checkers_.on_power("n999", *executor);
   }
   void forget(const std::string&) override {}  // here every call reaches its BMC at once
-  void power_off(const std::string&, PowerPort::Done done) override {
+  void power_off(const std::string& node, PowerPort::Done done) override {
+    if (home.world_.options.in_place) {
+      home.checkers_.on_cut(node, *executor, runs(node));
+      return home.node(node).power_off(mine<Status>(std::move(done)));
+    }
     world().reactor.after(10, [done = mine<Status>(std::move(done))] { done(Ok{}); });
   }
   void power_on(const std::string& node, PowerPort::Done done) override {
@@ -241,7 +245,11 @@ void SimController::add_node(std::unique_ptr<SimNode> node) { nodes_[node->name(
 Executor* SimController::executor() { return life_ ? life_->executor.get() : nullptr; }
 bool SimController::armed(const std::string& node) const { return life_ && life_->armed.count(node) > 0; }
 
-void SimController::start() { begin_life(); }
+void SimController::start() {
+  if (world_.options.in_place)
+    for (auto& [name, node] : nodes_) node->preinstall(kImage);
+  begin_life();
+}
 
 void SimController::begin_life() {
   world_.trace("", "controller starts");
@@ -313,6 +321,7 @@ void SimController::next_command() {
   // Long enough for agents to be heard after a restart.
   world_.reactor.after(kMinute, [this, life = life_->alive] {
     if (!*life || life_->executor->active()) return;
+    if (world_.options.in_place) return begin_in_place();
     operator_.give_command(world_.now());
     make_next_plan();
   });
@@ -346,6 +355,7 @@ void SimController::ended(const RunRow& run) {
   ++runs_;
   world_.trace("", fmt::format("run {} ended as {}", run.id, to_string(run.state)));
   checkers_.at_run_end(*life_->executor, run);
+  if (world_.options.in_place) return void(finished_ = true);
   const Plan& plan = life_->executor->plan();
   const bool works = plan.kind != PlanKind::discover && plan.kind != PlanKind::wake;
   if (!world_.faults && works && ++calm_runs_ >= kMostCalmRuns) {
@@ -365,6 +375,7 @@ void SimController::calm() {
 }
 
 void SimController::check_end() {
+  if (world_.options.in_place) return check_in_place();
   for (auto& [name, node] : nodes_) {
     const NodeRow row = life_->executor->node_row(name);
     if (row.state == NodeState::accepted) {
@@ -414,9 +425,9 @@ void SimController::take(const std::string& node, wire::EventBatch batch, Contro
     if (event.seq <= stream->taken) continue;
     stream->taken = event.seq;
     if (event.kind == "hello")
-      life.executor->on_hello({node,
-                               wire::mode_from_string(event.data.value("mode", "")).value_or(wire::Mode::ram),
-                               batch.boot_id, event.data.value("image_digest", "")});
+      life.executor->on_hello(
+          {node, wire::mode_from_string(event.data.value("mode", "")).value_or(wire::Mode::ram),
+           batch.boot_id, event.data.value("image_digest", ""), event.data.value("slot", "")});
     if (world_.options.plant == "blind" && event.kind == "finished" && event.data.value("ok", false) == false)
       event.data.erase("result");
     if (world_.options.plant == "stale" && !life.offers[node].empty())

@@ -50,6 +50,10 @@ class SimController : public Uplink {
   void begin_life();
   void next_command();
   void make_next_plan();
+  // Options::in_place (in_place.cc)
+  void begin_in_place();
+  Plan plan_in_place() const;
+  void check_in_place();
   void command_ended();
   void ended(const RunRow& run);
   PlannerInput input() const;
@@ -67,6 +71,7 @@ class SimController : public Uplink {
   Operator operator_;
   bool finished_ = false;
   int runs_ = 0, calm_runs_ = 0;
+  std::map<std::string, std::string> wanted_;  // in place: what each node is to run
 };
 
 }  // namespace muster::sim

@@ -1,6 +1,7 @@
 // muster_sim: the whole cluster in one process under a seeded clock.
 //   muster_sim --seed N [--nodes N] [--log short] [--plant stale|early|outside|again|blind|hard]
 //   muster_sim --seeds FROM TO         one line per seed that fails
+//   with --in-place: nodes at work that are re-imaged in place
 //   muster_sim --fixed [COUNT]         the fixed seeds, each twice, with equal hash; then every planted bug
 //                                      must be caught
 // The last line is 'N passed, N failed'; exit 1 when one failed.
@@ -54,6 +55,14 @@ int fixed(uint64_t seeds) {
     print(seed, first);
     ++(first.violations.empty() ? passed : failed);
   }
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    Verdict first = simulate(options_in_place(seed, 0));
+    if (first.hash != simulate(options_in_place(seed, 0)).hash)
+      first.violations.push_back("determinism: the second run differs from the first");
+    fmt::print("in place, ");
+    print(seed, first);
+    ++(first.violations.empty() ? passed : failed);
+  }
   for (const char* plant : {"stale", "early", "outside", "again", "blind", "hard"})
     ++(caught(plant) ? passed : failed);
   return close(passed, failed);
@@ -64,7 +73,7 @@ int fixed(uint64_t seeds) {
 int main(int argc, char** argv) {
   uint64_t seed = 1, last = 0;
   int nodes = 0;
-  bool short_log = false;
+  bool short_log = false, in_place = false;
   std::string plant;
   muster::log::set_level(muster::log::Level::error);
   for (int i = 1; i < argc; ++i) {
@@ -80,6 +89,8 @@ int main(int argc, char** argv) {
       seed = last = std::strtoull(value(), nullptr, 10);
     else if (word == "--seeds")
       seed = std::strtoull(value(), nullptr, 10), last = std::strtoull(value(), nullptr, 10);
+    else if (word == "--in-place")
+      in_place = true;
     else if (word == "--nodes")
       nodes = std::atoi(value());
     else if (word == "--log")
@@ -91,7 +102,7 @@ int main(int argc, char** argv) {
   }
   int passed = 0, failed = 0;
   for (; seed <= last; ++seed) {
-    Options options = options_for(seed, nodes);
+    Options options = in_place ? options_in_place(seed, nodes) : options_for(seed, nodes);
     options.log = short_log;
     options.plant = plant;
     const Verdict v = simulate(options);

@@ -14,7 +14,7 @@ class SimRunner : public WorkRunner {
  public:
   SimRunner(SimNode& node, std::shared_ptr<bool> alive) : node_(node), alive_(std::move(alive)) {}
 
-  void run(const wire::WorkOrder& order, OrderPart, Emit emit, Done done) override {
+  void run(const wire::WorkOrder& order, OrderPart part, Emit emit, Done done) override {
     order_ = order;
     emit_ = std::move(emit);
     done_ = std::move(done);
@@ -24,6 +24,7 @@ class SimRunner : public WorkRunner {
     node_.world_.trace(node_.name_, "run " + order.id);
     const auto& kept = node_.system_ == SimNode::System::ram ? node_.ram_journal_ : node_.disk_journal_;
     using wire::OrderKind;
+    if (order.kind == OrderKind::boot_slot && part != OrderPart::work) return leave_or_stay(part);
     const bool stops = order.kind == OrderKind::power_off;
     const bool leaves = order.kind == OrderKind::boot_disk || order.kind == OrderKind::reboot || stops;
     const bool ended = !leaves && std::any_of(kept.begin(), kept.end(), [&](const OrderRecord& r) {
@@ -40,6 +41,10 @@ class SimRunner : public WorkRunner {
         image_slice();
       else if (order_.kind == wire::OrderKind::inventory)
         end(Ok{}, {{"facts", to_json(node_.facts())}});
+      else if (order_.kind == OrderKind::write_slot)
+        slot_slice();
+      else if (order_.kind == OrderKind::boot_slot)
+        get_ready();
       else
         step();
     });
@@ -91,15 +96,63 @@ class SimRunner : public WorkRunner {
     later(2000, 8000, [this] { image_slice(); });
   }
 
+  // ---- two slots ----
+
+  void slot_slice() {
+    const auto job = wire::slot_job_from_json(order_.params);
+    if (!job.ok()) return end(job.error(), Json::object());
+    if (cancelled_) return end(fail(Code::cancelled, "stopped"), Json::object());
+    const int slot = job->slot == "b";
+    if (next_++ == 0) {
+      if (slot == node_.running_ || slot == node_.standing_)
+        return end(fail(Code::denied, "that slot is in use"), Json::object());
+      if (node_.running_ != node_.standing_)
+        return end(fail(Code::denied, "what runs is not committed"), Json::object());
+      node_.slots_[slot].clear();
+      node_.applied_in_[slot].clear();
+      node_.slices_ = 0;
+    }
+    if (++node_.slices_ < kSlices) return later(2000, 8000, [this] { slot_slice(); });
+    node_.slots_[slot] = job->image.digest;
+    end(Ok{}, {{"digest", job->image.digest}});
+  }
+  void get_ready() {
+    const auto job = wire::boot_slot_job_from_json(order_.params);
+    if (!job.ok()) return end(job.error(), Json::object());
+    const int slot = job->slot == "b";
+    if (slot == node_.running_ || node_.running_ != node_.standing_ || node_.slots_[slot] != job->digest)
+      return end(fail(Code::conflict, "that slot cannot be tried"), Json::object());
+    node_.once_ = slot;
+    end(Ok{}, Json::object());
+  }
+  void leave_or_stay(OrderPart part) {
+    if (part == OrderPart::leave)
+      return later(1000, 3000, [this] { node_.world_.reactor.after(0, [node = &node_] { node->reset(); }); });
+    node_.once_ = -1;
+    done_({Ok{}, Json::object()});
+  }
+  // False: the order ended.
+  bool step_in_slot(const std::string& id) {
+    node_.checkers_.on_step_in_slot(node_.name_, id, node_.slot_word());
+    if (fate_of(node_.image_) == "broken" && id.find("hostname") != std::string::npos) {
+      end(fail(Code::denied, id + ": its driver does not load"), {{"steps", steps_}});
+      return false;
+    }
+    if (id.find("slot/commit") != std::string::npos) node_.standing_ = node_.running_;
+    return true;
+  }
+
   void step() {
     const Json& all = order_.params["steps"];
     if (cancelled_) return end(fail(Code::cancelled, "stopped"), {{"steps", steps_}});
     if (next_ >= all.size()) {
-      const bool fails = order_.kind == wire::OrderKind::check && node_.bad;
+      const bool fails =
+          order_.kind == wire::OrderKind::check && (node_.bad || fate_of(node_.image_) == "slow");
       return end(fails ? Status(fail(Code::failed, "too slow")) : Status(Ok{}), {{"steps", steps_}});
     }
     const std::string id = all[next_++]["id"].get<std::string>();
     node_.checkers_.on_step(node_.name_, id);
+    if (node_.world_.options.in_place && !step_in_slot(id)) return;
     if (const std::string host = all[next_ - 1]["params"].value("host", ""); !host.empty())
       return probe(id, host);
     const bool holds = node_.applied_.count(id) > 0;
@@ -223,13 +276,14 @@ class SimLink : public ControllerLink {
   std::shared_ptr<bool> alive_;
 };
 
-AgentIdentity identity_of(wire::Mode mode, const std::string& boot, uint64_t number,
-                          const std::string& image) {
+AgentIdentity identity_of(wire::Mode mode, const std::string& boot, uint64_t number, const std::string& image,
+                          const std::string& slot) {
   AgentIdentity id;
   id.mode = mode;
   id.boot_id = boot;
   id.incarnation = fmt::format("{}-{}", boot, number);
   id.image_digest = mode == wire::Mode::ram ? "" : image;
+  id.slot = slot;
   id.jitter_seed = number + std::hash<std::string>()(boot) % 1000;
   return id;
 }
@@ -238,8 +292,9 @@ AgentIdentity identity_of(wire::Mode mode, const std::string& boot, uint64_t num
 
 struct SimNode::Host {
   Host(SimNode& node, std::vector<OrderRecord>& kept, AgentIdentity identity)
-      : link(node.world_, node.uplink_, node.name_, {identity.boot_id, identity.mode, identity.image_digest},
-             node.cut_until_, alive),
+      : link(node.world_, node.uplink_, node.name_,
+             {identity.boot_id, identity.mode, identity.image_digest, {}, identity.slot}, node.cut_until_,
+             alive),
         journal(node.world_, kept, alive),
         runner(node, alive),
         agent(node.world_.reactor, link, journal, runner, std::move(identity)) {}
@@ -392,6 +447,7 @@ void SimNode::boot() {
   if (dead) return;
   world_.reactor.after(world_.random.range(10, 60) * kSecond, [this, boot = boot_id_] {
     if (boot != boot_id_ || system_ != System::booting || !powered_) return;
+    if (world_.options.in_place) return start_slot();
     const bool network = std::exchange(network_once_, false) || image_.empty();
     if (network && uplink_.armed(name_)) return start_system(System::ram);
     if (!image_.empty()) return start_system(System::installed);
@@ -409,7 +465,7 @@ void SimNode::start_agent() {
   const bool ram = system_ == System::ram;
   host_ = std::make_unique<Host>(
       *this, ram ? ram_journal_ : disk_journal_,
-      identity_of(ram ? wire::Mode::ram : wire::Mode::installed, boot_id_, ++agents_, image_));
+      identity_of(ram ? wire::Mode::ram : wire::Mode::installed, boot_id_, ++agents_, image_, slot_word()));
   if (auto started = host_->agent.start(); !started.ok()) world_.violated("agent", started.error().message);
 }
 

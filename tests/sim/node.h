@@ -29,6 +29,9 @@ class Uplink {
   virtual bool armed(const std::string& node) const = 0;
 };
 
+// What an image does, by its digest: good, panic, hang, emergency, mute, broken, slow.
+std::string fate_of(const std::string& image);
+
 class SimNode {
  public:
   SimNode(World& world, Checkers& checkers, Uplink& uplink, std::string name);
@@ -37,6 +40,7 @@ class SimNode {
   // The BMC. `done` may never be told the truth.
   void netboot(std::function<void(Status)> done);
   void power_on(std::function<void(Status)> done);
+  void power_off(std::function<void(Status)> done);
   void power_state(std::function<void(Result<PowerState>)> done);
   // Faults.
   void lose_power();
@@ -57,6 +61,10 @@ class SimNode {
   }
   const std::string& boot_id() const { return boot_id_; }
   size_t applied() const { return applied_.size(); }
+  // Options::in_place (slots.cc): at work from slot a. Slot 0 is a, 1 is b.
+  void preinstall(const std::string& image);
+  int standing() const { return standing_; }
+  const std::string& slot(int which) const { return slots_[which]; }
   bool dead = false;  // never boots again
   bool bad = false;   // its acceptance fails
 
@@ -88,6 +96,14 @@ class SimNode {
   std::string image_, writing_, approved_;  // complete image; one half written; content it was approved for
   int slices_ = 0;
   std::set<std::string> applied_;  // steps that hold
+  // Two slots: what they hold, the one that stands, the one for the next boot alone (-1: none), the one
+  // that runs.
+  void start_slot();
+  void set_running(int slot);
+  std::string slot_word() const;
+  std::string slots_[2];
+  std::set<std::string> applied_in_[2];
+  int standing_ = 0, once_ = -1, running_ = 0;
 };
 
 }  // namespace muster::sim

@@ -12,6 +12,7 @@ constexpr int kMostPlans = 6;  // as in cli/carry_out.cc
 
 void Operator::give_command(TimeMs now) {
   request_ = std::exchange(next_, {});
+  request_.reimage = reimage_ && request_.kind == RequestKind::up;
   given_at_ = now;
   under_way_ = true;
   woke_ = nothing_left_ = false;

@@ -29,7 +29,7 @@ class Operator {
   // Once the command is over: it was for all nodes, and all there was to do was to look again for nodes that
   // were not found the last time either.
   bool nothing_left() const { return nothing_left_; }
-  void installs_another_image() { nothing_left_ = false, not_found_.clear(); }
+  void installs_another_image() { nothing_left_ = false, reimage_ = true, not_found_.clear(); }
 
  private:
   void end_command(bool idle);
@@ -37,6 +37,7 @@ class Operator {
   PlanRequest request_, next_;
   TimeMs given_at_ = 0;
   bool under_way_ = false, woke_ = false, nothing_left_ = false;
+  bool reimage_ = false;  // `muster up --reimage`: accepted nodes, too, get the newer build
   int plans_ = 0;
   std::vector<std::string> left_out_;
   std::vector<std::string> not_found_;  // by the last discovery that found none of them

@@ -52,7 +52,8 @@ struct Options {
   DurationMs clock_set_every =
       0;  // the controller's clock on the wall is set, by less than what ends a run at a restart
   DurationMs faults_end = 40 * kMinute;
-  std::string plant;  // a bug on purpose: stale | early | outside | again | blind | hard
+  bool in_place = false;  // nodes are at work, and are re-imaged in place, some with images that are bad
+  std::string plant;      // a bug on purpose: stale | early | outside | again | blind | hard
   bool log = false;
 };
 
@@ -84,6 +85,15 @@ inline Options options_for(uint64_t seed, int nodes) {
   o.probed_dies = some(0.5);
   o.stop_hangs = some(0.5);
   o.clock_set_every = r.chance(0.5) ? r.range(10, 30) * kMinute : 0;
+  return o;
+}
+
+// The same faults over nodes that are re-imaged in place.
+inline Options options_in_place(uint64_t seed, int nodes) {
+  Options o = options_for(seed, nodes);
+  o.in_place = true;
+  o.dead = o.bad = 0;
+  o.probed_dies = 0;
   return o;
 }
 

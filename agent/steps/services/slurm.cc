@@ -150,9 +150,30 @@ bool left_alone(const NodeState& now, const Json& params) {
   return !only.empty() && now.reason.rfind(only, 0) != 0;
 }
 
+// A node that is given back after its own restart can wait for slurmctld, which may be starting, too. What
+// slurmctld does not know it will not know later.
+bool may_answer_later(const Error& error, const Json& params) {
+  return !text_of(params, "only_reason").empty() && error.code != Code::not_found;
+}
+
+Result<NodeState> first_look(StepContext& context, const Json& params) {
+  Result<NodeState> now = state_of(context, params);
+  if (now.ok() || !may_answer_later(now.error(), params)) return now;
+  Json patience = params;
+  patience["deadline_seconds"] = std::min<int64_t>(60, int_of(params, "deadline_seconds", 60));
+  TRY(const CheckResult end, wait_until(context, patience, [&]() -> Result<std::string> {
+        now = state_of(context, params);
+        return now.ok() || !may_answer_later(now.error(), params) ? "" : now.error().message;
+      }));
+  (void)end;
+  return now;
+}
+
 Result<CheckResult> check_node(StepContext& context, const Json& params) {
   TRY(const bool drain, wants_drain(params));
-  TRY(const NodeState now, state_of(context, params));
+  const Result<NodeState> looked = state_of(context, params);
+  if (!looked.ok() && may_answer_later(looked.error(), params)) return differs(looked.error().message);
+  TRY(const NodeState now, looked);
   const bool right = drain ? is_drained(now.state) : !is_draining(now.state) || left_alone(now, params);
   return right ? holds()
                : differs(fmt::format("{} is {} ({})", text_of(params, "node"), now.state, now.reason));
@@ -160,7 +181,7 @@ Result<CheckResult> check_node(StepContext& context, const Json& params) {
 
 Status apply_node(StepContext& context, const Json& params) {
   TRY(const bool drain, wants_drain(params));
-  TRY(const NodeState now, state_of(context, params));
+  TRY(const NodeState now, first_look(context, params));
   if (drain ? !is_draining(now.state) : is_draining(now.state) && !left_alone(now, params)) {
     std::vector<std::string> argv = {"scontrol", "update", "nodename=" + text_of(params, "node"),
                                      drain ? "state=drain" : "state=resume"};

@@ -4,12 +4,14 @@
 // restarts the machine when there is such a note, or Debian's own /run/reboot-required. The order is given to
 // the agent again afterwards and starts from its first step, so that everything before the reboot is checked
 // and verified in the system that came up (step_runner.h, `reverify`). Who asks again for the same thing
-// after the reboot gets a failure, not a loop.
+// after the reboot gets a failure, not a loop. A system that is not committed yet (slot.cc) comes up again
+// and is no more committed than before.
 #include <chrono>
 #include <thread>
 
 #include <fmt/format.h>
 
+#include "agent/image/slot_boot.h"
 #include "agent/steps/files/own_file.h"
 #include "base/json_dump.h"
 
@@ -54,6 +56,7 @@ Status apply(StepContext& context, const Json& params) {
       record->value("boot_id", "") != now)
     return fail(Code::failed, "was restarted for the same, which did not help: " + text(why));
   TRY_(context.files.write(kRecord, dump_json(Json{{"boot_id", now}, {"reasons", why}}) + "\n"));
+  TRY_(keep_trial(context.files));
   say(context, "restarting for " + text(why));
   TRY(auto out, run_tool(context, {"systemctl", "--no-block", "reboot"}));
   (void)out;

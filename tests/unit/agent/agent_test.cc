@@ -26,7 +26,8 @@ struct MemJournal : AgentJournal {
 };
 
 using Parts = std::vector<std::pair<wire::OrderKind, OrderPart>>;
-constexpr auto kKexec = wire::OrderKind::kexec;
+// What gets ready first, and then goes.
+wire::OrderKind departure() { return GENERATE(wire::OrderKind::kexec, wire::OrderKind::boot_slot); }
 
 // A controller end that keeps orders on offer and every event once.
 struct FakeLink : ControllerLink {
@@ -243,22 +244,23 @@ TEST_CASE("a departure that the controller heard of is not called off by its ord
 }
 
 TEST_CASE("kexec gets ready first, and goes when that was acknowledged", "[agent][kexec]") {
+  const wire::OrderKind kind = departure();
   Bench b;
   b.start();
   b.reactor.advance(kSecond);
   b.link.lose_replies = true;
-  b.offer("1/n#1-kexec", kKexec);
+  b.offer("1/n#1-kexec", kind);
   b.reactor.advance(2 * kMinute);
-  CHECK(b.runner.parts == Parts{{kKexec, OrderPart::work}});
+  CHECK(b.runner.parts == Parts{{kind, OrderPart::work}});
   REQUIRE(b.link.count("finished", "1/n#1-kexec") == 1);
   b.link.offered.clear();  // let go, as the executor does when it hears that the node goes
   b.reactor.advance(10 * kSecond);
   b.link.lose_replies = false;
   b.reactor.advance(2 * kMinute);
-  CHECK(b.runner.parts == Parts{{kKexec, OrderPart::work}, {kKexec, OrderPart::leave}});
+  CHECK(b.runner.parts == Parts{{kind, OrderPart::work}, {kind, OrderPart::leave}});
   CHECK(b.runner.cancels == 0);
   // The same order after the next boot does nothing but say what it said.
-  b.offer("1/n#1-kexec", kKexec);
+  b.offer("1/n#1-kexec", kind);
   b.runner.parts.clear();
   b.link.events.clear();
   b.start("i2");
@@ -270,15 +272,16 @@ TEST_CASE("kexec gets ready first, and goes when that was acknowledged", "[agent
 TEST_CASE("kexec that is withdrawn before it goes is unloaded, whatever it said until then",
           "[agent][kexec]") {
   const std::string id = "1/n#1-kexec";
+  const wire::OrderKind kind = departure();
   Bench b;
   b.start();
   b.reactor.advance(kSecond);
   b.runner.obeys = false;
   SECTION("after its last look, and it got ready") {
     b.runner.takes = -1;
-    b.offer(id, kKexec);
+    b.offer(id, kind);
     b.reactor.advance(5 * kSecond);
-    REQUIRE(b.runner.parts == Parts{{kKexec, OrderPart::work}});
+    REQUIRE(b.runner.parts == Parts{{kind, OrderPart::work}});
     b.link.offered.clear();
     b.link.withdrawn = {id};
     b.reactor.advance(5 * kSecond);
@@ -291,7 +294,7 @@ TEST_CASE("kexec that is withdrawn before it goes is unloaded, whatever it said 
   }
   SECTION("after it reported, and before that was acknowledged") {
     b.link.lose_replies = true;
-    b.offer(id, kKexec);
+    b.offer(id, kind);
     b.reactor.advance(5 * kSecond);
     REQUIRE(b.link.count("finished", id) == 1);
     b.link.offered.clear();
@@ -303,16 +306,16 @@ TEST_CASE("kexec that is withdrawn before it goes is unloaded, whatever it said 
   }
   SECTION("after its deadline, and it got ready all the same") {
     b.runner.takes = -1;
-    b.offer(id, kKexec, 10 * kSecond);
+    b.offer(id, kind, 10 * kSecond);
     b.reactor.advance(kMinute);
-    REQUIRE(b.runner.parts == Parts{{kKexec, OrderPart::work}});
+    REQUIRE(b.runner.parts == Parts{{kind, OrderPart::work}});
     REQUIRE(b.link.count("finished", id) >= 1);
     b.runner.takes = 100;
     const auto finish = b.runner.finish;  // which the unloading replaces
     finish({Ok{}, Json::object()});
     b.reactor.advance(kMinute);
   }
-  CHECK(b.runner.parts == Parts{{kKexec, OrderPart::work}, {kKexec, OrderPart::drop}});
+  CHECK(b.runner.parts == Parts{{kind, OrderPart::work}, {kind, OrderPart::drop}});
   const auto& said = b.journal.records.back();
   CHECK(said.finish["ok"] == false);
   CHECK((said.finish["code"] == "cancelled" || said.finish["code"] == "timeout"));
@@ -321,17 +324,17 @@ TEST_CASE("kexec that is withdrawn before it goes is unloaded, whatever it said 
   b.link.withdrawn.clear();
   b.offer("1/a#1");
   b.reactor.advance(kMinute);
-  CHECK(b.runner.parts == Parts{{kKexec, OrderPart::work},
-                                {kKexec, OrderPart::drop},
-                                {wire::OrderKind::steps, OrderPart::work}});
+  CHECK(b.runner.parts ==
+        Parts{{kind, OrderPart::work}, {kind, OrderPart::drop}, {wire::OrderKind::steps, OrderPart::work}});
   CHECK(b.link.count("finished", "1/a#1") >= 1);
 }
 
 TEST_CASE("kexec that cannot be got ready, or is withdrawn before it is, goes nowhere", "[agent][kexec]") {
+  const wire::OrderKind kind = departure();
   Bench b;
   b.runner.takes = -1;
   b.start();
-  b.offer("1/n#1-kexec", kKexec);
+  b.offer("1/n#1-kexec", kind);
   b.reactor.advance(5 * kSecond);
   REQUIRE(b.runner.runs.size() == 1);
   SECTION("refused") { b.runner.finish({fail(Code::denied, "lockdown"), Json::object()}); }

@@ -423,8 +423,17 @@ TEST_CASE("the marker is read back, and counts as content") {
   const std::string before = d.probe().hash;
   {
     auto w = d.open(BlockDevice::Access::exclusive_write);
-    REQUIRE(write_marker(w, {"node01", "writing", "sha256:d", "b", "a", "sha256:h", true, "gaggle",
-                             "sha256:ca", "7-18f/node01/image"}));
+    REQUIRE(write_marker(w, {"node01",
+                             "writing",
+                             "sha256:d",
+                             "b",
+                             "a",
+                             "sha256:h",
+                             true,
+                             "gaggle",
+                             "sha256:ca",
+                             "7-18f/node01/image",
+                             {}}));
   }
   const auto m = read_marker(d.open());
   REQUIRE(m);
@@ -436,7 +445,7 @@ TEST_CASE("the marker is read back, and counts as content") {
   CHECK(m->current == "a");
   CHECK(m->fresh);
   CHECK(d.probe().hash != before);
-  d.put(kMarkerOffset + 100, "!");
+  for (const uint64_t copy : {kMarkerOffset, kSecondMarkerOffset}) d.put(copy + 100, "!");
   CHECK(read_marker(d.open()).error().code == Code::not_found);
 }
 

@@ -126,7 +126,7 @@ void carry_out(Machine& m, const Plan& plan) {
   CHECK(m.digest("nvme9n1") == stranger);
   CHECK_FALSE(m.machine.called("nvme9n1"));
   // On these disks, and no others, lies what is mounted.
-  const auto entry = steps::find_mount(m.machine.files(), "/scratch");
+  const auto entry = find_mount(m.machine.files(), "/scratch");
   REQUIRE(entry);
   std::vector<DiskFacts> those;
   for (const auto& d : scan_identities(m.machine.files()))

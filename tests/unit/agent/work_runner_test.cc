@@ -1,6 +1,8 @@
 #include "agent/work_runner.h"
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/catch.h"
@@ -25,9 +27,15 @@ struct Bench {
     functions.kexec = [this](const wire::WorkOrder&, const CancelCheck&) { return noted("kexec"); };
     functions.leave_ready = [this] { return done("leave_ready"); };
     functions.drop_ready = [this] { return done("drop_ready"); };
-    functions.boot_disk = [this](const Json&) { return done("boot_disk"); };
-    functions.reboot = [this](const Json&) { return done("reboot"); };
-    functions.power_off = [this](const Json&) { return done("power_off"); };
+    functions.write_slot = [this](const wire::WorkOrder&, const WorkRunner::Emit&, const CancelCheck&) {
+      return noted("write_slot");
+    };
+    functions.boot_slot = [this](const Json&) { return noted("boot_slot"); };
+    functions.leave_slot = [this](const CancelCheck&) { return done("leave_slot"); };
+    functions.drop_slot = [this] { return done("drop_slot"); };
+    functions.boot_disk = [this](const Json&, const CancelCheck&) { return done("boot_disk"); };
+    functions.reboot = [this](const Json&, const CancelCheck&) { return done("reboot"); };
+    functions.power_off = [this](const Json&, const CancelCheck&) { return done("power_off"); };
   }
   Result<Json> noted(const std::string& name) {
     called.push_back(name);
@@ -74,6 +82,7 @@ TEST_CASE("an order is carried out by the function of its kind", "[agent]") {
     const char* function;
   };
   for (const Row row : {Row{OrderKind::image, "image"}, Row{OrderKind::kexec, "kexec"},
+                        Row{OrderKind::write_slot, "write_slot"}, Row{OrderKind::boot_slot, "boot_slot"},
                         Row{OrderKind::boot_disk, "boot_disk"}, Row{OrderKind::reboot, "reboot"},
                         Row{OrderKind::power_off, "power_off"}}) {
     Bench b;
@@ -85,7 +94,8 @@ TEST_CASE("an order is carried out by the function of its kind", "[agent]") {
 
 TEST_CASE("an order whose function this system does not have is refused", "[agent]") {
   for (const OrderKind kind :
-       {OrderKind::image, OrderKind::kexec, OrderKind::boot_disk, OrderKind::reboot, OrderKind::power_off}) {
+       {OrderKind::image, OrderKind::kexec, OrderKind::write_slot, OrderKind::boot_slot, OrderKind::boot_disk,
+        OrderKind::reboot, OrderKind::power_off}) {
     Bench b;
     b.functions = {};
     check_refused(b, b.run(order_of(kind)));
@@ -97,8 +107,36 @@ TEST_CASE("what got ready goes or is undone, and nothing else is", "[agent][kexe
   CHECK(b.run(order_of(OrderKind::kexec), OrderPart::leave).status.ok());
   CHECK(b.run(order_of(OrderKind::kexec), OrderPart::drop).status.ok());
   CHECK(b.called == std::vector<std::string>{"leave_ready", "drop_ready"});
+  b.called.clear();
+  CHECK(b.run(order_of(OrderKind::boot_slot), OrderPart::leave).status.ok());
+  CHECK(b.run(order_of(OrderKind::boot_slot), OrderPart::drop).status.ok());
+  CHECK(b.called == std::vector<std::string>{"leave_slot", "drop_slot"});
   Bench other;
   check_refused(other, other.run(order_of(OrderKind::steps), OrderPart::leave));
+}
+
+TEST_CASE("a departure does not hold up the end of this process", "[agent]") {
+  Bench b;
+  std::atomic<bool> under_way = false;
+  const auto wait = [&under_way](const CancelCheck& ended) -> Status {
+    under_way = true;
+    while (!ended()) std::this_thread::yield();
+    return Ok{};
+  };
+  b.functions.leave_slot = wait;
+  for (auto* leave : {&b.functions.boot_disk, &b.functions.reboot, &b.functions.power_off})
+    *leave = [wait](const Json&, const CancelCheck& ended) { return wait(ended); };
+  for (const OrderKind kind :
+       {OrderKind::boot_slot, OrderKind::boot_disk, OrderKind::reboot, OrderKind::power_off}) {
+    under_way = false;
+    const auto reactor = make_reactor(1);
+    const auto runner = make_work_runner(*reactor, b.files, b.machine, "node01", b.functions);
+    runner->run(
+        order_of(kind), kind == OrderKind::boot_slot ? OrderPart::leave : OrderPart::work,
+        [](const std::string&, Json) {}, [](WorkOutcome) {});
+    while (!under_way) std::this_thread::yield();
+  }  // which waits for its worker
+  CHECK(under_way);
 }
 
 TEST_CASE("an order of an unknown kind is refused under its word", "[agent]") {

@@ -102,6 +102,31 @@ TEST_CASE("an agent that says a mode nobody knows is not taken for the RAM syste
   CHECK(says("installed") == 1);
 }
 
+TEST_CASE("of the slot that an agent says it runs from, nothing but a slot's letter is taken", "[api]") {
+  Hub h;
+  std::string slot;
+  h.hub.connect({[&](const Hello& hello) { slot = hello.slot; }, {}, {}});
+  int agents = 0;
+  const auto says = [&](Json data) {
+    wire::EventBatch batch = Hub::batch("agent-" + std::to_string(++agents), {1});
+    batch.events[0].kind = "hello";
+    data["mode"] = "installed";
+    batch.events[0].data = std::move(data);
+    slot = "no hello";
+    h.take(batch);
+    return slot;
+  };
+  CHECK(says({{"slot", "a"}}) == "a");
+  CHECK(says({{"slot", "b"}}) == "b");
+  const std::vector<Json> others = {
+      "../x", "", "c", "B", "ab", "b ", 7, true, nullptr, Json::array({"b"}), {{"slot", "b"}}};
+  for (const Json& other : others) {
+    CAPTURE(dump_json(other));
+    CHECK(says({{"slot", other}}).empty());
+  }
+  CHECK(says(Json::object()).empty());  // an older agent, or one that is in neither
+}
+
 TEST_CASE("an acknowledgement never runs ahead of the disk", "[api]") {
   Hub h;
   std::optional<uint64_t> first, second;

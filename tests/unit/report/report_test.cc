@@ -347,3 +347,51 @@ TEST_CASE("an empty report renders") {
   CHECK(xml_problem(render_junit(r)) == "");
   CHECK(report_from_json(to_json(r)).ok());
 }
+
+TEST_CASE("a node that went back is none that was accepted, and none that failed its owner") {
+  Report r;
+  r.cluster = "c";
+  NodeReport node = accepted_node({check(Verdict::fail)});
+  node.verdict = NodeVerdict::returned;
+  node.reason = "returned to slot a: accept: dgemm is slow";
+  r.nodes = {node, accepted_node({check(Verdict::pass)})};
+  r.nodes[1].name = "n2";
+  settle(r);
+  CHECK(r.nodes[0].verdict == NodeVerdict::returned);
+  CHECK(r.nodes[0].reason == node.reason);
+  const Totals t = totals(r);
+  CHECK(t.returned == 1);
+  CHECK(t.accepted == 1);
+  CHECK(t.failed == 0);
+  CHECK(title(r).find("1 of 2 nodes accepted, 1 returned") != std::string::npos);
+  for (const std::string& text : {render_text(r), render_html(r), render_junit(r), render_flat(r)}) {
+    CHECK(text.find("returned") != std::string::npos);
+    CHECK(text.find("dgemm is slow") != std::string::npos);
+  }
+  CHECK(render_junit(r).find("failures=\"2\"") != std::string::npos);  // its check, and itself
+  const auto read = report_from_json(to_json(r));
+  REQUIRE(read.ok());
+  CHECK(read->nodes[0].verdict == NodeVerdict::returned);
+}
+
+TEST_CASE("what was measured of a system that was not taken is no history") {
+  Report r;
+  Check slow = check(Verdict::degraded);
+  slow.measured = 3;
+  r.nodes = {accepted_node({slow})};
+  CHECK(measured_text(r).find("dgemm") != std::string::npos);
+  r.nodes[0].verdict = NodeVerdict::returned;
+  CHECK(measured_text(r).find("dgemm") == std::string::npos);
+}
+
+TEST_CASE("the phases of a node re-imaged in place have colours of their own") {
+  Report r;
+  r.nodes = {accepted_node({check(Verdict::pass)})};
+  const char* const names[] = {"image", "pause", "boot", "configure", "accept", "commit", "resume", "return"};
+  TimeMs at = 1000;
+  for (const char* name : names) r.nodes[0].phases.push_back({name, at += 1000, 1000, "done"});
+  const std::string html = render_html(r);
+  for (const char* name : {"phi0", "phi1", "phi2", "phi3"})
+    CHECK(html.find(std::string("<rect class=\"") + name) != std::string::npos);
+  CHECK(html.find("<rect class=\"ph8") == std::string::npos);
+}

@@ -30,7 +30,9 @@ inline Action action(const std::string& node, const std::string& name, ActionKin
 struct RunBench : PowerPort, BootPort, LinkPort {
   ManualReactor reactor;
   MemStore store{reactor};
-  std::vector<std::string> powered, forgotten, switched_on;
+  std::vector<std::string> powered, forgotten, switched_on, switched_off;
+  std::vector<Status> off_answers;     // taken from the front; then Ok
+  std::string panic;                   // that consoles showed
   std::vector<std::string> withdrawn;  // ids of orders
   std::set<std::string> armed;
   std::map<std::string, wire::WorkOrder> offers;  // by node
@@ -60,6 +62,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     ExecutorHooks hooks;
     hooks.judge = [this](const Action&, const Json&) { return verdict; };
     hooks.conclude = conclude;
+    hooks.panic = [this](const std::string&, SteadyMs) { return panic; };
     hooks.ended = [this](const RunRow& run) { ended.push_back(run); };
     executor = std::make_unique<Executor>(reactor, ExecutorPorts{store, *this, *this, *this}, hooks);
   }
@@ -95,7 +98,13 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   }
   void power_off(const std::string& node, PowerPort::Done done) override {
     if (persons.count(node)) return ask("off " + node, std::move(done));
-    reactor.post([done] { done(Ok{}); });
+    switched_off.push_back(node);
+    Status answer = Ok{};
+    if (!off_answers.empty()) {
+      answer = off_answers.front();
+      off_answers.erase(off_answers.begin());
+    }
+    reactor.post([done, answer] { done(answer); });
   }
   void power_on(const std::string& node, PowerPort::Done done) override {
     if (persons.count(node)) return ask("on " + node, std::move(done));
@@ -161,9 +170,9 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     executor->start(plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
     reactor.advance(100);
   }
-  void hello(const std::string& node, wire::Mode mode, const std::string& boot,
-             const std::string& image = "") {
-    executor->on_hello({node, mode, boot, image});
+  void hello(const std::string& node, wire::Mode mode, const std::string& boot, const std::string& image = "",
+             const std::string& slot = "") {
+    executor->on_hello({node, mode, boot, image, slot});
     reactor.advance(100);
   }
   void finish(const std::string& node, bool ok = true, const std::string& code = "failed",

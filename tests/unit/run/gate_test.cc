@@ -88,3 +88,41 @@ TEST_CASE("who waits for a person is waited for by those only that need it", "[r
   Gate back(p.plan);
   CHECK_FALSE(p.ask(back).open);
 }
+
+TEST_CASE("who goes back to its old system is waited for by nobody", "[run][slot]") {
+  for (const Stage stage : {Stage::pending, Stage::awaiting, Stage::done}) {  // on its way, or there
+    Plans p;
+    p.nodes["n2"].returning = true;
+    p.nodes["n2"].stage = stage;
+    p.nodes["n2"].reason = "too slow";
+    p.second().after = {{"n2/first", false}};
+    Gate soft(p.plan);
+    CHECK(p.ask(soft).open);
+    p.second().after = {{"n2/first", true}};
+    Gate hard(p.plan);
+    CHECK_FALSE(p.ask(hard).open);
+    CHECK(p.ask(hard).never.find("too slow") != std::string::npos);
+    p.plan.barriers = {{"n1/first", "n2/first"}};
+    p.second().after = {};
+    p.second().behind = 0;
+    Gate barrier(p.plan);
+    CHECK_FALSE(p.ask(barrier).open);
+    barrier.prove("n1/first");
+    CHECK(p.ask(barrier).open);
+  }
+}
+
+TEST_CASE("the way back waits for nobody, and is waited for only while it may happen", "[run][slot]") {
+  Plans p;
+  p.second().after = {{"n1/first", true}, {"n2/first", true}};
+  p.second().when_failed = true;
+  Gate gate(p.plan);
+  CHECK(p.ask(gate).open);
+  Plans q;
+  q.plan.actions[1].when_failed = true;
+  q.second().after = {{"n2/first", false}};
+  Gate other(q.plan);
+  CHECK_FALSE(q.ask(other).open);
+  q.nodes["n2"].stage = Stage::done;  // without it
+  CHECK(q.ask(other).open);
+}

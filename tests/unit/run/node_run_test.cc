@@ -208,7 +208,8 @@ TEST_CASE("each stage takes, ignores or refuses each input", "[run]") {
 TEST_CASE("no port is called for an attempt before its intent is durable", "[run]") {
   for (const ActionKind kind :
        {ActionKind::netboot, ActionKind::inventory, ActionKind::image, ActionKind::boot_disk,
-        ActionKind::steps, ActionKind::check, ActionKind::reboot, ActionKind::power_off, ActionKind::wake}) {
+        ActionKind::steps, ActionKind::check, ActionKind::reboot, ActionKind::power_off, ActionKind::wake,
+        ActionKind::write_slot, ActionKind::boot_slot, ActionKind::return_slot}) {
     INFO(to_string(kind));
     Case c(kind);
     const auto effects = c.does(input::Begin{});

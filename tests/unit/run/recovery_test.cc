@@ -72,3 +72,45 @@ TEST_CASE("a run is taken up within its time, by whichever way the clock was set
   CHECK_FALSE(abandoned(sign, sign + timing.abandoned_after + 1, timing).empty());
   CHECK_FALSE(abandoned(sign, sign - timing.abandoned_after - 1, timing).empty());
 }
+
+TEST_CASE("a node on its way back, or back, is so after a restart of the controller", "[run][slot]") {
+  const Action first = action("n1", "first", ActionKind::steps),
+               back = action("n1", "return", ActionKind::return_slot),
+               resume = action("n1", "resume-old", ActionKind::steps);
+  std::vector<JournalRow> rows = {row("n1/first", "intent", 1), row("n1/first", "failed", 1),
+                                  row("n1/first", "abandoned", 1),
+                                  row("", "returning", 0, {{"reason", "too slow"}, {"action", "n1/first"}})};
+  const auto restored = [&] {
+    const auto recovery = recover(RunRow{}, rows);
+    REQUIRE(recovery.ok());
+    NodeRun node;
+    node.name = "n1";
+    node.actions = {&first};
+    node.rescue = {&back, &resume};
+    restore(node, *recovery, {});
+    return node;
+  };
+  NodeRun node = restored();
+  CHECK(node.returning);
+  CHECK(node.stage == Stage::pending);
+  CHECK(node.action().id == "n1/return");
+  CHECK(node.reason == "too slow");
+  CHECK(node.failed_action == "n1/first");
+  rows.push_back(row("n1/return", "intent", 1));
+  rows.push_back(row("n1/return", "succeeded", 1));
+  node = restored();
+  CHECK(node.action().id == "n1/resume-old");
+  std::vector<JournalRow> failed = rows;
+  rows.push_back(row("n1/resume-old", "intent", 1));
+  rows.push_back(row("n1/resume-old", "succeeded", 1));
+  rows.push_back(
+      row("", "returned", 0, {{"reason", "returned to slot a: too slow"}, {"action", "n1/first"}}));
+  node = restored();
+  CHECK(node.returned());
+  CHECK(node.reason == "returned to slot a: too slow");
+  rows = failed;
+  rows.push_back(row("", "quarantined", 0, {{"reason", "both"}, {"action", "n1/resume-old"}}));
+  node = restored();
+  CHECK(node.stage == Stage::quarantined);
+  CHECK_FALSE(node.returned());
+}

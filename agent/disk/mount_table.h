@@ -1,0 +1,33 @@
+// What is mounted, from /proc/self/mountinfo. A path counts as mounted only when it is itself a mount point.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/os.h"
+
+namespace muster {
+
+struct MountEntry {
+  std::string target, fs, source, options;
+  std::string device;  // "259:3"
+};
+// All of them by mount point; of several on one path the topmost.
+std::map<std::string, MountEntry> all_mounts(const Files& files);
+// The topmost mount on exactly this path.
+std::optional<MountEntry> find_mount(const Files& files, const std::string& target);
+// Kernel name a source stands for: "/dev/md/scratch" -> "md127", "UUID=..." -> through /dev/disk/by-uuid;
+// itself otherwise. Of what is mounted or is only compared: what is about to be mounted is looked up by
+// selected_device.h.
+std::string kernel_name(const Files& files, const std::string& source);
+// Whether this is a mount of that device: by its number, or by its name where a file system has a number of
+// its own (btrfs).
+bool is_on_device(const Files& files, const MountEntry& entry, const std::string& device);
+// Whether it is mounted anywhere, or swapped on.
+bool is_mounted(const Files& files, const std::string& device);
+
+// A path as mount and systemd take it: "//scratch/" is "/scratch"; \040 and so on are read.
+std::string plain_path(const std::string& path);
+
+}  // namespace muster

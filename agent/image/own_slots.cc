@@ -1,0 +1,146 @@
+#include "agent/image/own_slots.h"
+
+#include <fmt/format.h>
+#include <sys/mount.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "agent/disk/bearers.h"
+#include "agent/disk/block_device.h"
+#include "agent/disk/mount_table.h"
+#include "agent/identity.h"
+#include "agent/image/layout.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kSector = 512;  // of sysfs, whatever the disk's blocks are
+const std::string kBlock = "/sys/class/block/";
+
+uint64_t number_in(const Files& files, const std::string& path) {
+  return std::strtoull(files.read_line(path, "0").c_str(), nullptr, 10);
+}
+
+bool is_at(const Files& files, const std::string& kernel_name, const GptPartition& p) {
+  const std::string folder = kBlock + kernel_name;
+  return number_in(files, folder + "/partition") == static_cast<uint64_t>(p.number) &&
+         number_in(files, folder + "/start") * kSector == p.start &&
+         number_in(files, folder + "/size") * kSector == p.size;
+}
+
+// It was mounted before, and stays so.
+class MountedBefore : public OpenFolder {
+ public:
+  explicit MountedBefore(std::string folder) : folder_(std::move(folder)) {}
+  Files files() const override { return Files(folder_); }
+  Status close() override { return sync_file_system(folder_); }
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace
+
+const GptPartition& OwnSlots::slot(const std::string& name) const { return *slot_partition(layout, name); }
+const GptPartition& OwnSlots::esp() const { return *layout.named("muster-esp"); }
+const SlotNote* OwnSlots::note(const std::string& name) const {
+  const auto it = marker.slots.find(name);
+  return it == marker.slots.end() ? nullptr : &it->second;
+}
+
+Result<OwnSlots> own_slots(const Files& files) {
+  const auto root = find_mount(files, "/");
+  const std::string partition = root ? device_with_number(files, root->device) : "";
+  OwnSlots own;
+  own.disk = disk_of_partition(files, partition);
+  if (own.disk.empty()) return fail(Code::not_found, "/ is on no partition of a disk");
+  own.device = files.real("/dev/" + own.disk);
+  TRY(const BlockDevice disk, BlockDevice::open(own.device, BlockDevice::Access::read));
+  const auto table = read_gpt(disk);
+  if (!table.ok() || !is_layout(*table)) return fail(Code::not_found, "the disk has no layout of muster's");
+  own.layout = *table;
+  TRY(own.marker, read_marker(disk));
+  const uint64_t number = number_in(files, kBlock + partition + "/partition");
+  for (const char* name : {"a", "b"})
+    if (number == static_cast<uint64_t>(own.slot(name).number)) own.running = name;
+  if (own.running.empty()) return fail(Code::not_found, "/ is not on a root slot of muster's");
+  if (!is_at(files, partition, own.slot(own.running)))
+    return fail(Code::conflict, fmt::format("the kernel has /dev/{} at another place than the table of its "
+                                            "disk says",
+                                            partition));
+  return own;
+}
+
+SlotNote running_note(const Files& files, const OwnSlots& own) {
+  const SlotNote* noted = own.note(own.running);
+  SlotNote out = noted ? *noted : SlotNote{};
+  const ImageRecord record = read_image_record(files);
+  if (record.slot == own.running && !record.digest.empty() &&
+      (out.digest.empty() || out.digest == record.digest)) {
+    out.digest = record.digest;
+    if (out.image.empty()) out.image = record.name;
+    if (out.stage.empty()) out.stage = kSlotWritten;
+  }
+  const std::string key = "Address=";
+  std::istringstream lines(files.read("/etc/systemd/network/10-muster.network").value_or(""));
+  for (std::string line; out.address.empty() && std::getline(lines, line);)
+    if (line.rfind(key, 0) == 0) out.address = line.substr(key.size());
+  return out;
+}
+
+Result<std::string> partition_of(const Files& files, const OwnSlots& own, const GptPartition& partition) {
+  const std::string name = partition_path(own.disk, partition.number);
+  if (disk_of_partition(files, name) == own.disk && is_at(files, name, partition)) return name;
+  return fail(Code::conflict, fmt::format("the kernel does not show partition {} of {} as its table has it",
+                                          partition.number, own.disk));
+}
+
+std::string use_of_partition(const Files& files, const std::string& kernel_name) {
+  if (is_mounted(files, kernel_name)) return "mounted";
+  if (!files.list(kBlock + kernel_name + "/holders").empty()) return "part of another device";
+  return "";
+}
+
+Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSlots& own,
+                                                 const std::string& at, Mounted::Way way) {
+  TRY(const std::string esp, partition_of(files, own, own.esp()));
+  if (way == Mounted::Way::write) unmount_left_over(files);
+  for (const auto& [target, entry] : all_mounts(files)) {
+    if (entry.device != files.read_line(kBlock + esp + "/dev", "-") || !files.exists(target + "/loader"))
+      continue;
+    if (way == Mounted::Way::write && ("," + entry.options + ",").find(",ro,") != std::string::npos)
+      return fail(Code::conflict,
+                  fmt::format("the EFI system partition is mounted at {}, and read-only there", target));
+    return std::unique_ptr<OpenFolder>(std::make_unique<MountedBefore>(files.real(target)));
+  }
+  if (files.root() != "/" && !files.root().empty())
+    return fail(Code::failed, "the EFI system partition is not mounted");
+  const auto mount = [&](Mounted::Way how) {
+    return Mounted::mount(files.real("/dev/" + esp), "vfat", files.real(at), "umask=0077", how);
+  };
+  TRY(Mounted mounted, mount_beside(mount, way));
+  return std::unique_ptr<OpenFolder>(std::make_unique<Mounted>(std::move(mounted)));
+}
+
+Result<Mounted> mount_beside(const std::function<Result<Mounted>(Mounted::Way)>& mount, Mounted::Way way) {
+  auto mounted = mount(way);
+  if (way == Mounted::Way::write || mounted.ok() || mounted.error().code != Code::conflict) return mounted;
+  return mount(Mounted::Way::write);
+}
+
+void unmount_left_over(const Files& files) {
+  for (const char* place : {kEspPlace, kWriterEspPlace, kWriterSlotPlace})
+    if (find_mount(files, place)) (void)::umount2(files.real(place).c_str(), MNT_DETACH);
+}
+
+Status is_committed(const OwnSlots& own, const std::string& standing) {
+  if (own.running == standing && standing == own.marker.current) return Ok{};
+  const auto or_none = [](const std::string& slot) { return slot.empty() ? std::string("none") : slot; };
+  return fail(Code::conflict,
+              fmt::format("this system is not committed: slot {} runs, the loader's configuration names {}, "
+                          "and the disk's marker {}",
+                          own.running, or_none(standing), or_none(own.marker.current)));
+}
+
+}  // namespace muster

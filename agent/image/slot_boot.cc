@@ -1,0 +1,101 @@
+#include "agent/image/slot_boot.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "agent/image/efi_variables.h"
+#include "agent/image/esp_files.h"
+#include "agent/image/own_slots.h"
+#include "base/kernel_line.h"
+#include "base/log.h"
+
+namespace muster {
+namespace {
+
+bool is_trial(const std::string& id) { return id == trial_name("a") || id == trial_name("b"); }
+
+Status check_note(const OwnSlots& own, const wire::BootSlotJob& job) {
+  const SlotNote* note = own.note(job.slot);
+  const auto refuse = [&job](const std::string& why) -> Status {
+    return fail(Code::conflict, fmt::format("slot {} {}", job.slot, why));
+  };
+  if (!note || note->digest.empty()) return refuse("is empty, as far as the disk's marker says");
+  if (note->stage != kSlotWritten) return refuse("is half written");
+  if (note->digest != job.digest)
+    return refuse(fmt::format("holds image {}, and the order is for {}", note->digest, job.digest));
+  return Ok{};
+}
+
+// The entry before the variable: a boot that names an entry that is not there is the usual one.
+Status arm(const Files& files, const Files& esp, const OwnSlots& own, const std::string& slot,
+           int64_t seconds) {
+  TRY_(slot_is_startable(esp, slot, own.slot(slot).guid));
+  TRY(const std::string plain, esp.read(entry_path(entry_name(slot))));
+  TRY(const std::string trial, trial_entry(plain, seconds));
+  const std::string path = entry_path(trial_name(slot));
+  TRY_(esp.write(path, trial));
+  TRY_(sync_file_system(esp.root()));
+  TRY(const std::string found, esp.read(path));
+  if (found != trial) return fail(Code::failed, "the trial entry is not what was written");
+  TRY_(efi::drop_default(files));
+  return efi::write_loader_text(files, efi::kOneShot, trial_name(slot));
+}
+
+void remove_trials(const Files& esp) {
+  for (const char* slot : {"a", "b"}) (void)esp.remove(entry_path(trial_name(slot)));
+  (void)sync_file_system(esp.root());
+}
+
+}  // namespace
+
+Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job) {
+  TRY_(efi::takes_one_shot(files));
+  TRY(const OwnSlots own, own_slots(files));
+  TRY_(efi::came_from(files, own.esp().guid));
+  if (job.slot == own.running || (job.slot != "a" && job.slot != "b"))
+    return fail(Code::conflict, "this system runs from slot " + own.running + ", and the order is for " +
+                                    (job.slot.empty() ? "none" : job.slot));
+  TRY_(check_note(own, job));
+  TRY(const auto esp, open_own_esp(files, own, kEspPlace, Mounted::Way::write));
+  TRY_(is_committed(own, standing_slot(esp->files())));
+  Status armed = arm(files, esp->files(), own, job.slot, job.trial / kSecond);
+  if (!armed.ok()) {
+    if (is_trial(efi::loader_text(files, efi::kOneShot))) efi::remove_loader_variable(files, efi::kOneShot);
+    remove_trials(esp->files());
+    return std::move(armed).error();
+  }
+  if (const Status closed = esp->close(); !closed.ok()) {
+    disarm_slot_boot(files);
+    return closed.error();
+  }
+  return Json{{"slot", job.slot}, {"digest", job.digest}, {"entry", trial_name(job.slot)}};
+}
+
+Status keep_trial(const Files& files) {
+  const std::string key = "muster.trial";
+  const std::string argument = kernel_argument(files.read_line("/proc/cmdline"), key);
+  if (argument.size() <= key.size() + 1) return Ok{};
+  TRY_(efi::takes_one_shot(files));
+  TRY(const OwnSlots own, own_slots(files));
+  TRY(const auto esp, open_own_esp(files, own, kEspPlace, Mounted::Way::write));
+  if (standing_slot(esp->files()) == own.running) return esp->close();
+  TRY_(arm(files, esp->files(), own, own.running,
+           std::strtoll(argument.c_str() + key.size() + 1, nullptr, 10)));
+  return esp->close();
+}
+
+bool slot_boot_armed(const Files& files) { return is_trial(efi::loader_text(files, efi::kOneShot)); }
+
+void disarm_slot_boot(const Files& files) {
+  if (slot_boot_armed(files)) {
+    efi::remove_loader_variable(files, efi::kOneShot);
+    log::info("the boot loader's entry for one boot of the other slot was taken away");
+  }
+  const auto own = own_slots(files);
+  if (!own.ok()) return;
+  const auto esp = open_own_esp(files, *own, kEspPlace, Mounted::Way::write);
+  if (esp.ok()) remove_trials((*esp)->files());
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+// write_slot(): puts an image into the root slot that this system does not run from, while it runs.
+//
+// All that can refuse it is looked at before the first write: the job is this node's; the disk is the one
+// that was described (identity), carries muster's marker of this node, cluster and controller and muster's
+// layout, and / is one of its root slots; the running slot is committed, and the other one is asked for; its
+// partition is in nobody's use; the image takes itself back (ImageManifest::trial), fits, and is served as
+// announced, as are the programs; the ESP has room. Then, so that a power cut anywhere leaves the running
+// slot standing and startable: the marker notes "writing", the slot's entries go, frames are written (what
+// is right stays), the new root is seeded, kernel and initrd and last the entry come onto the ESP, all is
+// read back, the marker notes "written". Never touched: the running slot, its files on the ESP,
+// loader.conf, the loader itself, the state partition. An order that is repeated goes on; one that had come
+// to its end is looked over and succeeds. Thread: blocking, a process of its own (slot_child.h).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/image/blobs.h"
+#include "agent/image/mounted.h"
+#include "agent/image/own_slots.h"
+#include "agent/image/slot_frames.h"
+#include "base/facts.h"
+#include "base/json.h"
+#include "base/os.h"
+#include "base/wire.h"
+
+namespace muster {
+
+struct WriteSlotDeps {
+  const Files& files;                             // this machine
+  std::function<std::vector<DiskFacts>()> disks;  // identities, now
+  MakeSource source;
+  std::string order = {};  // the order's id without the attempt
+  // The slot's file system, grown to `size` bytes where it is to be written.
+  std::function<Result<std::unique_ptr<OpenFolder>>(const std::string& device, uint64_t size,
+                                                    Mounted::Way way)>
+      mount_slot = {};
+  std::function<uint64_t(const std::string& folder)> free_bytes = {};  // of its file system
+  // Asked before each write; an error ends the work there.
+  std::function<Status(std::string_view what)> before_write = {};
+  std::function<void(const std::string& text)> say = {};
+  std::function<void(uint64_t done, uint64_t total)> progress = {};
+  std::function<bool()> cancelled = {};
+};
+// The real mounts; `files`, `disks` and `source` are set.
+WriteSlotDeps real_write_slot_deps(const Files& files, const wire::SlotJob& job);
+
+struct WriteSlotResult : FrameCounts {
+  std::string slot = {};
+  bool finished_before = false;
+};
+Json to_json(const WriteSlotResult& result, const wire::SlotJob& job);
+
+// conflict: another disk than described, in use, not committed, the running slot. denied: not this node's, or
+// an image that would not take itself back. invalid: it does not fit. corrupt: what is served, or what is
+// read back, is not what was announced.
+Result<WriteSlotResult> write_slot(const wire::SlotJob& job, const WriteSlotDeps& deps,
+                                   const WriteOptions& options = {});
+
+}  // namespace muster

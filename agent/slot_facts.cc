@@ -1,0 +1,36 @@
+#include "agent/slot_facts.h"
+
+#include "agent/image/efi_variables.h"
+#include "agent/image/esp_files.h"
+#include "agent/image/own_slots.h"
+
+namespace muster {
+namespace {
+
+SlotFacts facts_of(const SlotNote& note) { return {note.image, note.digest, note.stage, note.address}; }
+
+// The slot that stands; why no trial can be had from what is on the ESP.
+std::string read_esp(const Files& files, const OwnSlots& own, std::string& standing) {
+  const auto esp = open_own_esp(files, own, kEspPlace, Mounted::Way::read);
+  if (!esp.ok()) return esp.error().message;
+  standing = standing_slot((*esp)->files());
+  return standing.empty() ? "the loader's configuration is not muster's" : "";
+}
+
+}  // namespace
+
+BootFacts slot_facts(const Files& files) {
+  BootFacts out;
+  const auto own = own_slots(files);
+  if (!own.ok()) return out;
+  out.running = own->running;
+  for (const char* name : {"a", "b"})
+    if (const SlotNote* note = own->note(name)) out.slots[name] = facts_of(*note);
+  out.slots[own->running] = facts_of(running_note(files, *own));
+  out.no_trial = read_esp(files, *own, out.standing);
+  for (const Status& can : {efi::came_from(files, own->esp().guid), efi::takes_one_shot(files)})
+    if (!can.ok()) out.no_trial = can.error().message;
+  return out;
+}
+
+}  // namespace muster

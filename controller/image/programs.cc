@@ -1,0 +1,75 @@
+#include "controller/image/programs.h"
+
+#include "base/digest.h"
+#include "base/os.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kAgentOnNode = "/usr/sbin/muster-agent";
+constexpr const char* kAcceptOnNode = "/usr/lib/muster/muster-accept";
+// Those beside it, where they were built: with MPI; for the counters of NVIDIA's driver; with CUDA. Linked
+// dynamically, for installed systems.
+constexpr const char* kBeside[] = {"muster-mpi-check", "muster-accept-nvml", "muster-accept-gpu"};
+
+struct Source {
+  std::string path;  // here
+  wire::SlotProgram program;
+};
+
+std::vector<Source> sources(const ProgramPaths& paths) {
+  std::vector<Source> all = {{paths.agent, {kAgentOnNode, "", 0, 0755}}};
+  for (const auto& one : acceptance_programs(paths.accept))
+    all.push_back({one.source, {one.path, "", 0, one.mode}});
+  return all;
+}
+
+}  // namespace
+
+std::vector<RamPayload> acceptance_programs(const std::string& accept) {
+  std::vector<RamPayload> all;
+  if (accept.empty()) return all;
+  all.push_back({accept, kAcceptOnNode, 0755});
+  for (const char* name : kBeside) {
+    const auto beside = std::filesystem::path(accept).replace_filename(name);
+    if (std::filesystem::exists(beside))
+      all.push_back({beside, std::string("/usr/lib/muster/") + name, 0755});
+  }
+  return all;
+}
+
+Result<std::string> Programs::digest_of(const std::string& path, uintmax_t& size) {
+  std::error_code error;
+  size = std::filesystem::file_size(path, error);
+  const auto time = error ? std::filesystem::file_time_type() : std::filesystem::last_write_time(path, error);
+  if (error) return fail(Code::not_found, path + ": " + error.message());
+  Known& known = known_[path];
+  if (!known.sha256.empty() && known.size == size && known.time == time) return known.sha256;
+  TRY(const std::string content, Files("/").read(std::filesystem::absolute(path).string()));
+  size = content.size();
+  known = {size, time, sha256(content)};
+  return known.sha256;
+}
+
+Result<std::vector<wire::SlotProgram>> Programs::list() {
+  std::vector<wire::SlotProgram> all;
+  for (auto& [path, program] : sources(paths_)) {
+    uintmax_t size = 0;
+    TRY(program.sha256, digest_of(path, size));
+    program.size = static_cast<int64_t>(size);
+    all.push_back(program);
+  }
+  return all;
+}
+
+std::string Programs::path_of(const std::string& digest) {
+  for (const auto& [path, program] : sources(paths_)) {
+    uintmax_t size = 0;
+    const auto found = digest_of(path, size);
+    if (found.ok() && (*found == digest || *found == "sha256:" + digest))
+      return std::filesystem::absolute(path).string();
+  }
+  return "";
+}
+
+}  // namespace muster

@@ -1,0 +1,58 @@
+#include "controller/plan/image_order.h"
+
+namespace muster {
+namespace {
+
+std::string variable(const Planning& p, const Draft& d, const std::string& name,
+                     const std::string& fallback) {
+  return declared_variable(p.spec, d.spec, name, fallback);
+}
+
+void add_kernel_options(const Planning& p, const Draft& d, wire::ImageJob& job) {
+  job.console = variable(p, d, "console", p.spec.lab ? "ttyS0" : "");
+  job.kernel_options = p.in.kernel_options;
+  if (const std::string own = variable(p, d, "kernel_options", ""); !own.empty())
+    job.kernel_options += (job.kernel_options.empty() ? "" : " ") + own;
+}
+
+}  // namespace
+
+std::string installed_address(const Spec& spec, const NodeSpec& node) {
+  return node.address + "/" + prefix_of(spec.network.provisioning.cidr);
+}
+
+std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d) {
+  const PlannerImage* image = p.image_of(d);
+  const auto os = d.disks.groups.find("os");
+  // Whatever went wrong before, nothing is written to a disk that nobody chose.
+  if (!image || os == d.disks.groups.end() || os->second.empty()) {
+    p.problems.push_back(d.spec->name + ": an image is to be written without image or OS disk");
+    return std::nullopt;
+  }
+  const DiskFacts& disk = os->second.front();
+  wire::ImageJob job;
+  job.image = d.spec->image;
+  job.digest = image->digest;
+  job.manifest_path = image->manifest_path;
+  job.base_url = "http://" + p.address + ":7480";
+  job.disk_serial = disk.serial;
+  job.disk_wwid = disk.wwid;
+  job.disk_model = disk.model;
+  job.disk_size_bytes = static_cast<int64_t>(disk.size_bytes);
+  job.allow_ours = d.disks.os_is_ours;
+  job.content_hash = d.disks.os_is_ours ? "" : disk.content_hash;
+  job.cluster = p.spec.cluster;
+  job.authority = p.in.authority;
+  job.hostname = d.spec->name;
+  job.address_cidr = installed_address(p.spec, *d.spec);
+  job.mac = d.spec->mac;
+  job.gateway = p.spec.network.gateway;
+  job.dns = p.spec.network.dns;
+  job.search = p.spec.network.search;
+  job.controller_url = "https://" + p.address + ":7443";
+  add_kernel_options(p, d, job);
+  job.root_size = variable(p, d, "root_size", "");
+  return job;
+}
+
+}  // namespace muster

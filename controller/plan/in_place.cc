@@ -1,0 +1,302 @@
+#include "controller/plan/in_place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/machine_uuid.h"
+#include "controller/plan/image_order.h"
+#include "controller/plan/node_steps.h"
+
+namespace muster {
+namespace {
+
+constexpr DurationMs kWrite = 45 * kMinute, kCommit = 5 * kMinute, kResume = 15 * kMinute;
+// For the step's own deadline to pass first: it says whose jobs did not end.
+constexpr DurationMs kSpare = 5 * kMinute;
+// Slurm's controller or a storage's master may be away for as long as a machine restarts.
+constexpr int kResumeAttempts = 60;
+
+struct Slots {
+  std::string running, other;
+  std::string why;  // neither is known for certain, or the running one does not stand
+};
+
+std::string other_of(const std::string& slot) { return slot == "a" ? "b" : "a"; }
+
+const SlotFacts* slot_of(const BootFacts& boot, const std::string& letter) {
+  const auto found = boot.slots.find(letter);
+  return found == boot.slots.end() ? nullptr : &found->second;
+}
+
+// The last look may be from before the new system was committed, or from before the node went back from it.
+// Which image it runs was said at its last boot, and an accepted node runs the slot that stands: in another
+// one it is not accepted before that one stands. Where that is wrong all the same, the agent refuses.
+Slots slots_of(const Draft& d) {
+  const BootFacts& boot = d.seen->facts->boot;
+  if (boot.running != "a" && boot.running != "b")
+    return {"", "", "its agent does not say which root slot it runs from"};
+  Slots out{boot.running, other_of(boot.running), ""};
+  const SlotFacts* seen = slot_of(boot, out.running);
+  if (!seen || seen->digest == d.seen->image_digest || d.seen->image_digest.empty()) return out;
+  const SlotFacts* other = slot_of(boot, out.other);
+  if (!other || other->digest != d.seen->image_digest)
+    out.why = "it runs an image that neither of its root slots is noted to hold";
+  else if (boot.standing != out.other)
+    out.why = "the system that it runs is not committed";
+  else
+    std::swap(out.running, out.other);
+  return out;
+}
+
+// What either needs: a node at work, in a slot that is known, of this machine, at the address declared.
+std::string why_no_trial(const Planning& p, const Draft& d, Slots& slots) {
+  if (d.spec->adopt.declared()) return "it was adopted with the operating system it had";
+  if (!own_sign(p, *d.spec).empty()) return "the controller runs on it";
+  if (!d.seen->online || d.seen->mode != wire::Mode::installed) return "its installed system is not online";
+  if (d.seen->doubtful) return "what it runs was not heard since the database was put back";
+  // One that a run found unfit in its new system is what a rollback is for.
+  const NodeState state = d.seen->state;
+  const bool works = state == NodeState::accepted || state == NodeState::degraded ||
+                     (p.rolls_back() && state == NodeState::quarantined);
+  if (!works) return fmt::format("it is {}, not accepted", to_string(state));
+  if (!imaged_here(d, *d.seen->facts)) return "muster did not install this machine, as far as it knows";
+  slots = slots_of(d);
+  if (!slots.why.empty()) return slots.why;
+  const std::string& no_trial = d.seen->facts->boot.no_trial;
+  if (!no_trial.empty()) return no_trial;
+  if (d.disks.groups.count("os") == 0 || !d.disks.os_is_ours)
+    return "its OS disk does not carry muster's layout";
+  if (!d.disks.destroys.empty()) return "disks of it are formatted, which no other slot would undo";
+  return "";
+}
+
+std::string why_not_in_place(const Planning& p, const Draft& d, Slots& slots) {
+  if (p.in.request.through_ram) return "as requested";
+  if (const std::string why = why_no_trial(p, d, slots); !why.empty()) return why;
+  const PlannerImage* image = p.image_of(d);
+  if (!image || !image->trial)
+    return fmt::format("image '{}' does not take itself back from a boot that fails; built again, it does",
+                       d.spec->image);
+  if (p.in.programs.empty()) return "the controller has no agent's program to put beside the image";
+  const SlotFacts* running = slot_of(d.seen->facts->boot, slots.running);
+  const std::string declared = installed_address(p.spec, *d.spec);
+  if (running && !running->address.empty() && running->address != declared)
+    return fmt::format("its address is {} now and {} in the spec", running->address, declared);
+  return "";
+}
+
+std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
+  if (const std::string why = why_no_trial(p, d, slots); !why.empty()) return why;
+  const SlotFacts* other = slot_of(d.seen->facts->boot, slots.other);
+  if (!other || other->stage.empty() || other->digest.empty())
+    return fmt::format("nothing was ever written to its other root slot ({})", slots.other);
+  if (other->stage != "written")
+    return fmt::format("its other root slot ({}) is half written ({})", slots.other, other->stage);
+  if (other->image.empty())
+    return fmt::format(
+        "its other root slot ({}) was written by an earlier muster, whose systems do not take themselves "
+        "back",
+        slots.other);
+  if (other->image != d.spec->image)
+    return fmt::format("its other root slot ({}) holds image '{}', and the spec says '{}'", slots.other,
+                       other->image, d.spec->image);
+  const std::string declared = installed_address(p.spec, *d.spec);
+  if (!other->address.empty() && other->address != declared)
+    return fmt::format("its address in the other root slot ({}) is {}, and {} in the spec", slots.other,
+                       other->address, declared);
+  return "";
+}
+
+// A trial that ends before an acceptance can end takes every good system back.
+void refuse_short_trial(Planning& p, const Draft& d) {
+  if (d.slot.empty() || d.seen->proving_took <= p.spec.limits.trial) return;
+  p.refuse(
+      d.spec->name, "trial-short",
+      fmt::format("limits.trial is {}, and its configuration and acceptance took {} the last time: every new "
+                  "system would be taken back before it is committed; raise limits.trial{}",
+                  to_human(p.spec.limits.trial), to_human(d.seen->proving_took),
+                  p.rolls_back() ? "" : ", or `--through-ram`"));
+}
+
+// As much as the partition holds, at half the rate.
+DurationMs write_time(const Planning& p, const Draft& d) {
+  const int64_t rate = p.spec.limits.image_write_rate;
+  if (rate <= 0) return kWrite;
+  uint64_t size = 0;
+  for (const auto& part : d.disks.groups.at("os").front().partitions)
+    if (part.label == "muster-root-" + d.slot) size = part.size_bytes;
+  const double seconds = 2.0 * static_cast<double>(size) / static_cast<double>(rate);
+  return std::max(kWrite, static_cast<DurationMs>(seconds) * kSecond);
+}
+
+// Behind nothing: what came before it failed, and the actions of this kind are done in their order.
+Action& add_when_failed(Planning& p, Draft& d, const std::string& before, NewAction what) {
+  d.last = before;
+  Action& a = add(p, d, std::move(what));
+  a.when_failed = true;
+  return a;
+}
+
+// By way of the RAM system, but its jobs may not end: then nothing was done to it yet, and it is given back.
+bool may_stay(const Draft& d) { return !d.pause.empty() && in_installed(d) && d.seen->facts; }
+
+// An agent that does not say which slot it runs from is of an earlier version, and refuses an order with a
+// step module that it has not. What it cannot set the new system need not unset.
+void drop_unknown_steps(Planning& p, Draft& d) {
+  if (!d.seen->facts->boot.running.empty()) return;
+  const auto unknown = [](const PlannedStep& s) {
+    return s.step.module == "ceph_noout" || s.step.module == "moosefs_maintenance";
+  };
+  if (std::none_of(d.pause.begin(), d.pause.end(), unknown)) return;
+  std::erase_if(d.pause, unknown);
+  std::erase_if(d.resume, unknown);
+  p.plan.notes.push_back(d.spec->name +
+                         " has an agent of an earlier muster: its storage is not kept from copying what the "
+                         "node holds while it is away");
+}
+
+void choose_pause(Planning& p, Draft& d) {
+  if (!leaves_work(p, d)) return;
+  d.pause = steps_of_phase(p, d, "pause", true);
+  d.resume = steps_of_phase(p, d, "resume", false);
+  drop_unknown_steps(p, d);
+  if (d.pause.empty() || !p.forced(d)) return;
+  d.pause.clear();
+  d.resume.clear();
+  p.plan.notes.push_back(d.spec->name +
+                         " is not taken out of its work first, as forced: jobs there end with it");
+}
+
+// As its agent says it; where nothing was said of the boot, as its disk notes it.
+std::string digest_of(const Draft& d, const std::string& slot) {
+  const SlotFacts* noted = slot_of(d.seen->facts->boot, slot);
+  return d.seen->image_digest.empty() && noted ? noted->digest : d.seen->image_digest;
+}
+
+void write_return(Planning& p, Draft& d) {
+  const Slots slots = slots_of(d);
+  const DurationMs patience = 2 * p.spec.limits.boot + p.spec.limits.trial;
+  const std::string state{to_string(d.seen->state)};
+  std::string before;
+  if (slots.why.empty())
+    before =
+        add_when_failed(p, d, "",
+                        {"return",
+                         ActionKind::return_slot,
+                         "return",
+                         d.slot.empty() ? "where its jobs do not end: as it was"
+                                        : "where any of this fails: back to slot " + slots.running,
+                         {{"slot", slots.running}, {"digest", digest_of(d, slots.running)}, {"state", state}},
+                         patience,
+                         2})
+            .id;
+  // No slot to make sure of: it did not leave its system. The last action says what the node is then.
+  Json was = Json::object();
+  if (before.empty()) was["state"] = state;
+  if (!d.resume.empty())
+    before = add_when_failed(p, d, before,
+                             {"resume-old", ActionKind::steps, "resume",
+                              fmt::format("there: at work again ({} steps)", d.resume.size()),
+                              order_params(d.resume, false), kResume, kResumeAttempts})
+                 .id;
+  add_when_failed(p, d, before,
+                  {"look-old", ActionKind::inventory, "return", "there: look at it", was, kInventory});
+}
+
+void note_way(Planning& p, const Draft& d) {
+  p.plan.notes.push_back(fmt::format(
+      "{} is {} in place: one reboot{}", d.spec->name, p.rolls_back() ? "rolled back" : "re-imaged",
+      ends_a_hang(*d.spec).empty() ? "; nothing here can end a hang of the new system, a person has to"
+                                   : ""));
+}
+
+}  // namespace
+
+void choose_way(Planning& p, Draft& d) {
+  const bool asked = p.kind() == RequestKind::reimage || (p.kind() == RequestKind::up && d.older);
+  if (!p.rolls_back() && !(d.imaging && asked)) return;
+  Slots slots;
+  const std::string why = p.rolls_back() ? why_no_rollback(p, d, slots) : why_not_in_place(p, d, slots);
+  if (!why.empty()) {
+    if (p.rolls_back())
+      p.refuse(d.spec->name, "rollback", why);
+    else
+      p.plan.notes.push_back(fmt::format("{} goes through the RAM system: {}", d.spec->name, why));
+  } else {
+    d.slot = slots.other;
+    const auto& held = d.seen->facts->boot.slots;
+    d.slot_digest = p.rolls_back() ? held.at(d.slot).digest : p.image_of(d)->digest;
+    note_way(p, d);
+    refuse_short_trial(p, d);
+  }
+  choose_pause(p, d);
+}
+
+void write_slot_and_pause(Planning& p, Draft& d) {
+  if (!d.slot.empty() && !p.rolls_back()) {
+    const auto job = image_order(p, d);
+    if (!job) return;
+    p.plan.images[d.spec->image] = job->digest;
+    const wire::SlotJob slot{*job, d.slot, p.in.programs, p.spec.limits.image_write_rate};
+    add(p, d,
+        {"write", ActionKind::write_slot, "image",
+         fmt::format("write image {} to slot {} beside the jobs", d.spec->image, d.slot), wire::to_json(slot),
+         write_time(p, d), 3});
+  }
+  if (d.pause.empty()) return;
+  add(p, d,
+      {"pause", ActionKind::steps, "pause", fmt::format("out of its work ({} steps)", d.pause.size()),
+       order_params(d.pause, false), p.spec.limits.drain_timeout + kSpare, 1});
+}
+
+void write_trials(Planning& p) {
+  std::vector<std::string> barrier;
+  for (const auto& d : p.drafts)
+    if (!d.last.empty()) barrier.push_back(d.last);
+  const int behind = static_cast<int>(p.plan.barriers.size());
+  bool used = false;
+  for (auto& d : p.drafts) {
+    if (d.slot.empty()) continue;
+    const std::string ends = ends_a_hang(*d.spec);
+    const std::string title = fmt::format(
+        "boot slot {} once{}{}", d.slot,
+        p.rolls_back() ? fmt::format(" (image {})", d.slot_digest.substr(0, 19)) : "",
+        ends.empty() ? ": nothing here can end a hang, a person has to" : "; a hang is ended by " + ends);
+    const bool others =
+        std::any_of(barrier.begin(), barrier.end(), [&](const std::string& id) { return id != d.last; });
+    const wire::BootSlotJob job{d.slot, d.slot_digest, p.spec.limits.trial};
+    Action& boot = add(
+        p, d, {"boot", ActionKind::boot_slot, "boot", title, wire::to_json(job), 2 * p.spec.limits.boot, 1});
+    if (others) boot.behind = behind, used = true;
+  }
+  if (!used) return;
+  p.plan.barriers.push_back(std::move(barrier));
+  const auto paused = [](const Draft& d) { return !d.pause.empty(); };
+  if (std::count_if(p.drafts.begin(), p.drafts.end(), paused) > 1)
+    p.plan.notes.push_back(
+        "nodes of this plan leave their systems together, when the last of them has no jobs any more: until "
+        "then the others take none; name them one by one, or lower limits.drain_timeout");
+}
+
+void write_ends(Planning& p) {
+  for (auto& d : p.drafts) {
+    if (!d.slot.empty()) {
+      wire::Step commit;
+      commit.id = "muster/commit";
+      commit.module = "slot";
+      commit.phase = "commit";
+      commit.params = {{"slot", d.slot}, {"digest", d.slot_digest}};
+      add(p, d,
+          {"commit", ActionKind::steps, "commit", fmt::format("slot {} is booted from now on", d.slot),
+           order_params(std::vector<PlannedStep>{PlannedStep{"commit", commit}}, false), kCommit, 2});
+    }
+    if (!d.resume.empty())
+      add(p, d,
+          {"resume", ActionKind::steps, "resume", fmt::format("at work again ({} steps)", d.resume.size()),
+           order_params(d.resume, false), kResume, kResumeAttempts});
+    if (!d.slot.empty() || may_stay(d)) write_return(p, d);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,98 @@
+#include "controller/plan/storage_needed.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "controller/engines/engine.h"
+
+namespace muster {
+namespace {
+
+// Of nodes that hold a part each: so many may be away, and everything can still be read and written.
+int can_miss(const StorageSpec& s) { return engine_of(s).copies_on_nodes ? std::max(0, s.copies - 1) : 0; }
+
+std::vector<const NodeSpec*> members_of(const Planning& p, const StorageSpec& s) {
+  std::vector<const NodeSpec*> out;
+  for (const auto& node : p.spec.nodes)
+    if (is_member(s, node)) out.push_back(&node);
+  return out;
+}
+
+bool others_use(const Planning& p, const StorageSpec& s, const NodeSpec& but) {
+  return std::any_of(p.spec.nodes.begin(), p.spec.nodes.end(),
+                     [&](const NodeSpec& n) { return n.name != but.name && mounts(s, n); });
+}
+
+// Not at work now, for whatever reason.
+bool is_away(const Planning& p, const std::string& node) {
+  const auto seen = p.in.nodes.find(node);
+  return seen == p.in.nodes.end() || !seen->second.online || seen->second.mode == wire::Mode::ram;
+}
+
+// `up` has no --force, and need not name the node.
+std::string way_out(const Planning& p, const std::string& node) {
+  const bool up = p.kind() == RequestKind::up;
+  return fmt::format("{}`{}--force {}` does it all the same, and its jobs end with it",
+                     up ? "leave it out with --limit, or " : "",
+                     up ? fmt::format("muster reimage {} ", node) : "", node);
+}
+
+void say(Planning& p, const std::string& node, const std::string& why) {
+  if (p.in.request.force.count(node))
+    p.plan.notes.push_back(fmt::format("{} is taken away as forced, although {}", node, why));
+  else
+    p.refuse(node, "storage-needed", fmt::format("{}; {}", why, way_out(p, node)));
+}
+
+// `few`: of the section's members, the nodes that are counted.
+void refuse_too_many(Planning& p, const StorageSpec& s, const std::vector<const NodeSpec*>& few, int most,
+                     const std::string& what) {
+  std::vector<std::string> taken, away;
+  for (const NodeSpec* node : few)
+    if (p.leaving.count(node->name))
+      taken.push_back(node->name);
+    else if (is_away(p, node->name))
+      away.push_back(node->name);
+  const auto missing = static_cast<int>(taken.size() + away.size());
+  if (taken.empty() || missing <= most) return;
+  const std::string now = away.empty() ? ""
+                                       : fmt::format(", and {} {} away already", fmt::join(away, ", "),
+                                                     away.size() == 1 ? "is" : "are");
+  for (const auto& node : taken)
+    say(p, node,
+        fmt::format("storage '{}' can miss {} of its {} at once, and {} would be away{}", s.name, most, what,
+                    missing, now));
+}
+
+void refuse_of(Planning& p, const StorageSpec& s) {
+  const StorageEngine& engine = engine_of(s);
+  const auto members = members_of(p, s);
+  const NodeSpec* leader = has_quorum(p, s) ? nullptr : storage_leader(p.spec, s);
+  if (leader && p.leaving.count(leader->name) && others_use(p, s, *leader))
+    say(p, leader->name,
+        fmt::format("it is the {} of storage '{}', which the others use and which stops without it",
+                    engine.leader_word, s.name));
+  if (!std::any_of(members.begin(), members.end(), [&](const NodeSpec* n) { return others_use(p, s, *n); }))
+    return;
+  if (!engine.one_server) refuse_too_many(p, s, members, can_miss(s), "members");
+  if (engine.quorum == 0 || !has_quorum(p, s)) return;
+  const std::vector<const NodeSpec*> voters(members.begin(), members.begin() + engine.quorum);
+  refuse_too_many(p, s, voters, (engine.quorum - 1) / 2, "monitors");
+}
+
+}  // namespace
+
+void refuse_needed(Planning& p) {
+  if (p.leaving.empty()) return;
+  for (const auto& s : p.spec.storage)
+    if (engine_of(s).reach == Reach::shared) refuse_of(p, s);
+  if (const NodeSpec* slurm = p.spec.leader_of("scheduler"); slurm && p.leaving.count(slurm->name))
+    p.plan.notes.push_back(
+        slurm->name +
+        " runs Slurm's controller: jobs of the other nodes go on, and none is started until "
+        "it is back");
+}
+
+}  // namespace muster

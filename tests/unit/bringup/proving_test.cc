@@ -1,0 +1,63 @@
+#include "controller/bringup/proving.h"
+
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+Plan plan_with(std::vector<std::pair<std::string, ActionKind>> actions) {
+  Plan plan;
+  for (auto& [name, kind] : actions) {
+    Action a;
+    a.id = "n1/" + name;
+    a.node = "n1";
+    a.kind = kind;
+    a.phase = name;
+    a.when_failed = name == "resume-old";
+    plan.actions.push_back(a);
+  }
+  return plan;
+}
+
+JournalRow row(const std::string& name, const std::string& event, TimeMs time) {
+  JournalRow out;
+  out.node = "n1";
+  out.action = "n1/" + name;
+  out.event = event;
+  out.time = time;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("proving: what the node did itself, and not what it waited for others", "[bringup]") {
+  Plan plan = plan_with({{"pause", ActionKind::steps},
+                         {"boot", ActionKind::boot_slot},
+                         {"configure", ActionKind::steps},
+                         {"accept", ActionKind::check},
+                         {"look", ActionKind::inventory},
+                         {"resume", ActionKind::steps},
+                         {"resume-old", ActionKind::steps}});
+  const std::vector<JournalRow> journal = {
+      row("pause", "intent", 100),         row("pause", "succeeded", 900),
+      row("boot", "intent", 1000),         row("boot", "succeeded", 2000),
+      row("configure", "intent", 2100),    row("configure", "failed", 2200),
+      row("configure", "intent", 2500),    row("configure", "succeeded", 3000),
+      row("accept", "intent", 6000),       row("accept", "succeeded", 7000),
+      row("look", "succeeded", 9000),      row("resume", "intent", 9100),
+      row("resume", "succeeded", 9800),    row("resume-old", "intent", 9850),
+      row("resume-old", "succeeded", 9900)};
+  CHECK(proving_took(plan, journal, "n1") == 1500);
+  CHECK(proving_took(plan, journal, "n2") == 0);
+  plan.kind = PlanKind::accept;  // perhaps of another profile
+  CHECK(proving_took(plan, journal, "n1") == 0);
+}
+
+TEST_CASE("proving: what the journal does not show to its end is not counted", "[bringup]") {
+  const Plan plan = plan_with({{"configure", ActionKind::steps}, {"accept", ActionKind::check}});
+  CHECK(proving_took(plan, {row("configure", "intent", 10), row("configure", "succeeded", 60)}, "n1") == 50);
+  CHECK(proving_took(plan, {row("configure", "intent", 10), row("accept", "succeeded", 60)}, "n1") == 0);
+  CHECK(proving_took(plan, {row("configure", "intent", 60), row("configure", "succeeded", 10)}, "n1") == 0);
+  CHECK(proving_took(plan, {}, "n1") == 0);
+}

@@ -1,0 +1,86 @@
+// What the shipped playbooks do before a node at work leaves its system, and when it is back.
+#include "controller/engines/ceph_engine.h"
+#include "tests/unit/plan/shipped.h"
+#include "tests/unit/plan/trial_fixture.h"
+
+using namespace muster;
+using namespace muster::testing;
+
+namespace {
+
+PlannerInput with_shipped(const std::string& storage) {
+  PlannerInput in = at_work();
+  in.playbooks["shared"] = shipped_playbooks().at(storage);
+  in.playbooks["scheduler"] = shipped_playbooks().at("scheduler");
+  in.spec.roles["cpu"].push_back("scheduler");
+  in.request = {RequestKind::reimage, {"node02"}};
+  return in;
+}
+
+Json steps_of(const Plan& plan, const std::string& action) {
+  const Action* found = plan.find(action);
+  REQUIRE(found);
+  return found->params["steps"];
+}
+
+bool has_step(const Plan& plan, const std::string& node, const std::string& id) {
+  for (const auto& a : plan.actions)
+    for (const Json& s : a.params.value("steps", Json::array()))
+      if (a.node == node && s["id"] == id) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("pause: out of Slurm first, then the storage is told; resume: the other way round", "[plan]") {
+  PlannerInput in = with_shipped("storage-shared");
+  const Plan plan = planned(in);
+  const Json pause = steps_of(plan, "node02/pause"), resume = steps_of(plan, "node02/resume");
+  REQUIRE(pause.size() == 2);
+  CHECK(pause[0]["module"] == "slurm_node");
+  CHECK(pause[0]["params"] == Json{{"node", "node02"},
+                                   {"state", "drain"},
+                                   {"reason", "muster reimage"},
+                                   {"deadline_seconds", 24 * 3600}});
+  CHECK(pause[1]["module"] == "moosefs_maintenance");
+  CHECK(pause[1]["params"]["state"] == "on");
+  CHECK(pause[1]["params"]["address"] == in.spec.node("node02")->address);
+  CHECK(pause[1]["params"]["master"] == in.spec.node("node01")->address);
+  REQUIRE(resume.size() == 2);
+  CHECK(resume[0]["module"] == "moosefs_maintenance");
+  CHECK(resume[0]["params"]["state"] == "off");
+  CHECK(resume[1]["module"] == "slurm_node");
+  CHECK(resume[1]["params"]["state"] == "resume");
+  // Its reason begins so; what an operator took out stays out.
+  CHECK(resume[1]["params"]["only_reason"] == "muster");
+  CHECK(steps_of(plan, "node02/resume-old") == resume);
+  CHECK(!has_note(plan, "Slurm's controller"));
+}
+
+TEST_CASE("pause: no job comes to a node that is not accepted yet, and `up` gives one back", "[plan]") {
+  PlannerInput in = with_shipped("storage-shared");
+  CHECK(!has_step(planned(in), "node02", "scheduler/given back"));
+  in.request = {RequestKind::up, {"node02"}};
+  CHECK(has_step(planned(in), "node02", "scheduler/given back"));
+  // The leader does not wait for the others to take jobs while this plan keeps them from it.
+  for (auto& s : in.spec.storage)
+    if (s.name == "shared") s.copies = 3;
+  in.request = {RequestKind::reimage, {"node01", "node02"}, {"node01"}};
+  const Plan both = planned(in);
+  for (const Json& s : steps_of(both, "node01/scheduler-5")) CHECK(s["module"] == "not_applicable");
+  CHECK(has_note(both, "node01 runs Slurm's controller"));
+}
+
+TEST_CASE("pause: Ceph copies nothing of a node that is away for a while", "[plan]") {
+  PlannerInput in = with_shipped("storage-ceph");
+  in.spec.storage.back().engine = "ceph";
+  for (auto& [name, seen] : in.nodes) {
+    DiskFacts& bulk = seen.facts->disks[3];
+    bulk.signatures = {"ceph_bluestore uuid=" + ceph_osd_uuid(ceph_fsid("gaggle", "shared"), bulk.serial)};
+  }
+  const Plan plan = planned(in);
+  CHECK(steps_of(plan, "node02/pause")[1]["module"] == "ceph_noout");
+  CHECK(steps_of(plan, "node02/pause")[1]["params"] == Json{{"node", "node02"}, {"state", "set"}});
+  CHECK(steps_of(plan, "node02/resume")[0]["params"]["state"] == "unset");
+  CHECK(steps_of(plan, "node02/pause").size() == 2);  // nothing is emptied
+}

@@ -1,0 +1,141 @@
+// A run that ends in the middle: a node that is in the system it had is what it was, so that the next plan
+// does not install it from the network, with its jobs.
+#include "tests/unit/run/in_place.h"
+
+using namespace muster;
+using testing::InPlace;
+using wire::OrderKind;
+
+namespace {
+
+void cancelled(InPlace& b) {
+  b.executor->cancel("cancelled by somebody");
+  b.reactor.advance(kSecond);
+  CHECK(b.says("n1", "cancelled by somebody"));
+  CHECK(b.offered("n1") == "");
+  CHECK(b.store.run(1)->state == RunState::cancelled);
+  CHECK(b.row("n1").accepted_run == 7);
+  CHECK(b.row("n1").config_digest == "sha256:conf-old");
+}
+
+// By way of the RAM system, with an agent that does not say which slot it runs from.
+struct OldAgent : InPlace {
+  explicit OldAgent(const std::string& state = "accepted") : InPlace(std::vector<std::string>{}) {
+    for (const std::string name : {"pause", "netboot", "resume"}) {
+      Action a = testing::action("n1", name, name == "netboot" ? ActionKind::netboot : ActionKind::steps);
+      if (name == "pause") a.max_attempts = 1;
+      add(a);
+    }
+    for (const std::string name : {"resume-old", "look-old"}) {
+      const bool last = name == "look-old";
+      Action a = testing::action("n1", name, last ? ActionKind::inventory : ActionKind::steps);
+      if (last) a.phase = "return", a.params = {{"state", state}};
+      a.when_failed = true;
+      add(a);
+    }
+    executor->set_node("n1", [](NodeRow& row) {
+      row.state = NodeState::accepted;
+      row.accepted_run = 7;
+      row.config_digest = "sha256:conf-old";
+    });
+    hello("n1", wire::Mode::installed, "n1-old", testing::kOldImage);
+    go();
+    REQUIRE(on_offer("n1/pause", OrderKind::steps));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cancelled beside its jobs, a node is what it was", "[run][slot]") {
+  const std::string state = GENERATE("accepted", "degraded");
+  InPlace b({"n1"}, state);
+  b.go();
+  REQUIRE(b.on_offer("n1/write", OrderKind::write_slot));
+  CHECK(b.row("n1").state == NodeState::installing);
+  SECTION("while its slot is written") {}
+  SECTION("when that failed") {
+    b.fails("n1");
+    REQUIRE(b.on_offer("n1/resume-old", OrderKind::steps));
+  }
+  cancelled(b);
+  CHECK(b.row("n1").state == (state == "accepted" ? NodeState::accepted : NodeState::degraded));
+}
+
+TEST_CASE("cancelled once it was taken from its work, a node is for the next plan to look at",
+          "[run][slot]") {
+  InPlace b;
+  b.go();
+  SECTION("in its pause") { b.reaches("n1", "pause"); }
+  SECTION("before it is given back") {
+    b.reaches("n1", "pause");
+    b.fails("n1");
+    REQUIRE(b.on_offer("n1/resume-old", OrderKind::steps));
+  }
+  SECTION("back from a trial") {
+    b.reaches("n1", "configure");
+    b.fails("n1");
+    b.finish("n1");
+    b.old_system("n1", "back");
+    REQUIRE(b.on_offer("n1/resume-old", OrderKind::steps));
+  }
+  cancelled(b);
+  CHECK(b.row("n1").state == NodeState::degraded);
+  CHECK_FALSE(b.says("n1", "on trial"));
+}
+
+TEST_CASE("cancelled where it may run another system, a node stays one that is installed", "[run][slot]") {
+  InPlace b;
+  b.go();
+  b.reaches("n1", GENERATE("boot", "accept", "resume"));
+  cancelled(b);
+  CHECK(b.row("n1").state == NodeState::installing);
+}
+
+TEST_CASE("a run that is given up after a long absence leaves a node what it was", "[run][slot]") {
+  InPlace b;
+  b.go();
+  SECTION("while its slot was written") {}
+  SECTION("in its pause") { b.reaches("n1", "pause"); }
+  const bool paused = b.offered("n1") == b.id("n1/pause", 1);
+  b.executor.reset();
+  b.offers.clear();
+  b.reactor.advance(120 * kMinute);
+  b.live();
+  REQUIRE(b.executor->resume(1).ok());
+  b.reactor.advance(kSecond);
+  CHECK(b.store.run(1)->state == RunState::cancelled);
+  CHECK(b.row("n1").state == (paused ? NodeState::degraded : NodeState::accepted));
+}
+
+TEST_CASE("a node whose slots are not known is given back when its jobs do not end", "[run][slot]") {
+  const std::string state = GENERATE("accepted", "degraded");
+  OldAgent b(state);
+  b.fails("n1");
+  REQUIRE(b.on_offer("n1/resume-old", OrderKind::steps));
+  b.finish("n1");
+  REQUIRE(b.on_offer("n1/look-old", OrderKind::inventory));
+  CHECK(b.offers["n1"].params == Json::object());
+  b.finish("n1", true, "", {{"facts", {{"system", {{"uuid", "abc"}}}}}});
+  const NodeRow now = b.row("n1");
+  CHECK(now.state == (state == "accepted" ? NodeState::accepted : NodeState::degraded));
+  CHECK(now.accepted_run == 7);
+  CHECK(now.config_digest == "sha256:conf-old");
+  CHECK(b.says("n1", "pause: "));
+  CHECK_FALSE(b.says("n1", "slot"));
+  CHECK(b.shown("n1") == "returned");
+  b.ended_as(RunState::partial);
+  b.no_power();
+}
+
+TEST_CASE("a node whose slots are not known, cancelled in its pause and behind it", "[run][slot]") {
+  OldAgent b;
+  NodeState wanted = NodeState::degraded;
+  SECTION("in its pause") {}
+  SECTION("before it is given back") { b.fails("n1"); }
+  SECTION("behind it") {
+    b.finish("n1");
+    wanted = NodeState::installing;
+  }
+  cancelled(b);
+  CHECK(b.row("n1").state == wanted);
+}
