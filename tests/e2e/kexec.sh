@@ -77,7 +77,7 @@ old_system_is_back() {
 # The RAM system does not reach the controller: after half of limits.netboot it goes back to the old system, and the run tries again.
 boot_id >"$work/boot"
 prompted=$(prompts)
-$muster reimage node02 --yes --report "$work/report" >"$work/up.log" 2>&1 &
+$muster reimage node02 --through-ram --yes --report "$work/report" >"$work/up.log" 2>&1 &
 up=$!
 leaves() { test "$(journal "select count(*) from event where node = 'node02' and kind = 'power' and json like '%kexec%'")" -ge 1; }
 during_up "its own system hands over" leaves
@@ -101,7 +101,7 @@ check "the firmware has an entry for it" grep -aq muster "$work/entries"
 boot_id >"$work/boot"
 node_ssh node02 sudo touch /etc/drifted
 count=$(journal "select count(*) from event where node = 'node02' and kind = 'power' and json like '%kexec%'")
-$muster reimage node02 --yes --report "$work/report" >"$work/up.log" 2>&1 &
+$muster reimage node02 --through-ram --yes --report "$work/report" >"$work/up.log" 2>&1 &
 up=$!
 leaves_again() { test "$(journal "select count(*) from event where node = 'node02' and kind = 'power' and json like '%kexec%'")" -gt "$count"; }
 during_up "it hands over again" leaves_again
@@ -114,7 +114,7 @@ once() { journal "select count(*) from event where node = 'node02' and kind = 'p
 on_host 'echo integrity > /sys/kernel/security/lockdown; touch /etc/drifted'
 boot_id >"$work/boot"
 prompted=$(prompts)
-$muster reimage node02 --yes --report "$work/report" >"$work/up.log" 2>&1 &
+$muster reimage node02 --through-ram --yes --report "$work/report" >"$work/up.log" 2>&1 &
 up=$!
 by_loader() { test "$(once)" = 1; }
 during_up "it hands over by its boot loader" by_loader
@@ -130,7 +130,7 @@ check "node02 is accepted" test "$(node_state node02)" = accepted
 
 # The same, and it comes.
 on_host 'echo integrity > /sys/kernel/security/lockdown; touch /etc/drifted'
-$muster reimage node02 --yes --report "$work/report" >"$work/up.log" 2>&1 &
+$muster reimage node02 --through-ram --yes --report "$work/report" >"$work/up.log" 2>&1 &
 up=$!
 by_loader_again() { test "$(once)" = 2; }
 during_up "it hands over by its boot loader again" by_loader_again

@@ -48,7 +48,7 @@ expect_exit 4 "$muster" power "done" node02   # nobody is asked for anything any
 echo "  said to be done, and not: its old system goes on speaking, and the person is asked again"
 node_ssh node02 sudo touch /etc/drifted
 count=$(switched)
-$muster reimage node02 --yes --report "$work/report" >"$work/up.log" 2>&1 &
+$muster reimage node02 --through-ram --yes --report "$work/report" >"$work/up.log" 2>&1 &
 up=$!
 during_up "asked for" asked
 check "its old system is at work until somebody comes" node_ssh node02 true
@@ -70,7 +70,7 @@ $muster up "$work/short.yaml" --yes --report "$work/report" >/dev/null
 node_ssh node02 cat /proc/sys/kernel/random/boot_id >"$work/boot"
 start=$SECONDS
 got=0
-$muster reimage node02 --yes --report "$work/report" >"$work/up.log" 2>&1 || got=$?
+$muster reimage node02 --through-ram --yes --report "$work/report" >"$work/up.log" 2>&1 || got=$?
 check "the run ends without it" test "$got" = 1 -o "$got" = 3
 check "at its deadline" test $((SECONDS - start)) -ge 290
 check "it is quarantined, and the reason says that nobody came" node_is node02 '.state == "quarantined" and (.reason | test("nobody did it within"))'
