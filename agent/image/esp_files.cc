@@ -82,8 +82,10 @@ Result<std::string> trial_entry(const std::string& entry, int64_t seconds) {
   const size_t at = entry.find("\noptions ");
   const size_t end = at == std::string::npos ? at : entry.find('\n', at + 1);
   if (end == std::string::npos) return fail(Code::conflict, "the slot's entry has no options");
+  // init: where it cannot be executed the kernel panics, and restarts; else it would try a shell, which waits
+  // for its console for ever.
   return std::string(entry).insert(
-      end, fmt::format(" muster.trial={} systemd.watchdog_sec=120 systemd.crash_reboot=1",
+      end, fmt::format(" muster.trial={} systemd.watchdog_sec=120 systemd.crash_reboot=1 init=/sbin/init",
                        std::max<int64_t>(seconds, 1)));
 }
 

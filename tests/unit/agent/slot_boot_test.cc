@@ -77,6 +77,8 @@ TEST_CASE("one boot from the slot that was written, and the running one stays th
   // What PID 1 itself cannot survive ends in a restart, not in a machine that stands still.
   CHECK(kernel_argument(trial, "systemd.crash_reboot") == "systemd.crash_reboot=1");
   CHECK(kernel_argument(plain, "systemd.crash_reboot").empty());
+  CHECK(kernel_argument(trial, "init") == "init=/sbin/init");
+  CHECK(kernel_argument(plain, "init").empty());
   CHECK(kernel_argument(trial, "root") == kernel_argument(plain, "root"));
   CHECK(kernel_argument(plain, "muster.trial").empty());
   SECTION("withdrawn") {
