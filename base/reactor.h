@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
+#include "base/reactor_watch.h"
 #include "base/steady.h"
 #include "base/time.h"
 
@@ -27,6 +29,9 @@ class Reactor {
   // Runs `task` once, `delay` ms from now. Cancelling a timer that fired is harmless.
   virtual TimerId after(DurationMs delay, Task task) = 0;
   virtual void cancel(TimerId timer) = 0;
+  // What the task that runs now is called until it ends: "GET /v1/status". Few names, not one for each node:
+  // a task that takes too long is reported by it (base/reactor_watch.h), and a name once in an hour.
+  virtual void label(std::string_view) {}
 };
 
 // The real one: the clocks of the machine, epoll. run() returns after stop().
@@ -39,7 +44,11 @@ class RealReactor : public Reactor {
   virtual void offload(Task work, Task done) = 0;
   // Calls `on_signal` on the reactor's thread when SIGINT or SIGTERM arrives.
   virtual void on_stop_signal(Task on_signal) = 0;
+  // Is called behind a task that took longer than kLongestTask, in place of the warning. On the reactor's
+  // thread, or before run().
+  virtual void on_slow(ReactorWatch::OnSlow) {}
 };
-std::unique_ptr<RealReactor> make_reactor(int worker_threads);
+// `cpu`: where what tasks take is read; tests have their own.
+std::unique_ptr<RealReactor> make_reactor(int worker_threads, ReactorWatch::CpuClock cpu = thread_cpu_time);
 
 }  // namespace muster

@@ -24,8 +24,9 @@ constexpr int64_t kSteadyBegin = 1'000'000'000'000;
 // Lifetime: the pool is joined before the io_context goes, so a worker never posts into a dead one.
 class AsioReactor : public RealReactor {
  public:
-  explicit AsioReactor(int worker_threads)
-      : guard_(asio::make_work_guard(io_)),
+  AsioReactor(int worker_threads, ReactorWatch::CpuClock cpu)
+      : watch_(once_an_hour([this] { return steady(); }, warn_of_slow), std::move(cpu)),
+        guard_(asio::make_work_guard(io_)),
         signals_(io_),
         pool_(static_cast<size_t>(std::max(1, worker_threads))) {}
   ~AsioReactor() override {
@@ -45,7 +46,7 @@ class AsioReactor : public RealReactor {
   }
 
   void post(Task task) override {
-    asio::post(io_, [task = std::move(task)] { run_task(task); });
+    asio::post(io_, [this, task = std::move(task)] { run_task("post", task); });
   }
 
   TimerId after(DurationMs delay, Task task) override {
@@ -54,12 +55,13 @@ class AsioReactor : public RealReactor {
         timers_.try_emplace(id, io_, std::chrono::milliseconds(std::max<DurationMs>(delay, 0))).first->second;
     timer.async_wait([this, id, task = std::move(task)](boost::system::error_code) {
       // A timer that had already expired when it was cancelled is called without an error: the table decides.
-      if (timers_.erase(id) == 1) run_task(task);
+      if (timers_.erase(id) == 1) run_task("timer", task);
     });
     return id;
   }
 
   void cancel(TimerId timer) override { timers_.erase(timer); }
+  void label(std::string_view name) override { watch_.label(name); }
 
   void run() override { io_.run(); }
   void stop() override { io_.stop(); }
@@ -76,19 +78,23 @@ class AsioReactor : public RealReactor {
     signals_.add(SIGTERM);
     wait_for_signal(std::move(on_signal));
   }
+  void on_slow(ReactorWatch::OnSlow hook) override { watch_.on_slow(std::move(hook)); }
 
  private:
   // Nothing may come out of run(): that would be the end of the program.
-  static void run_task(const Task& task) { contain_exceptions("a task of the reactor", task); }
+  void run_task(std::string_view name, const Task& task) {
+    watch_.run(name, [&] { contain_exceptions("a task of the reactor", task); });
+  }
 
   void wait_for_signal(Task on_signal) {
     signals_.async_wait([this, on_signal = std::move(on_signal)](boost::system::error_code error, int) {
       if (error) return;
-      run_task(on_signal);
+      run_task("signal", on_signal);
       wait_for_signal(on_signal);
     });
   }
 
+  ReactorWatch watch_;
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   asio::signal_set signals_;
@@ -99,8 +105,8 @@ class AsioReactor : public RealReactor {
 
 }  // namespace
 
-std::unique_ptr<RealReactor> make_reactor(int worker_threads) {
-  return std::make_unique<AsioReactor>(worker_threads);
+std::unique_ptr<RealReactor> make_reactor(int worker_threads, ReactorWatch::CpuClock cpu) {
+  return std::make_unique<AsioReactor>(worker_threads, std::move(cpu));
 }
 
 }  // namespace muster

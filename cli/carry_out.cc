@@ -18,7 +18,10 @@
 namespace muster::cli {
 namespace {
 
-constexpr int kMostPlans = 6;  // discover, install, and a re-plan when the world changed in between
+constexpr int kMostPlans = 6;  // wake, discover, install, and what comes behind those
+// What a plan was made from changed before it was approved, or another run is under way. In a large cluster
+// something changes all the time.
+constexpr int kMostConflicts = 10;
 constexpr size_t kShortDigest = 8;
 
 std::string hex_part(const std::string& digest) {
@@ -192,7 +195,8 @@ void reach(Context& context, const Goal& goal) {
   bool missing = false, woke = false;
   Json last_run;
   Error last = fail(Code::failed, "discovery found nothing more to plan");
-  for (int round = 0; round < kMostPlans; ++round) {
+  std::string agreed;  // to the plan of this digest: made again, it is the same, and nobody is asked twice
+  for (int runs = 0, conflicts = 0; runs < kMostPlans && conflicts < kMostConflicts;) {
     Api api(context);
     const Json request = request_of(goal, kind);
     const auto planned = api.post("/v1/plan", request);
@@ -204,18 +208,20 @@ void reach(Context& context, const Goal& goal) {
     if (planned->value("empty", false)) return nothing_to_do(context, *planned, missing);
     const bool wakes = planned->value("kind", "") == "wake";
     if (wakes && woke) return finish(context, goal, last_run, true);  // they had their time
-    if (!context.json) print_plan(*planned);
-    if (const auto approved = approve(context, goal.approval, *planned); !approved.ok())
-      return complain(context, approved.error(), *planned);
     const std::string digest = planned->value("digest", "");
+    if (!context.json && digest != agreed) print_plan(*planned);
+    if (digest != agreed)
+      if (const auto approved = approve(context, goal.approval, *planned); !approved.ok())
+        return complain(context, approved.error(), *planned);
+    agreed = digest;
     const auto started = api.post("/v1/plans/" + digest + "/approve", {{"by", "muster up"}});
     if (!started.ok() && started.error().code == Code::conflict && goal.approval.digest.empty()) {
-      last =
-          started
-              .error();  // the world changed in between, or another run is under way: plan again, a few times
+      last = started.error();
+      ++conflicts;
       continue;
     }
     if (!started.ok()) return complain(context, started.error(), api.details());
+    ++runs;
     const auto run = follow_run(context, started->value("run", int64_t{0}));
     if (!run.ok()) return complain(context, run.error());
     // After a discovery there is more to plan, for whoever was found; after silent nodes were woken, for all

@@ -96,9 +96,10 @@ Result<Json> follow_run(Context& context, int64_t run) {
   return Api(context).get(fmt::format("/v1/runs/{}", run));
 }
 
-Status follow_status(Context& context, bool until_idle) {
+Status follow_status(Context& context, bool until_idle, const NodeFilter& filter) {
   LiveView view(context.json);
-  return each_status(context, [&](const Json& status) {
+  return each_status(context, [&](const Json& whole) {
+    const Json status = only(whole, filter);
     if (context.json) fmt::print("{}\n", dump_json(status));
     std::fflush(stdout);
     view.draw(status);

@@ -4,13 +4,14 @@
 #pragma once
 
 #include "cli/cli_context.h"
+#include "cli/shown_nodes.h"
 
 namespace muster::cli {
 
 // Draws the live table until the run has ended; returns /v1/runs/ID then.
 Result<Json> follow_run(Context& context, int64_t run);
 // Until interrupted, or until the present run ends when `until_idle`.
-Status follow_status(Context& context, bool until_idle);
+Status follow_status(Context& context, bool until_idle, const NodeFilter& filter = {});
 // Exit code for a run that ended.
 int exit_for_run(const Json& run);
 

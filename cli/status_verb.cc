@@ -11,11 +11,34 @@
 namespace muster::cli {
 namespace {
 
-void show_status(Context& context) {
-  const auto status = Api(context).get("/v1/status");
-  if (!status.ok()) return complain(context, status.error());
-  show(context, *status,
-       [&] { fmt::print("{}{}", render_status(*status, {}), render_storage(*status, {})); });
+struct Which {
+  std::string names, states, roles;
+  bool all = false, until_idle = false;
+};
+
+void show_status(Context& context, const Which& which) {
+  const auto filter = node_filter(which.names, which.states, which.roles);
+  if (!filter.ok()) return complain(context, filter.error());
+  auto whole = Api(context).get("/v1/status");
+  if (!whole.ok()) return complain(context, whole.error());
+  const Json status = only(std::move(whole).value(), *filter);
+  Look look;
+  if (!which.all && status.value("nodes", Json::array()).size() > kManyNodes) look.nodes = kShownNodes;
+  show(context, status, [&] { fmt::print("{}{}", render_status(status, look), render_storage(status, {})); });
+}
+
+void watch_status(Context& context, const Which& which) {
+  const auto filter = node_filter(which.names, which.states, which.roles);
+  if (!filter.ok()) return complain(context, filter.error());
+  if (const auto done = follow_status(context, which.until_idle, *filter); !done.ok())
+    complain(context, done.error());
+}
+
+void which_nodes(CLI::App* verb, Which& which) {
+  verb->add_option("--limit", which.names, "only these nodes, e.g. gpu[01-04],gpu07");
+  verb->add_option("--state", which.states,
+                   "only nodes in these states: quarantined,degraded,silent,returned,...");
+  verb->add_option("--role", which.roles, "only nodes of these roles");
 }
 
 void show_why(Context& context, const std::string& node) {
@@ -72,17 +95,23 @@ void show_logs(Context& context, const LogFlags& flags) {
 }  // namespace
 
 void add_status(CLI::App& app, Context& context) {
+  auto which = std::make_shared<Which>();
   CLI::App* verb = app.add_subcommand("status", "nodes, their phases and progress, once");
-  verb->callback([&context] { show_status(context); });
+  which_nodes(verb, *which);
+  verb->add_flag("--all", which->all,
+                 "every node; else of more than 40 those that matter first, and how many there are");
+  verb->footer(
+      "Examples:\n  muster status\n  muster status --state quarantined,silent\n  muster status --json | jq "
+      ".");
+  verb->callback([which, &context] { show_status(context, *which); });
 }
 
 void add_watch(CLI::App& app, Context& context) {
-  auto until_idle = std::make_shared<bool>(false);
+  auto which = std::make_shared<Which>();
   CLI::App* verb = app.add_subcommand("watch", "the live table; leave with Ctrl-C");
-  verb->add_flag("--until-idle", *until_idle, "end when no run is under way");
-  verb->callback([until_idle, &context] {
-    if (const auto done = follow_status(context, *until_idle); !done.ok()) complain(context, done.error());
-  });
+  which_nodes(verb, *which);
+  verb->add_flag("--until-idle", which->until_idle, "end when no run is under way");
+  verb->callback([which, &context] { watch_status(context, *which); });
 }
 
 void add_why(CLI::App& app, Context& context) {

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <vector>
 
+#include "cli/shown_nodes.h"
+
 namespace muster::cli {
 namespace {
 
@@ -142,10 +144,22 @@ std::string human_rate(double per_second, const std::string& unit) {
   return fmt::format("{:.1f} {}/s", per_second, unit);
 }
 
+size_t nodes_that_fit(const Json& status, int height) {
+  // The heads of the status and of the table, and the line with the cursor.
+  const size_t other =
+      (header_line(status).empty() ? 0 : 1) + status.value("problems", Json::object()).size() + 2;
+  const size_t lines = height > 0 ? static_cast<size_t>(height) : 0;
+  const size_t nodes = list_at(status, "nodes").size();
+  if (lines == 0 || nodes + other <= lines) return 0;
+  const size_t counts = 2;
+  return lines > other + counts ? lines - other - counts : 1;
+}
+
 std::string render_status(const Json& status, const Look& look) {
   std::vector<Row> rows = {{"NODE", "STATE", "PHASE", "PROGRESS", "RATE", "ETA", ""}};
   const TimeMs now = static_cast<TimeMs>(number_at(status, "time", 0));
-  for (const Json& node : list_at(status, "nodes")) rows.push_back(row_of(node, look, now));
+  const ShownNodes shown = shown_nodes(list_at(status, "nodes"), look.nodes);
+  for (const Json* node : shown.nodes) rows.push_back(row_of(*node, look, now));
   size_t w[6] = {};
   for (const Row& r : rows) {
     const std::string* columns[] = {&r.node, &r.state, &r.phase, &r.progress, &r.rate, &r.eta};
@@ -159,6 +173,8 @@ std::string render_status(const Json& status, const Look& look) {
     if (text.is_string())
       out +=
           cut("! " + topic + ": " + clean(text.get<std::string>()), static_cast<size_t>(look.width)) + "\n";
+  if (shown.left_out > 0)
+    out += cut(node_counts(list_at(status, "nodes")), static_cast<size_t>(look.width)) + "\n";
   for (const Row& r : rows) {
     std::string line = padded(r.node, w[0]) + "  " + padded(r.state, w[1]) + "  " + padded(r.phase, w[2]) +
                        "  " + padded(r.progress, w[3]) + "  " + padded(r.rate, w[4]) + "  " +
@@ -168,6 +184,7 @@ std::string render_status(const Json& status, const Look& look) {
     const std::string colour = look.colour ? colour_of(r.state) : "";
     out += colour + line + (colour.empty() ? "" : "\x1b[0m") + "\n";
   }
+  if (shown.left_out > 0) out += fmt::format("and {} more: {}\n", shown.left_out, look.others);
   return out;
 }
 
@@ -206,7 +223,10 @@ std::string render_storage(const Json& status, const Look& look) {
 
 std::string ChangeLines::next(const Json& status) {
   std::string out;
-  for (const Json& node : list_at(status, "nodes")) {
+  const Json& nodes = list_at(status, "nodes");
+  const bool in_short = last_.empty() && nodes.size() > kManyNodes;
+  if (in_short) out += node_counts(nodes) + "\n";
+  for (const Json& node : nodes) {
     const std::string name = text_at(node, "name");
     const std::string base =
         fmt::format("{:<12} {:<12} {:<10}", name, text_at(node, "state"), text_at(node, "phase"));
@@ -216,6 +236,7 @@ std::string ChangeLines::next(const Json& status) {
     // Between two orders of one phase there is no number: that is no news.
     if (before.base == base && before.reason == reason && (q < 0 || before.quarter == q)) continue;
     before = {base, reason, q};
+    if (in_short && urgency_of(node) > Urgency::by_hand) continue;
     std::string now = base;
     if (q >= 0) now += fmt::format(" {:>3} %", q);
     if (!reason.empty()) now += "  " + reason;
@@ -279,6 +300,8 @@ void LiveView::draw(const Json& status) {
   winsize size{};
   Look look;
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) look.width = size.ws_col - 1;
+  look.nodes = nodes_that_fit(status, size.ws_row);
+  look.others = "muster status --all";
   look.colour = ::getenv("NO_COLOR") == nullptr;
   const std::string table = render_status(status, look);
   // Up over the old table, then down clearing line by line: no flicker, and nothing above is touched.

@@ -17,13 +17,19 @@ struct Look {
   int width = 100;
   bool colour = false;
   bool unicode = true;
+  // At most so many nodes, the most urgent first, with counts above and below (cli/shown_nodes.h); 0: all.
+  size_t nodes = 0;
+  std::string others = "--all";  // what shows those that are left out
 };
 
 // Table of nodes with phase, bar, percent, rate, ETA and the last words of each.
 std::string render_status(const Json& status, const Look& look);
 // Table of the storage sections: size, how full, and what is wrong on which node. Empty without sections.
 std::string render_storage(const Json& status, const Look& look);
-// One line per node whose state, phase or quarter of progress changed since the last call.
+// How many nodes fit beside the other lines of such a table; 0: all of them do.
+size_t nodes_that_fit(const Json& status, int height);
+// One line per node whose state, phase or quarter of progress changed since the last call. Of very many the
+// first call says how many are in which state, and has a line only for those that somebody should look at.
 class ChangeLines {
  public:
   std::string next(const Json& status);

@@ -131,8 +131,12 @@ Status Core::finish() {
          events.add(executor.active() ? executor.run_id() : 0, node, "power", {{"action", what}});
        },
        [this](const std::string& node) { return executor.node_row(node).boot_id; }});
-  bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault,
-                                                     authority.ca_fingerprint(), own});
+  bringup =
+      std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault,
+                                               [&pool = reactor](Reactor::Task work, Reactor::Task done) {
+                                                 pool.offload(std::move(work), std::move(done));
+                                               },
+                                               authority.ca_fingerprint(), own});
   services =
       std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link, boot,
                                           power, *vault, images, *bringup, discovery, storage, problems});
@@ -177,12 +181,12 @@ void Core::connect_agents() {
 // A machine that the spec declares now is known by its own name: what it had as an undeclared one, also its
 // certificate, ends.
 void Core::forget_declared() {
-  const auto rows = store->nodes();
-  if (!rows.ok()) return;
-  for (const auto& row : *rows) {
-    const std::string mac = mac_of_unknown(row.name);
-    if (mac.empty() || node_of_mac(mac).empty() || !executor.forget(row.name)) continue;
-    store->write({DeleteNode{row.name}}, [name = row.name](Status written) {
+  const auto names = store->node_names();
+  if (!names.ok()) return;
+  for (const auto& name : *names) {
+    const std::string mac = mac_of_unknown(name);
+    if (mac.empty() || node_of_mac(mac).empty() || !executor.forget(name)) continue;
+    store->write({DeleteNode{name}}, [name](Status written) {
       if (!written.ok()) log::error("row not deleted", {{"node", name}, {"error", written.error().message}});
     });
   }

@@ -45,7 +45,7 @@ CREATE TABLE node (
   facts_time     INTEGER NOT NULL,
   facts          TEXT NOT NULL,
   accepted_run   INTEGER NOT NULL
-, held_by TEXT NOT NULL DEFAULT '') STRICT;
+, held_by TEXT NOT NULL DEFAULT '', disk_written TEXT NOT NULL DEFAULT '{}') STRICT;
 CREATE TABLE plan (
   digest        TEXT PRIMARY KEY,
   kind          TEXT NOT NULL,

@@ -53,14 +53,24 @@ std::string discovery_words(const Services& services) {
              : "discovery is off: `muster node discover on`, then boot the machine from the network";
 }
 
+Result<std::vector<NodeRow>> unknown_rows(Services& services) {
+  TRY(const auto names, services.store.node_names());
+  std::vector<NodeRow> rows;
+  for (const auto& name : names) {
+    if (mac_of_unknown(name).empty()) continue;
+    TRY(rows.emplace_back(), services.store.node(name));
+  }
+  return rows;
+}
+
 // The row of the machine that is meant, with its inventory.
 Result<NodeRow> machine_for(Services& services, const Admission& a) {
-  TRY(const auto rows, services.store.nodes());
+  TRY(const auto rows, unknown_rows(services));
   std::vector<NodeRow> seen;
   std::string names;
   for (const auto& row : rows) {
     const std::string mac = mac_of_unknown(row.name);
-    if (mac.empty() || row.facts.empty() || (a.mac_given && mac != a.node.mac)) continue;
+    if (row.facts.empty() || (a.mac_given && mac != a.node.mac)) continue;
     seen.push_back(row);
     names += (names.empty() ? "" : ", ") + mac;
   }
@@ -118,6 +128,33 @@ Status check_remembered(const NodeRow& old, const std::string& uuid) {
                           old.product_uuid, old.name, old.name));
 }
 
+// What was looked at when it was tried whether a plan for the new node is possible.
+struct Tried {
+  NewNode node;
+  NodeRow machine;
+  std::string uuid;
+  SpecRow before;
+  AddedNode added;
+};
+
+// Such a plan takes a while to make.
+Status nothing_changed(Services& services, const Tried& tried) {
+  if (services.bringup.executor().active())
+    return fail(Code::conflict,
+                fmt::format("run {} is under way; the spec can change when it has ended (muster watch)",
+                            services.bringup.executor().run_id()));
+  TRY(const auto newest, services.store.spec(0));
+  if (newest.revision != tried.before.revision)
+    return fail(Code::conflict, fmt::format("revision {} of the spec was stored meanwhile: nothing was done, "
+                                            "say it again",
+                                            newest.revision));
+  const auto machine = services.store.node(tried.machine.name);
+  if (!machine.ok() || !(machine->facts == tried.machine.facts))
+    return fail(Code::conflict,
+                "the machine showed another inventory meanwhile: nothing was done, say it again");
+  return check_remembered(services.bringup.executor().node_row(tried.node.name), tried.uuid);
+}
+
 void store_admission(const CallPtr& call, const SpecRow& before, const AddedNode& added,
                      const NewNode& node) {
   Services& services = call->services;
@@ -153,11 +190,11 @@ Json undeclared_machines(Services& services) {
   for (const auto& [mac, time] : services.boot.unknown_macs())
     machines[mac] = {
         {"name", unknown_name(mac)}, {"mac", mac}, {"time", time}, {"state", to_string(NodeState::unknown)}};
-  if (const auto rows = services.store.nodes(); rows.ok())
+  if (const auto rows = unknown_rows(services); rows.ok())
     for (const auto& row : *rows) {
       const std::string mac = mac_of_unknown(row.name);
       const auto facts = parse_json(row.facts);
-      if (mac.empty() || !facts.ok()) continue;
+      if (!facts.ok()) continue;
       Json& machine = machines[mac];
       const TimeMs asked = machine.is_object() ? machine.value("time", TimeMs{0}) : 0;
       machine = {{"name", row.name},
@@ -231,19 +268,25 @@ void admit_machine(const CallPtr& call) {
   const auto machine = machine_for(services, *admission);
   if (!machine.ok()) return call->error(machine.error());
   admission->node.mac = mac_of_unknown(machine->name);
-  const auto json = parse_json(machine->facts);
-  const auto facts = json.ok() ? hardware_facts_from_json(*json) : Result<HardwareFacts>(json.error());
-  if (!facts.ok()) return call->error(facts.error());
+  const auto facts = machine->facts.facts();
+  if (!facts)
+    return call->error(fail(Code::invalid, "its inventory cannot be read: boot the machine once more"));
   const auto added = add_node(row->text, admission->node);
   if (!added.ok()) return call->error(added.error());
   const std::string& name = admission->node.name;
   if (const auto same = check_remembered(executor.node_row(name), facts->system.uuid); !same.ok())
     return call->error(same.error());
-  const auto possible = services.bringup.trial(added->spec, name, observation_of(*facts));
-  if (!possible.ok()) return call->error(possible.error());
-  if (!possible->refusals.empty()) return call->json(403, refusals_json(possible->refusals));
-  inherit(executor, name, *machine, machine_of(facts->system.uuid));
-  store_admission(call, *row, *added, admission->node);
+  const auto tried =
+      std::make_shared<const Tried>(Tried{admission->node, *machine, facts->system.uuid, *row, *added});
+  const auto admit = [call, tried](Result<Bringup::MadePtr> possible) {
+    if (!possible.ok()) return call->error(possible.error());
+    if (!(*possible)->refusals.empty()) return call->json(403, refusals_json((*possible)->refusals));
+    if (const auto same = nothing_changed(call->services, *tried); !same.ok())
+      return call->error(same.error());
+    inherit(call->services.bringup.executor(), tried->node.name, tried->machine, machine_of(tried->uuid));
+    store_admission(call, tried->before, tried->added, tried->node);
+  };
+  services.bringup.trial(added->spec, name, observation_of(*facts), admit);
 }
 
 }  // namespace muster::api

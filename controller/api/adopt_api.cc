@@ -92,7 +92,8 @@ Result<Asked> asked_from(const std::string& body) {
 struct Declared {
   Spec spec;
   int64_t revision = 0;
-  std::string text;  // empty: they are all declared already
+  std::string digest;  // of that revision's text
+  std::string text;    // empty: they are all declared already
   std::set<std::string> added = {};
   std::string before;  // text of the revision it is added to
   int64_t before_revision = 0;
@@ -124,6 +125,7 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
   Declared d;
   d.spec = current->spec;
   d.revision = current->revision;
+  d.digest = current->digest;
   for (const auto& [node, facts_json, facts, joined] : hosts) {
     if (const NodeSpec* known = current->spec.node(node.name)) {
       TRY_(same_host(*known, node));
@@ -145,6 +147,7 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
     d.text = std::move(added.text);
     d.added.insert(node.name);
   }
+  if (!d.text.empty()) d.digest = sha256(d.text);
   return d;
 }
 
@@ -164,11 +167,13 @@ Seen observed(Services& services, const std::vector<Adoption>& hosts) {
   return seen;
 }
 
-Bringup::Request request_for(const std::vector<Adoption>& hosts) {
-  Bringup::Request request;
-  request.kind = RequestKind::adopt;
-  for (const auto& one : hosts) request.nodes.push_back(one.node.name);
-  return request;
+Bringup::Under planned_under(const Declared& d, const std::vector<Adoption>& hosts, const Seen& seen) {
+  Bringup::Under under;
+  under.spec = std::make_shared<const SpecRevision>(SpecRevision{d.revision, d.digest, d.spec});
+  under.request.kind = RequestKind::adopt;
+  for (const auto& one : hosts) under.request.nodes.push_back(one.node.name);
+  under.seen = seen;
+  return under;
 }
 
 std::string agent_url(const Services& services, const Spec& spec) {
@@ -177,8 +182,8 @@ std::string agent_url(const Services& services, const Spec& spec) {
   return fmt::format("https://{}:{}", address, services.options.tls_port);
 }
 
-Json plan_answer(const Declared& d, const Bringup::Made& made, const Seen& seen) {
-  Json reply = planned_json(made.plan, made.digest);
+std::string plan_answer(const Declared& d, const Bringup::Made& made, const Seen& seen) {
+  Json reply = planned_json(*made.plan, made.digest);
   reply["online"] = Json::array();
   for (const auto& [name, observation] : seen)
     if (observation.online) reply["online"].push_back(name);
@@ -188,7 +193,7 @@ Json plan_answer(const Declared& d, const Bringup::Made& made, const Seen& seen)
                       ? ""
                       : unified_diff(d.before, d.text, fmt::format("revision {}", d.before_revision),
                                      fmt::format("revision {}", d.revision));
-  return reply;
+  return body_with_plan(reply, *made.plan);
 }
 
 // One after the other: a token is a row in the store.
@@ -250,6 +255,26 @@ void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const De
   });
 }
 
+// Nothing is stored unless the plan that was approved is still the plan. While it was made another host may
+// have been adopted, and its node be declared by now in the revision that this one was planned with.
+void approved(const CallPtr& call, const Asked& asked, const Bringup::Made& made) {
+  Services& services = call->services;
+  if (services.bringup.executor().active())
+    return call->error(
+        fail(Code::conflict,
+             fmt::format("run {} is under way; a host can be adopted when it has ended (muster watch)",
+                         services.bringup.executor().run_id())));
+  if (asked.digest != made.digest)
+    return call->error(
+        fail(Code::conflict, "the world changed since this was planned: nothing was done, look again"));
+  const auto declared = declaration(services, asked.hosts);
+  if (!declared.ok()) return call->error(declared.error());
+  const auto same = services.bringup.still_holds(
+      made, planned_under(*declared, asked.hosts, observed(services, asked.hosts)));
+  if (!same.ok()) return call->error(same.error());
+  carry_out(call, asked.hosts, *declared, {made.plan->unchanged.begin(), made.plan->unchanged.end()});
+}
+
 }  // namespace
 
 void adoption_of(const CallPtr& call) {
@@ -270,28 +295,25 @@ void adoption_of(const CallPtr& call) {
   call->ok(reply);
 }
 
-// Nothing is stored unless the plan that was approved is still the plan.
 void adopt_hosts(const CallPtr& call) {
   Services& services = call->services;
-  const auto asked = asked_from(call->request.body);
+  auto asked = asked_from(call->request.body);
   if (!asked.ok()) return call->error(asked.error());
-  const auto declared = declaration(services, asked->hosts);
+  auto declared = declaration(services, asked->hosts);
   if (!declared.ok()) return call->error(declared.error());
   const Seen seen = observed(services, asked->hosts);
-  const auto made =
-      services.bringup.plan_under(declared->spec, declared->revision, request_for(asked->hosts), seen);
-  if (!made.ok()) return call->error(made.error());
-  if (!made->refusals.empty()) return call->json(403, refusals_json(made->refusals));
-  if (asked->digest.empty()) return call->ok(plan_answer(*declared, *made, seen));
-  if (services.bringup.executor().active())
-    return call->error(
-        fail(Code::conflict,
-             fmt::format("run {} is under way; a host can be adopted when it has ended (muster watch)",
-                         services.bringup.executor().run_id())));
-  if (asked->digest != made->digest)
-    return call->error(
-        fail(Code::conflict, "the world changed since this was planned: nothing was done, look again"));
-  carry_out(call, asked->hosts, *declared, {made->plan.unchanged.begin(), made->plan.unchanged.end()});
+  const Bringup::Under under = planned_under(*declared, asked->hosts, seen);
+  Bringup::Show show;
+  if (asked->digest.empty())
+    show = [d = std::make_shared<const Declared>(std::move(declared).value()),
+            seen](const Bringup::Made& made) { return plan_answer(*d, made, seen); };
+  const auto kept = std::make_shared<const Asked>(std::move(asked).value());
+  services.bringup.plan_under(under, show, [call, kept](Result<Bringup::MadePtr> made) {
+    if (!made.ok()) return call->error(made.error());
+    if (!(*made)->refusals.empty()) return call->json(403, refusals_json((*made)->refusals));
+    if (kept->digest.empty()) return call->body(200, (*made)->shown);
+    approved(call, *kept, **made);
+  });
 }
 
 void get_agent(const CallPtr& call) { send_file(call, call->services.options.agent_binary); }

@@ -2,6 +2,7 @@
 
 #include "base/json_dump.h"
 #include "base/log.h"
+#include "base/reactor.h"
 #include "controller/api/trust.h"
 #include "controller/trust/authority.h"
 #include "controller/boot/boot_service.h"
@@ -135,8 +136,12 @@ std::string Call::query(const std::string& name, std::string fallback) const {
   return it == request.query.end() ? fallback : it->second;
 }
 
-void Call::json(int status, const Json& body) const {
-  responder->respond(HttpResponse::json(status, dump_json(body) + "\n"));
+std::string body_of(const Json& json) { return dump_json(json) + "\n"; }
+
+void Call::json(int status, const Json& json) const { body(status, body_of(json)); }
+
+void Call::body(int status, std::string text) const {
+  responder->respond(HttpResponse::json(status, std::move(text)));
 }
 
 void Call::text(int status, std::string body, const std::string& type) const {
@@ -179,6 +184,7 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
     }
     call->agent = *agent;
   }
+  services.reactor.label(std::string(found.route->method) + " " + found.route->path);
   // JSON of another shape than a handler expects throws: one caller's nonsense must not end the controller.
   try {
     found.route->handler(call);

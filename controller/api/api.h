@@ -41,6 +41,8 @@ struct Call {
   std::string arg(const std::string& name) const;
   std::string query(const std::string& name, std::string fallback = "") const;
   void json(int status, const Json& body) const;
+  // JSON that is text already (body_of).
+  void body(int status, std::string text) const;
   void ok(const Json& body) const { json(200, body); }
   void text(int status, std::string body, const std::string& type = "text/plain; charset=utf-8") const;
   void error(const Error& error) const;
@@ -64,6 +66,8 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
 // Whether `pattern` matches, filling `args`.
 bool match(const std::string& pattern, const std::string& path, std::map<std::string, std::string>& args);
 int http_status(Code code);
+// The body that an answer with this JSON has.
+std::string body_of(const Json& json);
 Json error_json(const Error& error);
 
 }  // namespace api

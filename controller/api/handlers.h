@@ -19,7 +19,9 @@ void approve_plan(const CallPtr&);
 void list_runs(const CallPtr&);
 void get_run(const CallPtr&);
 void cancel_run(const CallPtr&);
+// An answer about a plan without the plan itself, and the body of one with it.
 Json planned_json(const Plan& plan, const std::string& digest);
+std::string body_with_plan(const Json& others, const Plan& plan);
 Json refusals_json(const std::vector<Refusal>& refusals);  // the body of a 403
 // admit_api.cc
 void set_discovery(const CallPtr&);

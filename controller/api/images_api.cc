@@ -87,8 +87,8 @@ void build_image(const CallPtr& call) {
   const auto playbooks = call->services.bringup.playbooks(spec.ok() ? &(*spec)->spec : nullptr);
   if (!playbooks.ok()) return call->error(playbooks.error());
   const JobLines lines(call);
-  call->services.images.build(spec.ok() ? &(*spec)->spec : nullptr, *playbooks, order, lines.progress(),
-                              lines.finish("built", {{"name", order.name}}));
+  call->services.images.build(spec.ok() ? &(*spec)->spec : nullptr, (*playbooks)->all, order,
+                              lines.progress(), lines.finish("built", {{"name", order.name}}));
 }
 
 void import_image(const CallPtr& call) {

@@ -28,9 +28,9 @@ std::vector<std::string> all_names(Services& services) {
   if (const auto spec = services.spec.get(); spec.ok())
     for (const auto& node : (*spec)->spec.nodes)
       if (seen.insert(node.name).second) names.push_back(node.name);
-  if (const auto rows = services.store.nodes(); rows.ok())
-    for (const auto& row : *rows)
-      if (mac_of_unknown(row.name).empty() && seen.insert(row.name).second) names.push_back(row.name);
+  if (const auto rows = services.store.node_names(); rows.ok())
+    for (const auto& name : *rows)
+      if (mac_of_unknown(name).empty() && seen.insert(name).second) names.push_back(name);
   return names;
 }
 
@@ -87,7 +87,8 @@ void add_progress(Json& node, const Json& p) {
   else if (p.contains("title"))
     node["text"] = p["title"];
   if (p.contains("state")) node["run_state"] = p["state"];
-  if (p.contains("by_hand")) node["by_hand"] = p["by_hand"];
+  for (const char* key : {"by_hand", "returning"})
+    if (p.contains(key)) node[key] = p[key];
   // Why it was given up, where the row does not say so itself; else what it waits for.
   if (const std::string lost = p.value("reason", ""); !lost.empty()) {
     if (node.value("reason", "").empty()) node["waiting"] = lost;
@@ -124,8 +125,8 @@ Json run_summary(Services& services) {
   const auto row = services.store.run(0);
   if (!row.ok()) return nullptr;
   Json j = run_row_json(*row);
-  const auto plan = plan_of_run(services.store, *row);
-  j["kind"] = plan.ok() ? to_string(plan->kind) : "";
+  const auto plan = services.store.plan_head(row->plan_digest);
+  j["kind"] = plan.ok() ? plan->kind : "";
   j["elapsed_ms"] = (row->ended > 0 ? row->ended : services.reactor.now()) - row->started;
   return j;
 }

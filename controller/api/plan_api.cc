@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include "base/http.h"
+#include "base/reactor.h"
 #include "controller/bringup/acceptance.h"
 #include "controller/api/handlers.h"
 #include "controller/bringup/bringup.h"
 #include "controller/nodes/states.h"
+#include "controller/plan/json_pieces.h"
 #include "controller/bringup/run_view.h"
 #include "controller/services.h"
 
@@ -29,6 +31,12 @@ Result<Bringup::Request> request_from(const std::string& body) {
   return request;
 }
 
+Result<std::string> body_of_stored(const PlanRow& row) {
+  TRY(const auto json, parse_json(row.json));
+  TRY(const auto plan, plan_from_json(json));
+  return body_with_plan(planned_json(plan, row.digest), plan);
+}
+
 int64_t run_of(const Call& call) { return std::strtoll(call.arg("run").c_str(), nullptr, 10); }
 
 }  // namespace
@@ -41,8 +49,12 @@ Json planned_json(const Plan& plan, const std::string& digest) {
           {"unchanged", plan.unchanged},
           {"left_out", plan.left_out},
           {"left_out_rules", plan.left_out_rules},
-          {"plan", to_json(plan)},
           {"text", render_plan(plan, false)}};
+}
+
+std::string body_with_plan(const Json& others, const Plan& plan) {
+  const TextAround around = text_around(others, "plan");
+  return around.before + plan_text(plan) + around.after + "\n";
 }
 
 Json refusals_json(const std::vector<Refusal>& refusals) {
@@ -56,21 +68,30 @@ Json refusals_json(const std::vector<Refusal>& refusals) {
 void make_plan(const CallPtr& call) {
   const auto request = request_from(call->request.body);
   if (!request.ok()) return call->error(request.error());
-  call->services.bringup.plan_and_store(*request, [call](Result<Bringup::Made> made) {
+  // What a large plan is written out for takes long, too: the worker does it.
+  const auto show = [](const Bringup::Made& made) {
+    return body_with_plan(planned_json(*made.plan, made.digest), *made.plan);
+  };
+  call->services.bringup.plan_and_store(*request, show, [call](Result<Bringup::MadePtr> made) {
     if (!made.ok()) return call->error(made.error());
-    if (!made->refusals.empty()) return call->json(403, refusals_json(made->refusals));
-    call->ok(planned_json(made->plan, made->digest));
+    if (!(*made)->refusals.empty()) return call->json(403, refusals_json((*made)->refusals));
+    call->body(200, (*made)->shown);
   });
 }
 
 void get_plan(const CallPtr& call) {
-  const auto row = call->services.store.plan(call->arg("digest"));
+  auto row = call->services.store.plan(call->arg("digest"));
   if (!row.ok()) return call->error(row.error());
-  const auto json = parse_json(row->json);
-  if (!json.ok()) return call->error(json.error());
-  const auto plan = plan_from_json(*json);
-  if (!plan.ok()) return call->error(plan.error());
-  call->ok(planned_json(*plan, row->digest));
+  struct Read {
+    PlanRow row;
+    Result<std::string> body = fail(Code::failed, "the plan was not read: see the controller's log");
+  };
+  const auto read = std::make_shared<Read>(Read{std::move(row).value()});
+  call->services.reactor.offload([read] { read->body = body_of_stored(read->row); },
+                                 [call, read] {
+                                   if (!read->body.ok()) return call->error(read->body.error());
+                                   call->body(200, std::move(read->body).value());
+                                 });
 }
 
 void approve_plan(const CallPtr& call) {

@@ -19,8 +19,8 @@
 #include "controller/report/verdict.h"
 #include "controller/run/answers.h"
 #include "controller/run/executor.h"
-#include "controller/run/step_log.h"
 #include "controller/bringup/inventories.h"
+#include "controller/bringup/run_records.h"
 #include "controller/bringup/run_view.h"
 #include "controller/bringup/unplanned_gpus.h"
 #include "controller/spec/drive_models.h"
@@ -82,7 +82,7 @@ std::vector<MeasuredStep> measured_steps(const Action& action, const Json& told)
   std::map<std::string, const Json*> answers;
   for (const Json& step : told) answers[text_of(step, "step")] = &step;
   std::vector<MeasuredStep> steps;
-  for (const Json& json : list_of(action.params, "steps")) {
+  for (const Json& json : action.params["steps"]) {
     const auto step = wire::step_from_json(json);
     if (!step.ok()) continue;
     MeasuredStep m;
@@ -127,32 +127,27 @@ std::vector<MeasuredStep> told_steps(CurrentSpec& spec, const Executor& executor
   auto steps = measured_steps(action, list_of(result, "steps"));
   Inventories inventories(executor);
   const auto current = spec.get();
-  mark_gpu_steps(list_of(action.params, "steps"),
+  mark_gpu_steps(action.params.value("steps", Json::array()),
                  gpu_hosts(executor.plan(), inventories, current.ok() ? &(*current)->spec : nullptr), steps);
   return steps;
 }
 
 // Everything make_report() reads, gathered once.
 struct Sources {
-  RunRow run;
-  Plan plan;
-  std::vector<JournalRow> journal;
-  StepLog log;
+  const RunRow& run;
+  const Plan& plan;
+  RunRecords records;
   StepAnswers answers;
   Spec spec;
   std::string spec_digest;
 };
 
-Result<Sources> gather(Store& store, const RunRow& run) {
-  Sources s;
-  s.run = run;
-  TRY(s.plan, plan_of_run(store, s.run));
-  TRY(s.journal, store.journal(s.run.id));
-  for (const auto& row : s.journal) {
-    TRY_(s.log.apply(row));
-    s.answers.apply(row);
-  }
-  TRY(const auto text, store.spec(s.plan.spec_revision));
+Result<Sources> gather(Store& store, const RunRow& run, const Plan& plan) {
+  Sources s{run, plan, {}, {}, {}, {}};
+  TRY(const auto journal, store.journal(run.id));
+  TRY(s.records, RunRecords::of(plan, journal));
+  for (const auto& row : journal) s.answers.apply(row);
+  TRY(const auto text, store.spec(plan.spec_revision));
   s.spec = parse_spec(text.text).spec;
   s.spec_digest = text.digest;
   return s;
@@ -169,7 +164,7 @@ std::string group_of(const NodeSpec* declared, const DiskFacts& disk) {
 void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row) {
   node.image_digest = row.image_digest;
   node.config_digest = row.config_digest;
-  const auto facts = facts_of(row);
+  const auto facts = row.facts.facts();
   if (declared) node.checks = judge_hardware(*declared, facts ? &*facts : nullptr);
   if (!facts) return;
   node.vendor = facts->system.vendor;
@@ -191,16 +186,16 @@ void add_steps(NodeReport& node, const Sources& s, const Action& action) {
                           text_of(step, "message"), whole_number_of(step, "ms")});
 }
 
-void add_phases(NodeReport& node, const Plan& plan, const std::vector<JournalRow>& journal) {
-  for (const auto& p : phase_times(plan, journal, node.name))
+void add_phases(NodeReport& node, const RunRecords& records) {
+  for (const auto& p : records.phases(node.name))
     node.phases.push_back({p.phase, p.start, p.end > p.start ? p.end - p.start : 0, p.outcome});
 }
 
 NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantined, bool returned) {
   if (quarantined) return NodeVerdict::quarantined;
   if (returned) return NodeVerdict::returned;
-  for (const auto& action : s.plan.actions)
-    if (action.node == node && !action.when_failed && s.log.of(action.id).state != ActionState::succeeded)
+  for (const Action* action : s.records.node(node).actions)
+    if (!action->when_failed && s.records.record(action->id).state != ActionState::succeeded)
       return NodeVerdict::failed;
   return NodeVerdict::accepted;
 }
@@ -215,10 +210,12 @@ void add_discovery(Report& report, Store& store, const Sources& s) {
   if (!plan.ok() || !journal.ok() || plan->kind != PlanKind::discover) return;
   report.plan_digests.insert(report.plan_digests.begin(), before->plan_digest);
   report.started = before->started;
+  const auto records = RunRecords::of(*plan, *journal);
+  if (!records.ok()) return;
   for (auto& node : report.nodes) {
     NodeReport earlier;
     earlier.name = node.name;
-    add_phases(earlier, *plan, *journal);
+    add_phases(earlier, *records);
     node.phases.insert(node.phases.begin(), earlier.phases.begin(), earlier.phases.end());
   }
 }
@@ -232,15 +229,16 @@ NodeReport node_report(const Sources& s, const Executor& executor, const std::st
     node.address = declared->address;
     node.image = declared->image;
   }
-  node.reason = quarantine_reason(s.journal, name);
+  const RunRecords::Node& records = s.records.node(name);
+  node.reason = records.reason;
   const bool quarantined = !node.reason.empty();
-  const auto back = went_back(s.journal, name);
+  const auto& back = records.back;
   if (!quarantined && back) node.reason = back->reason;
   node.verdict = verdict_of(s, name, quarantined, back && back->there);
   add_hardware(node, declared, executor.node_row(name));
-  for (const auto& action : s.plan.actions)
-    if (action.node == name && action.kind == ActionKind::steps) add_steps(node, s, action);
-  add_phases(node, s.plan, s.journal);
+  for (const Action* action : records.actions)
+    if (action->kind == ActionKind::steps) add_steps(node, s, *action);
+  add_phases(node, s.records);
   return node;
 }
 
@@ -262,9 +260,10 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
   for (const auto& action : s.plan.actions)
     if (action.kind == ActionKind::check) {
       auto told = measured_steps(action, s.answers.of(action.id));
-      mark_gpu_steps(list_of(action.params, "steps"), hosts, told);
+      mark_gpu_steps(action.params.value("steps", Json::array()), hosts, told);
       for (auto& step : told) {
-        step.own_affair = !step.members.empty() && s.log.of(action.id).state != ActionState::succeeded;
+        step.own_affair =
+            !step.members.empty() && s.records.record(action.id).state != ActionState::succeeded;
         steps.push_back(std::move(step));
       }
     }
@@ -298,7 +297,11 @@ void add_measurements(Report& report, Store& store, const Executor& executor, co
 }
 
 Result<Report> make_report(Store& store, const Executor& executor, const RunRow& run) {
-  TRY(const auto s, gather(store, run));
+  Plan stored;  // of the executor's own run it is at hand
+  if (executor.run_id() != run.id) {
+    TRY(stored, plan_of_run(store, run));
+  }
+  TRY(const auto s, gather(store, run, executor.run_id() == run.id ? executor.plan() : stored));
   Report report;
   report.cluster = s.plan.cluster;
   report.simulated = s.plan.simulated;
@@ -315,7 +318,7 @@ Result<Report> make_report(Store& store, const Executor& executor, const RunRow&
   report.ended = s.run.ended;
   report.notes = s.plan.notes;
   for (const auto& name : s.plan.nodes)
-    if (!s.plan.only_serves(name) || !quarantine_reason(s.journal, name).empty())
+    if (!s.plan.only_serves(name) || !s.records.node(name).reason.empty())
       report.nodes.push_back(node_report(s, executor, name));
   add_measurements(report, store, executor, s);
   for (const auto& d : s.plan.destroys)
@@ -330,7 +333,7 @@ std::vector<Check> own_checks(CurrentSpec& spec, const Executor& executor, const
   Comparison own;
   own.own_only = true;
   if (const auto current = spec.get(); current.ok()) own.drives = drive_models_of((*current)->spec);
-  const auto facts = facts_of(executor.node_row(action.node));
+  const auto facts = executor.node_row(action.node).facts.facts();
   if (facts) own.facts[action.node] = &*facts;
   auto checks = std::move(judge_measurements(told_steps(spec, executor, action, result), own)[action.node]);
   if (facts) say_simulated(*facts, checks);
@@ -344,7 +347,7 @@ Status judge_own(CurrentSpec& spec, const Executor& executor, const Action& acti
   for (const auto& step : told_steps(spec, executor, action, result))
     if (step.mandatory && !step.members.empty() && step.result.is_null() && !only_starts(step))
       return fail(Code::failed, fmt::format("{}: {}", step.group, step.message));
-  const auto facts = facts_of(executor.node_row(action.node));
+  const auto facts = executor.node_row(action.node).facts.facts();
   std::vector<Check> checks = own_checks(spec, executor, action, result);
   if (const auto current = spec.get(); current.ok())
     if (const NodeSpec* node = (*current)->spec.node(action.node))
@@ -369,9 +372,9 @@ Json answer_of(const Json& result, const std::string& id) {
 // An order of the same action with one step, the same test over each of these pairs.
 Json order_of_pairs(const Action& action, const std::string& id,
                     const std::vector<std::pair<std::string, std::string>>& pairs) {
-  Json order = action.params;
+  Json order = action.params.json();
   order["steps"] = Json::array();
-  for (Json step : list_of(action.params, "steps")) {
+  for (Json step : action.params["steps"]) {
     if (text_of(step, "id") != id) continue;
     Json& params = step["params"];
     params["pairs"] = Json::array();
@@ -424,7 +427,7 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, const Executor& executor, c
   // One test after the other, so each result is the next round of the first test that wants one.
   bool followed = false;
   size_t next = 1;
-  const auto found = facts_of(executor.node_row(action.node));
+  const auto found = executor.node_row(action.node).facts.facts();
   FactsByNode facts;
   if (found) facts[action.node] = &*found;
   Json settled = results.front();

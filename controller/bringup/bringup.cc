@@ -4,65 +4,93 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
-#include "base/json_dump.h"
 #include "base/log.h"
-#include "base/os.h"
+#include "controller/bringup/disks_written.h"
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/image/image_service.h"
-#include "controller/bringup/proving.h"
-#include "controller/plan/lint.h"
-#include "controller/bringup/run_view.h"
 #include "controller/spec/own_playbooks.h"
 #include "controller/trust/vault.h"
 
 namespace muster {
 namespace {
 
-Status load_folder(const Files& files, const std::string& folder, const std::string& prefix,
-                   std::map<std::string, Playbook>& into) {
-  const std::string suffix = ".yaml";
-  for (const auto& entry : files.list(folder)) {
-    if (entry.size() <= suffix.size() ||
-        entry.compare(entry.size() - suffix.size(), suffix.size(), suffix) != 0)
-      continue;
-    const std::string path = folder + "/" + entry;
-    TRY(const auto text, files.read(path));
-    auto parsed = parse_own_playbook({prefix + entry, text});
-    if (!parsed.errors.empty()) {
-      parsed.errors.front().file = path;
-      return fail(Code::invalid, to_string(parsed.errors.front(), path));
-    }
-    if (parsed.playbook.overlay)
-      return fail(Code::invalid, path + ": only a spec's own playbook can be an overlay");
-    into[prefix + entry.substr(0, entry.size() - suffix.size())] = std::move(parsed.playbook);
-  }
-  return Ok{};
+// Plans that can be approved. What each was made from is kept in memory: some 1 kB for each node.
+constexpr size_t kMostKept = 16;
+
+Result<PlanRequest> planner_request(const Bringup::Request& request) {
+  PlanRequest out;
+  out.kind = request.kind;
+  out.nodes = request.nodes.empty() ? request.force : request.nodes;
+  out.force = {request.force.begin(), request.force.end()};
+  out.profile = request.profile;
+  out.through_ram = request.through_ram;
+  out.reimage = request.reimage;
+  if (!request.profile.empty() && request.kind != RequestKind::accept)
+    return fail(Code::invalid, "a profile is named for `accept` only; the spec's is used otherwise");
+  for (const auto& name : request.force)
+    if (std::find(out.nodes.begin(), out.nodes.end(), name) == out.nodes.end())
+      return fail(Code::invalid, "--force names " + name + ", which is not among the nodes of this plan");
+  if (request.reimage && request.kind != RequestKind::up)
+    return fail(Code::invalid,
+                "`reimage` goes with `up`: it is for those that run an older build of their image");
+  if (request.through_ram && request.kind != RequestKind::reimage && !request.reimage)
+    return fail(Code::invalid, "`through_ram` goes with `reimage`: nothing else is done in place");
+  return out;
+}
+
+// Of the nodes that may get a trial of a new system.
+bool needs_proving_times(const PlanRequest& request) {
+  return request.kind == RequestKind::reimage || request.kind == RequestKind::rollback || request.reimage;
+}
+
+bool may_boot_ram(RequestKind kind) {
+  return kind == RequestKind::up || kind == RequestKind::reimage || kind == RequestKind::admit;
+}
+
+// Whose RAM systems the plan boots, for certain or when an action is tried again.
+std::set<std::string> ram_images(const Plan& plan, const Spec& spec) {
+  std::set<std::string> nodes, images;
+  for (const auto& action : plan.actions)
+    if (action.kind == ActionKind::netboot || action.kind == ActionKind::image ||
+        action.kind == ActionKind::boot_disk)
+      nodes.insert(action.node);
+  for (const auto& node : spec.nodes)
+    if (nodes.count(node.name) && !node.image.empty()) images.insert(node.image);
+  return images;
+}
+
+// Rows can be damaged: a plan is carried out by the digest that was approved, or not at all.
+Result<std::shared_ptr<const Plan>> read_plan(const std::string& text, const std::string& digest) {
+  TRY(const auto json, parse_json(text));
+  TRY(auto plan, plan_from_json(json));
+  if (plan_digest(plan) != digest)
+    return fail(Code::corrupt, fmt::format("the plan stored as {} is another one: plan again", digest));
+  return std::make_shared<const Plan>(std::move(plan));
 }
 
 }  // namespace
 
-Result<std::map<std::string, Playbook>> Bringup::playbooks(const Spec* spec) const {
-  std::map<std::string, Playbook> all;
-  if (parts_.options.playbooks.empty())
-    return fail(Code::not_found, "no playbooks found: start musterd with --playbooks DIR");
-  const Files files;
-  TRY_(load_folder(files, parts_.options.playbooks, "", all));
-  TRY_(load_folder(files, parts_.options.playbooks + "/acceptance", "acceptance/", all));
-  if (!spec) return all;
-  const auto errors = add_own_playbooks(spec->own_playbooks, all);
-  if (!errors.empty()) return fail(Code::invalid, to_string(errors.front(), "cluster.yaml"));
-  return all;
+Bringup::Bringup(Parts parts)
+    : parts_(std::move(parts)),
+      shelf_(parts_.options.playbooks, [this] { return parts_.reactor.now(); }),
+      worker_(parts_.offload) {}
+
+Bringup::~Bringup() { *alive_ = false; }
+
+// ---- playbooks
+
+Result<PlaybookShelf::Shared> Bringup::playbooks(const Spec* spec) {
+  return spec ? shelf_.with(spec->own_playbooks) : shelf_.shipped();
 }
 
-SpecNames Bringup::names() const {
+SpecNames Bringup::names() {
   SpecNames out;
-  const auto shipped = playbooks(nullptr);
+  const auto shipped = shelf_.shipped();
   if (!shipped.ok()) return out;
   const std::string folder = "acceptance/";
-  for (const auto& [name, playbook] : *shipped)
+  for (const auto& [name, playbook] : (*shipped)->all)
     if (name.rfind(folder, 0) == 0)
       out.profiles.push_back(name.substr(folder.size()));
     else
@@ -70,38 +98,24 @@ SpecNames Bringup::names() const {
   return out;
 }
 
-Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) const {
+Result<std::vector<SpecError>> Bringup::check_playbooks(const Spec& spec) {
   if (spec.own_playbooks.empty()) return std::vector<SpecError>{};
-  TRY(auto shipped, playbooks(nullptr));
-  return add_own_playbooks(spec.own_playbooks, shipped);
+  TRY(const auto shipped, shelf_.shipped());
+  auto all = shipped->all;
+  return add_own_playbooks(spec.own_playbooks, all);
 }
 
-// Each journal is read once.
-Written Bringup::disks_written(TimeMs since) {
-  Written last;
-  const auto runs = parts_.store.runs();
-  if (!runs.ok()) return last;
-  for (const auto& run : *runs) {
-    if (run.ended != 0 && run.ended <= since) continue;
-    const auto journal = parts_.store.journal(run.id);
-    if (!journal.ok()) continue;
-    const bool begun = std::any_of(journal->begin(), journal->end(), [since](const JournalRow& row) {
-      return row.event == "intent" && row.time > since;
-    });
-    if (!begun) continue;
-    auto plan = plan_of_run(parts_.store, run);
-    note_written(plan.ok() ? std::optional(std::move(plan).value()) : std::nullopt, *journal, since, last);
-  }
-  return last;
-}
+// ---- what a plan is made from
 
 NodeObservation Bringup::observe(const std::string& name) {
-  return observe(name, disks_written(parts_.executor.node_row(name).facts_time));
+  NodeObservation seen;
+  const LookedAt at = see(name, seen);
+  add_facts(seen, name, at);
+  return seen;
 }
 
-NodeObservation Bringup::observe(const std::string& name, const Written& written) {
+LookedAt Bringup::see(const std::string& name, NodeObservation& seen) {
   const NodeRow row = parts_.executor.node_row(name);
-  NodeObservation seen;
   seen.state = row.state;
   seen.held_by = row.held_by;
   seen.reason = row.reason;
@@ -113,24 +127,17 @@ NodeObservation Bringup::observe(const std::string& name, const Written& written
   seen.online = silent && *silent < kOnline &&
                 seen.mode;  // what asks for orders and does not say what it is may be anything
   seen.doubtful = parts_.executor.outdated(name);
-  if (row.facts.empty()) return seen;
-  const auto json = parse_json(row.facts);
-  if (!json.ok()) return seen;
-  auto facts = hardware_facts_from_json(*json);
-  if (facts.ok()) {
-    seen.machine = *facts;
-    seen.facts = still_known(std::move(facts).value(), row.facts_time, name, written);
-  } else
-    log::warning("stored facts unreadable, the node counts as never seen", {{"node", name}});
-  return seen;
+  return {row.facts, written_since(row.disk_written, row.facts_time)};
 }
 
-// The input without the nodes and the request.
-Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
-  PlannerInput in;
-  in.spec = spec;
-  TRY(in.playbooks, playbooks(&spec));
-  in.images = parts_.images.built(in.spec);
+// All but the nodes and the request.
+Result<PlanningSnapshot> Bringup::surroundings(SpecPtr revision) {
+  PlanningSnapshot out;
+  out.spec = std::move(revision);
+  const Spec& spec = out.spec->spec;
+  TRY(out.playbooks, playbooks(&spec));
+  PlannerInput& in = out.in;
+  in.images = parts_.images.built(spec);
   const Json values = parts_.vault.public_values();
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
   // Without them nothing is planned in place, and the plan says so.
@@ -140,103 +147,101 @@ Result<PlannerInput> Bringup::surroundings(const Spec& spec) const {
   in.lab = parts_.options.lab;
   in.authority = parts_.authority;
   in.own = parts_.own;
-  TRY(in.gpu_results, gpu_results_of(in.spec));
-  in.controller_address = parts_.options.listen.empty() ? controller_address(in.spec) : parts_.options.listen;
-  in.own.addresses.insert({in.controller_address, controller_address(in.spec)});
-  return in;
+  TRY_(add_gpu_results(out));
+  in.controller_address = parts_.options.listen.empty() ? controller_address(spec) : parts_.options.listen;
+  in.own.addresses.insert({in.controller_address, controller_address(spec)});
+  return out;
 }
 
-Result<PlannerInput> Bringup::input(const Request& request) {
+Status Bringup::add_gpu_results(PlanningSnapshot& snapshot) {
+  if (proven_by_ != snapshot.spec) {
+    TRY(gpu_results_, gpu_results_of(snapshot.spec->spec));
+    proven_by_ = snapshot.spec;
+  }
+  snapshot.in.gpu_results = gpu_results_;
+  return Ok{};
+}
+
+Result<PlanningSnapshot> Bringup::look(const Request& request) {
   TRY(const auto current, parts_.spec.get());
-  return input(request, current->spec, current->revision);
+  return look(current, request);
 }
 
-Result<PlannerInput> Bringup::input(const Request& request, const Spec& spec, int64_t revision) {
+Result<PlanningSnapshot> Bringup::look(const Under& under) {
+  TRY(PlanningSnapshot out, look(under.spec, under.request));
+  for (const auto& [node, observation] : under.seen) {
+    out.in.nodes[node] = observation;
+    out.looked_at.erase(node);
+  }
+  return out;
+}
+
+Result<PlanningSnapshot> Bringup::look(SpecPtr spec, const Request& request) {
+  parts_.reactor.label("what a plan is made from");
   // Rows made up from nothing would say that no node was ever installed.
   if (!parts_.executor.machines())
     return fail(Code::unavailable,
                 "what is known of the nodes cannot be read from the store: nothing is planned");
-  TRY(PlannerInput in, surroundings(spec));
-  in.revision = revision;
+  TRY(PlanningSnapshot out, surroundings(std::move(spec)));
   const auto newest = parts_.store.run(0);
   if (!newest.ok() && newest.error().code != Code::not_found) return newest.error();
-  in.follows = fmt::format("{}/{}", parts_.store.history(), newest.ok() ? newest->id : 0);
-  TimeMs oldest = parts_.reactor.now();
-  for (const auto& node : in.spec.nodes) {
-    const NodeRow row = parts_.executor.node_row(node.name);
-    if (!row.facts.empty()) oldest = std::min(oldest, row.facts_time);
-  }
-  const auto written = disks_written(oldest);
-  for (const auto& node : in.spec.nodes) in.nodes[node.name] = observe(node.name, written);
-  in.request.kind = request.kind;
-  in.request.nodes = request.nodes;
-  in.request.profile = request.profile;
-  if (!request.profile.empty() && in.request.kind != RequestKind::accept)
-    return fail(Code::invalid, "a profile is named for `accept` only; the spec's is used otherwise");
-  in.request.force = {request.force.begin(), request.force.end()};
-  if (in.request.nodes.empty()) in.request.nodes = request.force;
-  for (const auto& name : request.force)
-    if (std::find(in.request.nodes.begin(), in.request.nodes.end(), name) == in.request.nodes.end())
-      return fail(Code::invalid, "--force names " + name + ", which is not among the nodes of this plan");
-  in.request.through_ram = request.through_ram;
-  in.request.reimage = request.reimage;
-  const bool writes = in.request.kind == RequestKind::reimage || request.reimage;
-  if (request.reimage && in.request.kind != RequestKind::up)
-    return fail(Code::invalid,
-                "`reimage` goes with `up`: it is for those that run an older build of their image");
-  if (request.through_ram && !writes)
-    return fail(Code::invalid, "`through_ram` goes with `reimage`: nothing else is done in place");
-  if (writes || in.request.kind == RequestKind::rollback) add_proving_times(in);
-  return in;
+  out.in.follows = fmt::format("{}/{}", parts_.store.history(), newest.ok() ? newest->id : 0);
+  for (const auto& node : out.spec->spec.nodes)
+    out.looked_at[node.name] = see(node.name, out.in.nodes[node.name]);
+  TRY(out.in.request, planner_request(request));
+  if (needs_proving_times(out.in.request)) name_proven_runs(out);
+  return out;
 }
 
-// Of the nodes that may get a trial: each run is read once, as most were accepted by the same.
-void Bringup::add_proving_times(PlannerInput& in) const {
-  std::map<int64_t, std::vector<std::string>> by_run;
-  for (const auto& [name, seen] : in.nodes) {
-    const auto& named = in.request.nodes;
+// Of the nodes that may get a trial.
+void Bringup::name_proven_runs(PlanningSnapshot& snapshot) const {
+  const auto& named = snapshot.in.request.nodes;
+  for (const auto& [name, seen] : snapshot.in.nodes) {
     if (!named.empty() && std::find(named.begin(), named.end(), name) == named.end()) continue;
-    if (const int64_t run = parts_.executor.node_row(name).accepted_run; run > 0) by_run[run].push_back(name);
+    if (const int64_t run = parts_.executor.node_row(name).accepted_run; run > 0)
+      snapshot.proven[run].nodes.push_back(name);
   }
-  for (const auto& [id, names] : by_run) {
+}
+
+// Each once, as most nodes were accepted by the same. Which they are is all that an approval is held against.
+Result<PlanningSnapshot> Bringup::with_proven_runs(Result<PlanningSnapshot> snapshot) const {
+  if (!snapshot.ok()) return snapshot;
+  for (auto& [id, proven] : snapshot->proven) {
     const auto run = parts_.store.run(id);
     if (!run.ok()) continue;
-    const auto plan = plan_of_run(parts_.store, *run);
-    const auto journal = parts_.store.journal(id);
+    auto plan = parts_.store.plan(run->plan_digest);
+    auto journal = parts_.store.journal_times(id);
     if (!plan.ok() || !journal.ok()) continue;
-    for (const auto& name : names) in.nodes[name].proving_took = proving_took(*plan, *journal, name);
+    proven.plan = std::move(plan->json);
+    proven.journal = std::move(journal).value();
   }
+  return snapshot;
 }
 
-Result<Bringup::Made> Bringup::made_of(const PlannerInput& in) {
-  TRY(auto outcome, make_plan(in));
-  Made made;
-  made.refusals = std::move(outcome.refusals);
-  if (!made.refusals.empty()) return made;
-  made.plan = std::move(outcome.plan);
-  for (const auto& problem : lint_plan(made.plan)) made.refusals.push_back({"", "lint", problem});
-  made.digest = plan_digest(made.plan);
-  return made;
+// ---- plans
+
+void Bringup::trial(Spec spec, const std::string& node, const NodeObservation& seen, Done done) {
+  const auto look_at_it = [this, spec = std::make_shared<SpecRevision>(SpecRevision{0, "", std::move(spec)}),
+                           node, seen]() -> Result<PlanningSnapshot> {
+    TRY(PlanningSnapshot out, surroundings(spec));
+    out.in.nodes[node] = seen;
+    out.in.request.nodes = {node};
+    return out;
+  };
+  worker_.make(look_at_it, {}, std::move(done));
 }
 
-Result<Bringup::Made> Bringup::plan(const Request& request) {
-  TRY(const auto in, input(request));
-  return made_of(in);
+void Bringup::plan_under(const Under& under, Show show, Done done) {
+  worker_.make([this, under] { return with_proven_runs(look(under)); }, std::move(show), std::move(done));
 }
 
-Result<Bringup::Made> Bringup::trial(const Spec& spec, const std::string& node,
-                                     const NodeObservation& seen) const {
-  TRY(PlannerInput in, surroundings(spec));
-  in.nodes[node] = seen;
-  in.request.nodes = {node};
-  return made_of(in);
-}
-
-Result<Bringup::Made> Bringup::plan_under(const Spec& spec, int64_t revision, const Request& request,
-                                          const std::map<std::string, NodeObservation>& seen) {
-  TRY(PlannerInput in, input(request, spec, revision));
-  for (const auto& [node, observation] : seen) in.nodes[node] = observation;
-  return made_of(in);
+Status Bringup::still_holds(const Made& made, const Under& under) {
+  TRY(const auto now, look(under));
+  const auto changed = changed_inputs(made.inputs, inputs_of(now));
+  if (changed.empty()) return Ok{};
+  return fail(Code::conflict, fmt::format("the world changed since this was planned ({}): nothing was done, "
+                                          "look again",
+                                          in_one_line(changed)));
 }
 
 int64_t Bringup::coming_revision(bool take) {
@@ -246,21 +251,55 @@ int64_t Bringup::coming_revision(bool take) {
   return take ? std::exchange(coming_revision_, 0) : coming_revision_;
 }
 
-void Bringup::plan_and_store(const Request& request, std::function<void(Result<Made>)> done) {
-  auto made = plan(request);
-  if (!made.ok() || !made->refusals.empty() || made->plan.empty()) return done(std::move(made));
-  requests_[made->digest] = request;
-  PlanRow row;
-  row.digest = made->digest;
-  row.kind = to_string(made->plan.kind);
-  row.spec_revision = made->plan.spec_revision;
-  row.time = parts_.reactor.now();
-  row.json = dump_json(to_json(made->plan));
-  parts_.store.write({row}, [done = std::move(done), made = std::move(made).value()](Status written) {
-    if (!written.ok()) return done(std::move(written).error());
-    done(made);
+// Packing one takes a while when the agent is another one than the last time. Then no approval has to wait
+// for it, while the world it was given in goes on. What goes wrong is said when it is approved.
+void Bringup::prepare_ram_for(const Request& request, std::function<void()> then) {
+  const auto current = parts_.spec.get();
+  if (!may_boot_ram(request.kind) || !current.ok() || parts_.executor.active()) return then();
+  const std::set<std::string> named(request.nodes.begin(), request.nodes.end());
+  const auto built = parts_.images.built((*current)->spec);
+  std::set<std::string> images;
+  for (const auto& node : (*current)->spec.nodes)
+    if (built.count(node.image) && (named.empty() || named.count(node.name))) images.insert(node.image);
+  if (images.empty()) return then();
+  parts_.images.prepare_ram(images, [alive = alive_, then = std::move(then)](Status ready) {
+    if (!*alive) return;
+    if (!ready.ok()) log::warning("RAM systems are not ready", {{"error", ready.error().message}});
+    then();
   });
 }
+
+void Bringup::keep(const Request& request, const Made& made) {
+  for (auto& [digest, older] : kept_) older.plan.reset();
+  kept_[made.digest] = {request, made.inputs, made.plan, ++made_};
+  while (kept_.size() > kMostKept)
+    kept_.erase(std::min_element(kept_.begin(), kept_.end(),
+                                 [](const auto& a, const auto& b) { return a.second.made < b.second.made; }));
+}
+
+void Bringup::plan_and_store(const Request& request, Show show, Done done) {
+  const auto store = [this, request, done](Result<MadePtr> made) {
+    if (!made.ok() || !(*made)->refusals.empty() || (*made)->plan->empty()) return done(std::move(made));
+    keep(request, **made);
+    PlanRow row;
+    row.digest = (*made)->digest;
+    row.kind = to_string((*made)->plan->kind);
+    row.spec_revision = (*made)->plan->spec_revision;
+    row.time = parts_.reactor.now();
+    row.json = (*made)->json;
+    std::vector<Write> rows;  // an initializer list would copy the text
+    rows.emplace_back(std::move(row));
+    parts_.store.write(std::move(rows), [done, made = std::move(made).value()](Status written) {
+      if (!written.ok()) return done(std::move(written).error());
+      done(made);
+    });
+  };
+  prepare_ram_for(request, [this, request, show = std::move(show), store] {
+    worker_.make([this, request] { return with_proven_runs(look(request)); }, show, store);
+  });
+}
+
+// ---- approval
 
 // An approval is for one run. A request that comes again, and a plan that would be the same once more, is not
 // approved by it.
@@ -275,38 +314,71 @@ Status Bringup::carried_out(const std::string& digest) const {
   return Ok{};
 }
 
-void Bringup::approve(const std::string& digest, const std::string& by,
-                      std::function<void(Result<int64_t>)> done) {
-  const auto row = parts_.store.plan(digest);
-  if (!row.ok()) return done(row.error());
-  if (const auto used = carried_out(row->digest); !used.ok()) return done(used.error());
-  const auto request = requests_.find(row->digest);
-  if (request == requests_.end())
-    return done(fail(Code::conflict, "this plan was made before the controller was started: plan again"));
-  const auto now = plan(request->second);
-  if (!now.ok()) return done(now.error());
-  if (!now->refusals.empty() || now->digest != row->digest)
+Status Bringup::unchanged(const Kept& kept, const std::string& since) {
+  TRY(const auto now, look(kept.request));
+  const auto changed = changed_inputs(kept.inputs, inputs_of(now));
+  if (changed.empty()) return Ok{};
+  return fail(Code::conflict,
+              fmt::format("the world changed {} ({}): plan again", since, in_one_line(changed)));
+}
+
+void Bringup::approve(const std::string& digest, const std::string& by, Started done) {
+  const auto head = parts_.store.plan_head(digest);
+  if (!head.ok()) return done(head.error());
+  if (const auto used = carried_out(head->digest); !used.ok()) return done(used.error());
+  const auto kept = kept_.find(head->digest);
+  if (kept == kept_.end())
     return done(fail(Code::conflict,
-                     fmt::format("the world changed since {} was planned ({} now): plan again", row->digest,
-                                 now->refusals.empty() ? now->digest : now->refusals.front().message)));
-  std::set<std::string> images;
-  for (const auto& [name, image] : now->plan.images) images.insert(name);
-  // Discovery plans name no image, but their nodes boot the RAM system of one.
+                     fmt::format("this plan was made before the controller was started, or before {} others: "
+                                 "plan again",
+                                 kMostKept)));
+  if (const auto same = unchanged(kept->second, "since " + head->digest + " was planned"); !same.ok())
+    return done(same.error());
+  const auto approval = std::make_shared<Approval>(Approval{head->digest, by, std::move(done), kept->second});
+  if (!approval->kept.plan) return read(approval);
+  approval->read = Ok{};
+  prepare(approval);
+}
+
+void Bringup::read(const ApprovalPtr& approval) {
+  auto row = parts_.store.plan(approval->digest);
+  if (!row.ok()) return approval->done(row.error());
+  approval->text = std::move(row->json);
+  parts_.offload(
+      [approval] {
+        auto plan = read_plan(approval->text, approval->digest);
+        std::string().swap(approval->text);
+        approval->read = plan.ok() ? Status(Ok{}) : Status(plan.error());
+        if (plan.ok()) approval->kept.plan = std::move(plan).value();
+      },
+      [this, alive = alive_, approval] {
+        if (*alive) prepare(approval);
+      });
+}
+
+void Bringup::prepare(const ApprovalPtr& approval) {
+  if (!approval->read.ok()) return approval->done(approval->read.error());
   const auto current = parts_.spec.get();
-  if (!current.ok()) return done(current.error());
-  if (request->second.kind != RequestKind::adopt)
-    for (const auto& node : (*current)->spec.nodes)
-      if (!node.image.empty()) images.insert(node.image);
-  parts_.images.prepare_ram(images, [this, asked = request->second, approved = *now, by,
-                                     done = std::move(done)](Status ready) {
-    if (!ready.ok()) return done(std::move(ready).error().with("the RAM system"));
-    // That may have taken minutes, in which a spec was stored or a node was quarantined.
-    const auto still = plan(asked);
-    if (!still.ok()) return done(still.error());
-    if (!still->refusals.empty() || still->digest != approved.digest)
-      return done(fail(Code::conflict, "the world changed while the RAM system was prepared: plan again"));
-    parts_.executor.start(approved.plan, by, done);
+  if (!current.ok()) return approval->done(current.error());
+  const auto images = ram_images(*approval->kept.plan, (*current)->spec);
+  if (images.empty()) return begin(approval);
+  parts_.images.prepare_ram(images, [this, alive = alive_, approval](Status ready) {
+    if (!*alive) return;
+    if (!ready.ok()) return approval->done(std::move(ready).error().with("the RAM system"));
+    begin(approval);
   });
+}
+
+// Reading the plan and preparing the RAM system may have taken minutes, in which a spec was stored or a node
+// was quarantined.
+void Bringup::begin(const ApprovalPtr& approval) {
+  if (const auto same = unchanged(approval->kept, "while the run was prepared"); !same.ok())
+    return approval->done(same.error());
+  parts_.executor.start(approval->kept.plan, approval->digest, approval->by,
+                        [this, alive = alive_, approval](Result<int64_t> run) {
+                          if (*alive && run.ok()) kept_.erase(approval->digest);  // it is used
+                          approval->done(std::move(run));
+                        });
 }
 
 }  // namespace muster

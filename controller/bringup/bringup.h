@@ -1,20 +1,25 @@
 // Bringup: from what is known to a plan, from an approved plan to a run.
 //
-// Collects the planner's input (spec, playbooks, images, nodes as last seen), stores plans, and starts the
-// executor on an approved one. Approval re-plans: when the world changed, so that the digest differs, nothing
-// starts (conflict). An approval is used once: every plan says which run it follows, so that behind the next
-// run it is another one. It also answers what operators ask about nodes and runs, by merging spec, node rows
-// and the executor's view. Thread: the reactor's.
+// Looks at what the planner needs (spec, playbooks, images, nodes as last seen), has a worker make the
+// plan, stores it, and starts the executor on an approved one. An approval is for the world in which the
+// plan was made: what it was made from is kept in short, and where any of that is different by now nothing
+// starts (conflict, which names it); nothing is planned a second time. An approval is used once: every plan
+// says which run it follows, so that behind the next run it is another one. It also answers what operators
+// ask about nodes and runs, by merging spec, node rows and the executor's view. Thread: the reactor's;
+// `done` may be called before the call returns.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/reactor.h"
 #include "controller/bringup/current_spec.h"
-#include "controller/bringup/disks_written.h"
+#include "controller/bringup/plan_worker.h"
+#include "controller/bringup/playbook_shelf.h"
 #include "controller/options.h"
 #include "controller/plan/planner.h"
 #include "controller/run/executor.h"
@@ -35,6 +40,7 @@ class Bringup {
     Executor& executor;
     ImageService& images;
     Vault& vault;
+    PlanWorker::Offload offload;
     std::string authority = {};  // fingerprint of the CA
     OwnMachine own = {};
   };
@@ -46,28 +52,37 @@ class Bringup {
     bool through_ram = false;             // reimage: not in place
     bool reimage = false;                 // up: also accepted nodes that run an older build of their image
   };
-  struct Made {
-    Plan plan;
-    std::string digest;
-    std::vector<Refusal> refusals;
-  };
+  using Made = MadePlan;
+  using MadePtr = MadePlanPtr;
+  using Show = PlanWorker::Show;
+  using Done = PlanWorker::Done;
+  using Started = std::function<void(Result<int64_t>)>;
 
-  explicit Bringup(Parts parts) : parts_(parts) {}
+  explicit Bringup(Parts parts);
+  ~Bringup();
+  Bringup(const Bringup&) = delete;
+  Bringup& operator=(const Bringup&) = delete;
 
-  Result<Made> plan(const Request& request);
-  // Plans, and keeps the plan so that it can be approved.
-  void plan_and_store(const Request& request, std::function<void(Result<Made>)> done);
-  void approve(const std::string& digest, const std::string& by, std::function<void(Result<int64_t>)> done);
+  // Plans, and keeps the plan so that it can be approved. The RAM systems that it may boot are prepared
+  // first.
+  void plan_and_store(const Request& request, Show show, Done done);
+  void approve(const std::string& digest, const std::string& by, Started done);
 
   // What a bring-up of `node` alone would be under a spec that is not stored yet, `seen` being its inventory.
   // Nothing is kept.
-  Result<Made> trial(const Spec& spec, const std::string& node, const NodeObservation& seen) const;
+  void trial(Spec spec, const std::string& node, const NodeObservation& seen, Done done);
 
-  // plan() under a spec that is not stored yet, as if `seen` were what is known of those nodes. Nothing is
-  // kept. The same request gives the same digest once that spec is stored as `revision` and those
-  // observations as the nodes' rows.
-  Result<Made> plan_under(const Spec& spec, int64_t revision, const Request& request,
-                          const std::map<std::string, NodeObservation>& seen);
+  // A request under a spec that may not be stored yet, as if `seen` were what is known of those nodes.
+  struct Under {
+    std::shared_ptr<const SpecRevision> spec;
+    Request request;
+    std::map<std::string, NodeObservation> seen;
+  };
+  // Plans that. Nothing is kept. The same request gives the same digest once that spec is stored and those
+  // observations are the nodes' rows.
+  void plan_under(const Under& under, Show show, Done done);
+  // conflict: that would be planned from something else now than `made` was; the message names it.
+  Status still_holds(const Made& made, const Under& under);
 
   // The revision that a spec which is only planned with will get, the same until a newer one is stored. take:
   // it is stored now, and nobody else gets it.
@@ -77,28 +92,57 @@ class Bringup {
   NodeObservation observe(const std::string& node);
 
   Executor& executor() { return parts_.executor; }
-  // Playbooks by name; acceptance profiles as "acceptance/<profile>".
-  // Shipped ones, and with a spec its own beside and over them; invalid with the first error of those.
-  Result<std::map<std::string, Playbook>> playbooks(const Spec* spec) const;
+  // The shipped ones, and with a spec its own beside and over them; invalid with the first error of those.
+  Result<PlaybookShelf::Shared> playbooks(const Spec* spec);
   // What a spec may name beside its own playbooks. Nothing where the folder cannot be read: plans say why.
-  SpecNames names() const;
+  SpecNames names();
   // Every error that the spec's own playbooks make together with the shipped ones.
-  Result<std::vector<SpecError>> check_playbooks(const Spec& spec) const;
+  Result<std::vector<SpecError>> check_playbooks(const Spec& spec);
 
  private:
-  Result<PlannerInput> input(const Request& request);
-  Result<PlannerInput> input(const Request& request, const Spec& spec, int64_t revision);
-  Result<PlannerInput> surroundings(const Spec& spec) const;
-  static Result<Made> made_of(const PlannerInput& in);
-  NodeObservation observe(const std::string& node, const Written& written);
-  void add_proving_times(PlannerInput& in) const;
-  Written disks_written(TimeMs since);
+  using SpecPtr = std::shared_ptr<const SpecRevision>;
+  // What a plan was made from and for, by which an approval of it is judged.
+  struct Kept {
+    Request request;
+    PlannedInputs inputs;
+    std::shared_ptr<const Plan> plan;  // of the newest: most are approved at once
+    uint64_t made = 0;                 // in this order
+  };
+  struct Approval {
+    std::string digest, by;
+    Started done;
+    Kept kept;
+    std::string text = {};  // the plan as it is stored
+    Status read = fail(Code::failed, "the plan was not read: see the controller's log");
+  };
+  using ApprovalPtr = std::shared_ptr<Approval>;
+
+  Result<PlanningSnapshot> look(const Request& request);
+  Result<PlanningSnapshot> look(SpecPtr spec, const Request& request);
+  Result<PlanningSnapshot> look(const Under& under);
+  Result<PlanningSnapshot> surroundings(SpecPtr spec);
+  Status add_gpu_results(PlanningSnapshot& snapshot);
+  LookedAt see(const std::string& node, NodeObservation& seen);
+  void name_proven_runs(PlanningSnapshot& snapshot) const;
+  Result<PlanningSnapshot> with_proven_runs(Result<PlanningSnapshot> snapshot) const;
+  void prepare_ram_for(const Request& request, std::function<void()> then);
+  void keep(const Request& request, const Made& made);
+  Status unchanged(const Kept& kept, const std::string& since);
   Status carried_out(const std::string& digest) const;
+  void read(const ApprovalPtr& approval);
+  void prepare(const ApprovalPtr& approval);
+  void begin(const ApprovalPtr& approval);
 
   static constexpr DurationMs kOnline = kMinute;
   Parts parts_;
-  int64_t coming_revision_ = 0;              // reserved in the store, not written; 0: none
-  std::map<std::string, Request> requests_;  // by digest: what to plan again on approval
+  PlaybookShelf shelf_;
+  PlanWorker worker_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  int64_t coming_revision_ = 0;       // reserved in the store, not written; 0: none
+  std::map<std::string, Kept> kept_;  // by digest
+  uint64_t made_ = 0;
+  SpecPtr proven_by_;  // whose GPU results these are: a signed report of a large cluster is megabytes
+  std::optional<GpuResults> gpu_results_;
 };
 
 }  // namespace muster

@@ -1,28 +1,23 @@
-// Which disks, and which root slots, runs began to write since a node was looked at: what was seen of them
-// then says nothing now. Pure.
+// What of a node's inventory still holds: what a run began to write since says nothing of what is there now.
+// Pure.
 #pragma once
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "base/facts.h"
-#include "controller/plan/plan.h"
-#include "controller/store/store.h"
+#include "base/time.h"
 
 namespace muster {
 
-// By node and by the letter of the slot, "" for a whole OS disk: when writing it last began.
-using Written = std::map<std::string, std::map<std::string, TimeMs>>;
+// The slots ("" for the whole OS disk) that were begun to be written after `seen_at`; `written` as in
+// NodeRow::disk_written.
+std::set<std::string> written_since(const std::map<std::string, TimeMs>& written, TimeMs seen_at);
 
-// Adds what the run began after `since`. Without its plan each of its actions may have written a disk.
-void note_written(const std::optional<Plan>& plan, const std::vector<JournalRow>& journal, TimeMs since,
-                  Written& written);
-
-// Of what was seen of the node at `seen_at`: nothing where its disk was written since. A slot of a node at
-// work that was written beside it counts as half written until the next look.
-std::optional<HardwareFacts> still_known(HardwareFacts facts, TimeMs seen_at, const std::string& node,
-                                         const Written& written);
+// Of what was seen before these were written: nothing where the disk itself was. A slot that was written
+// beside the jobs of the node counts as half written until the next look.
+std::optional<HardwareFacts> still_known(HardwareFacts facts, const std::set<std::string>& written);
 
 }  // namespace muster

@@ -1,9 +1,9 @@
-// What the executor knows of nodes' hardware, each node's read when it is first asked for. Thread: the
+// What the executor knows of nodes' hardware, each node's taken when it is first asked for. Thread: the
 // reactor's.
 #pragma once
 
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "base/facts.h"
@@ -11,18 +11,15 @@
 
 namespace muster {
 
-// Nothing: never seen, or not readable.
-std::optional<HardwareFacts> facts_of(const NodeRow& row);
-
 class Inventories {
  public:
   explicit Inventories(const Executor& executor) : executor_(executor) {}
-  // Null as above. Valid as long as this object.
+  // Null: never seen, or not readable. Valid as long as this object.
   const HardwareFacts* of(const std::string& node);
 
  private:
   const Executor& executor_;
-  std::map<std::string, std::optional<HardwareFacts>> read_;
+  std::map<std::string, std::shared_ptr<const HardwareFacts>> taken_;
 };
 
 }  // namespace muster

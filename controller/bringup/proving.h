@@ -2,6 +2,7 @@
 // in which it was accepted. Pure.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,9 @@
 
 namespace muster {
 
-// The sum over its own actions, each from the beginning of the attempt that succeeded: what it waited for
-// other nodes in between is not counted. 0: the journal shows none; or the run only measured, perhaps with
-// another profile.
-DurationMs proving_took(const Plan& plan, const std::vector<JournalRow>& journal, const std::string& node);
+// By node, the sum over its own actions, each from the beginning of the attempt that succeeded: what it
+// waited for other nodes in between is not counted. Nothing of a node of which the journal shows none; or
+// where the run only measured, perhaps with another profile. `journal` may be without `data`.
+std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vector<JournalRow>& journal);
 
 }  // namespace muster

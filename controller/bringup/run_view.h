@@ -3,9 +3,7 @@
 // journal has.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "base/json.h"
 #include "base/result.h"
@@ -17,23 +15,6 @@ namespace muster {
 Json run_row_json(const RunRow& row);
 // The plan a run carries out.
 Result<Plan> plan_of_run(Store& store, const RunRow& row);
-
-struct PhaseTime {
-  std::string phase;
-  TimeMs start = 0, end = 0;     // end 0: not over
-  std::string outcome = "done";  // done | failed | running
-};
-// Phases of one node in order of their first action.
-std::vector<PhaseTime> phase_times(const Plan& plan, const std::vector<JournalRow>& journal,
-                                   const std::string& node);
-// Why the node was quarantined in this run; "" when it was not.
-std::string quarantine_reason(const std::vector<JournalRow>& journal, const std::string& node);
-// Why the node went back to the system that it had before, or is on its way there; none: it did not.
-struct WentBack {
-  std::string reason;
-  bool there = false;
-};
-std::optional<WentBack> went_back(const std::vector<JournalRow>& journal, const std::string& node);
 
 // Of a node: result is accepted, discovered, drained, awake, returned, returning, quarantined, failed,
 // unfinished.

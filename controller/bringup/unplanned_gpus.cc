@@ -13,8 +13,9 @@ std::optional<Check> unplanned_gpus(const Plan& plan, const std::string& node, c
   if (!facts || facts->gpus.size() == static_cast<size_t>(simulated_gpus(*facts))) return std::nullopt;
   bool planned = false, elsewhere = false;
   for (const auto& action : plan.actions) {
+    if (action.kind != ActionKind::check) continue;
     const bool own = action.node == node;
-    if (action.kind != ActionKind::check || (!own && elsewhere)) continue;
+    if (!own && elsewhere) continue;
     if (!checks_own_gpus(action.params.value("steps", Json()))) continue;
     (own ? planned : elsewhere) = true;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "controller/locate/pairing.h"
@@ -11,45 +12,101 @@
 namespace muster {
 namespace {
 
-// Whom of its peers a node's links are measured with: of many nodes not every pair, but log2 N + 2
-// partners, from which the bad one can be told (controller/locate/).
-std::set<std::string> link_partners(const Planning& p, const std::string& node, const Json& peers) {
-  std::set<std::string> measured = {node};
-  for (const Json& peer : peers) measured.insert(peer.value("name", ""));
-  std::vector<std::string> nodes;
-  for (const auto& d : p.drafts)
-    if (!d.serves && measured.count(d.spec->name)) nodes.push_back(d.spec->name);
-  const auto self = std::find(nodes.begin(), nodes.end(), node) - nodes.begin();
-  std::set<std::string> out;
-  for (const int i : locate::partners(static_cast<int>(nodes.size()), static_cast<int>(self)))
-    out.insert(nodes[static_cast<size_t>(i)]);
-  return out;
-}
+// Whom a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners, from which
+// the bad one can be told (controller/locate/).
+class LinkPartners {
+ public:
+  explicit LinkPartners(const Planning& p) : p_(p) {}
+
+  // Of its peers in this set, by place there and in order.
+  std::vector<int> of(const NodeSpec& node, const NodeSet& set) {
+    auto& measured = measured_[&set];
+    if (measured.empty())
+      measured = measured_of([&](const std::string& name) { return set.place_of(name) >= 0; });
+    std::vector<int> out;
+    for (const auto& partner : partners(node.name, measured)) out.push_back(set.place_of(partner));
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+  // Of these, each with a name.
+  Json of(const NodeSpec& node, const Json& peers) {
+    std::set<std::string> names = {node.name};
+    for (const Json& peer : peers) names.insert(peer.value("name", ""));
+    const auto chosen =
+        partners(node.name, measured_of([&](const std::string& name) { return names.count(name) > 0; }));
+    Json out = Json::array();
+    for (const Json& peer : peers)
+      if (std::count(chosen.begin(), chosen.end(), peer.value("name", ""))) out.push_back(peer);
+    return out;
+  }
+
+ private:
+  using Names = std::vector<std::string>;
+
+  // In order of the plan.
+  Names measured_of(const std::function<bool(const std::string&)>& is_one) const {
+    Names out;
+    for (const auto& d : p_.drafts)
+      if (!d.serves && is_one(d.spec->name)) out.push_back(d.spec->name);
+    return out;
+  }
+  static Names partners(const std::string& node, const Names& measured) {
+    const auto self = std::find(measured.begin(), measured.end(), node) - measured.begin();
+    Names out;
+    for (const int i : locate::partners(static_cast<int>(measured.size()), static_cast<int>(self)))
+      out.push_back(measured[static_cast<size_t>(i)]);
+    return out;
+  }
+
+  const Planning& p_;
+  std::map<const NodeSet*, Names> measured_;
+};
 
 // "peers_in_plan": true keeps only the peers that take part: a link test needs both ends at work at the
 // same time. A step that has no peer left is left out.
-void keep_peers_in_plan(Planning& p, Draft& d) {
-  std::vector<PlannedStep> kept;
-  for (auto& s : d.accept_cluster) {
-    if (s.step.params.value("peers_in_plan", false)) {
-      s.step.params.erase("peers_in_plan");
-      const Json declared = s.step.params.value("peers", Json::array());
-      const std::set<std::string> partners = link_partners(p, d.spec->name, declared);
-      Json peers = Json::array();
-      for (const Json& peer : declared)
-        if (partners.count(peer.value("name", ""))) peers.push_back(peer);
-      if (peers.empty()) continue;
-      s.step.params["peers"] = std::move(peers);
-    }
-    kept.push_back(std::move(s));
+class PeersInPlan {
+ public:
+  explicit PeersInPlan(const Planning& p) : partners_(p) {}
+
+  void keep(Draft& d) {
+    std::erase_if(d.accept_cluster, [&](PlannedStep& s) {
+      return s.step().params.value("peers_in_plan", false) && !keep(*d.spec, s);
+    });
   }
-  d.accept_cluster = std::move(kept);
-}
+
+ private:
+  // False: it has none.
+  bool keep(const NodeSpec& node, PlannedStep& s) {
+    if (s.peers_of) {
+      const auto places = partners_.of(node, *s.peers_of);
+      s.peers = s.peers_of->text_of(places);
+      s.rendered = without_the_word(s.rendered);
+      return !places.empty();
+    }
+    wire::Step step = s.step();
+    step.params.erase("peers_in_plan");
+    step.params["peers"] = partners_.of(node, step.params.value("peers", Json::array()));
+    const bool any = !step.params["peers"].empty();
+    s.change(std::move(step));
+    return any;
+  }
+  RenderedStepPtr without_the_word(const RenderedStepPtr& with) {
+    RenderedStepPtr& known = without_[with];
+    if (known) return known;
+    wire::Step step = with->step;
+    step.params.erase("peers_in_plan");
+    return known = std::make_shared<const RenderedStep>(std::move(step), with->peers);
+  }
+
+  LinkPartners partners_;
+  std::map<RenderedStepPtr, RenderedStepPtr> without_;
+};
 
 }  // namespace
 
 void write_acceptance(Planning& p) {
-  for (auto& d : p.drafts) keep_peers_in_plan(p, d);
+  PeersInPlan peers(p);
+  for (auto& d : p.drafts) peers.keep(d);
   if (p.drafts.size() < p.spec.nodes.size())
     p.plan.notes.push_back(
         "links are measured between the nodes of this plan only; `muster accept` measures all of them");

@@ -40,13 +40,8 @@ void write_image(Planning& p, Draft& d) {
   add(p, d,
       {"image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(*job), kImage, 3});
   add(p, d,
-      {"boot",
-       ActionKind::boot_disk,
-       "boot",
-       "boot from disk",
-       {{"digest", job->digest}},
-       p.spec.limits.boot,
-       2});
+      {"boot", ActionKind::boot_disk, "boot", "boot from disk", Json{{"digest", job->digest}},
+       p.spec.limits.boot, 2});
 }
 
 }  // namespace
@@ -74,7 +69,7 @@ void write_actions(Planning& p) {
     if (d.configure.empty() || p.kind() == RequestKind::accept) continue;
     add(p, d,
         {"configure", ActionKind::steps, "configure", fmt::format("configure ({} steps)", d.configure.size()),
-         order_params(d.configure, false), with_restart(kSteps, bare(d.configure), p.spec)});
+         order_params(d.configure, false), with_restart(kSteps, d.configure, p.spec)});
   }
   if (p.kind() != RequestKind::accept) {
     write_stages(p);

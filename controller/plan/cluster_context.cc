@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "base/json_dump.h"
 #include "base/standin.h"
 #include "controller/engines/engine.h"
+#include "controller/plan/disk_selection.h"
 #include "controller/plan/gpu_type.h"
 
 namespace muster {
@@ -78,9 +80,38 @@ int NodeSet::place_of(const std::string& node) const {
   return at != members.end() && (*at)->name == node ? static_cast<int>(at - members.begin()) : -1;
 }
 
+SharedText NodeSet::text_without(const NodeSpec& node) const {
+  const int at = place_of(node.name);
+  if (at < 0) return SharedText(text_);
+  const auto place = static_cast<size_t>(at);
+  SharedText out;
+  if (members.size() == 1) {
+    out.add_literal("[]");
+  } else if (place == 0) {
+    out.add_literal("[");
+    out.add(text_, begins_[1], text_->size());
+  } else {
+    out.add(text_, 0, begins_[place] - 1);  // without the comma
+    out.add(text_, begins_[place + 1] - 1, text_->size());
+  }
+  return out;
+}
+
+SharedText NodeSet::text_of(const std::vector<int>& places) const {
+  std::string out;
+  for (const int i : places) {
+    const auto place = static_cast<size_t>(i);
+    out += out.empty() ? "[" : ",";
+    out.append(*text_, begins_[place], begins_[place + 1] - 1 - begins_[place]);
+  }
+  return SharedText(out.empty() ? "[]" : out + "]");
+}
+
 ClusterContext::ClusterContext(const Spec& spec, const std::map<std::string, const HardwareFacts*>& machines)
     : spec_(spec), machines_(machines) {
-  for (const auto& n : spec.nodes) hosts_ += n.address + " " + n.name + "\n";
+  std::string hosts;
+  for (const auto& n : spec.nodes) hosts += n.address + " " + n.name + "\n";
+  hosts_ = std::move(hosts);
 }
 
 NodeSet& ClusterContext::set_of(std::vector<const NodeSpec*> members) {
@@ -89,14 +120,23 @@ NodeSet& ClusterContext::set_of(std::vector<const NodeSpec*> members) {
   auto& set = sets_[members];
   if (set) return *set;
   set = std::make_unique<NodeSet>();
-  set->nodes = set->ring = set->no_fleet = Json::array();
+  set->nodes = set->gpu_fleet = Json::array();
+  Json ring = Json::array();
+  std::string text = "[";
   for (const NodeSpec* n : members) {
     set->nodes.push_back({{"name", n->name}, {"address", n->address}, {"role", n->role}});
-    set->ring.push_back(name_and_address(*n));
+    ring.push_back(name_and_address(*n));
+    set->begins_.push_back(text.size());
+    text += dump_json(set->nodes.back()) + ",";
   }
-  set->peers = set->nodes;
+  set->begins_.push_back(text.size());
+  if (members.empty()) text += ",";
+  text.back() = ']';
+  set->text_ = std::make_shared<const std::string>(std::move(text));
+  set->ring = std::make_shared<const std::string>(dump_json(ring));
   set->machines = machines_of(members, machines_);
   set->gpu_nodes = gpu_nodes_of(spec_, set->machines);
+  if (set->gpu_nodes.size() > 1) set->gpu_fleet = set->gpu_nodes;
   for (const auto& m : set->machines) set->has_gpus = set->has_gpus || m["gpus"] > 0;
   for (const auto& m : set->gpu_nodes) {
     const int64_t gpus = m["gpus"];
@@ -136,6 +176,20 @@ NodeSet* ClusterContext::of_section(const std::string& name) {
     found = &set_of(std::move(members));
   }
   return sections_[name] = found;
+}
+
+SharedSection& ClusterContext::shared_section(const StorageSpec& s) {
+  if (const auto known = shared_sections_.find(&s); known != shared_sections_.end()) return known->second;
+  SharedSection section{SectionNetwork(spec_, s), storage_leader(spec_, s), false, {}};
+  Json members = Json::array();
+  for (const auto& n : spec_.nodes) {
+    if (is_member(s, n)) members.push_back({{"name", n.name}, {"address", section.network.address(n)}});
+    const auto seen = machines_.find(n.name);
+    section.holds_data =
+        section.holds_data || (seen != machines_.end() && holds_our_data(spec_, n, s, *seen->second));
+  }
+  section.members = {members, members};
+  return shared_sections_.emplace(&s, std::move(section)).first->second;
 }
 
 }  // namespace muster

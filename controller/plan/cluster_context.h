@@ -2,6 +2,7 @@
 // leader, their hardware. Made once for all nodes. Pure.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,21 +11,33 @@
 
 #include "base/facts.h"
 #include "base/json.h"
+#include "controller/plan/interconnect.h"
+#include "controller/plan/rendered_steps.h"
+#include "controller/plan/shared_text.h"
 #include "controller/spec/spec.h"
 
 namespace muster {
 
 // Nodes that steps are about, as those of a playbook: who has it, and what the context says of them.
 struct NodeSet {
-  std::vector<const NodeSpec*> members;  // in order of name
-  Json nodes, peers, ring;               // peers: all of them, without whom it is lent to while it is lent
-  Json machines, gpu_nodes, no_fleet;    // as in docs/playbook-context.md; no_fleet: an empty list
+  std::vector<const NodeSpec*> members;        // in order of name
+  Json nodes, machines, gpu_nodes, gpu_fleet;  // as in docs/playbook-context.md
   bool has_gpus = false;
   int64_t gpus_of_each = 0;
+  TextPtr ring;  // {name, address} of each, as text
 
   // Place of the node among the members, or -1.
   int place_of(const std::string& node) const;
   bool has(const NodeSpec& node) const { return place_of(node.name) >= 0; }
+  size_t others_than(const NodeSpec& node) const { return members.size() - (has(node) ? 1 : 0); }
+  // The text of `nodes`, without one of them; or only those at these places.
+  SharedText text_without(const NodeSpec& node) const;
+  SharedText text_of(const std::vector<int>& places) const;
+
+ private:
+  friend class ClusterContext;
+  TextPtr text_;                // of `nodes`
+  std::vector<size_t> begins_;  // where each begins in it, and where one more would
 };
 
 // What steps see: the nodes they are about, and who leads there (null: nobody).
@@ -33,8 +46,17 @@ struct NodeView {
   const NodeSpec* leader = nullptr;
 };
 
-// What is the same for every node of a cluster, made once for all of them: it grows with the cluster. Its
-// lists are lent to one NodeContext at a time, never copied: with 1,000 nodes that is what takes the time.
+// A shared storage section, as far as it is the same for all who mount it.
+struct SharedSection {
+  SectionNetwork network;
+  const NodeSpec* leader;       // null: it has no members
+  bool holds_data;              // a member was seen with data of it
+  std::array<Json, 2> members;  // {name, address}; lent: to `storage_shared`, to the engine's own list
+};
+
+// What is the same for every node of a cluster, made once for all of them: it grows with the cluster, and a
+// copy for each of 1,000 nodes is what takes the time. Members of sections are lent to one NodeContext at a
+// time.
 class ClusterContext {
  public:
   // `machines`: the nodes that were seen at least once. Both must outlive it.
@@ -47,19 +69,24 @@ class ClusterContext {
   NodeView of(const std::string& playbook, const std::string& among = "");
   // The nodes that mount a shared storage section; null for other names.
   NodeSet* of_section(const std::string& name);
-  const std::string& hosts() const { return hosts_; }
+  SharedSection& shared_section(const StorageSpec& section);
+  NodeSet& nobody() { return set_of({}); }
+  const Json& hosts() const { return hosts_; }
   const std::map<std::string, const HardwareFacts*>& machines() const { return machines_; }
+  RenderedSteps& rendered() { return rendered_; }
 
  private:
   NodeSet& set_of(std::vector<const NodeSpec*> members);
 
   const Spec& spec_;
   const std::map<std::string, const HardwareFacts*>& machines_;
-  std::string hosts_;
+  Json hosts_;
   // Few: playbooks that the same roles have share one.
   std::map<std::vector<const NodeSpec*>, std::unique_ptr<NodeSet>> sets_;
   std::map<std::pair<std::string, std::string>, NodeView> views_;
   std::map<std::string, NodeSet*> sections_;
+  std::map<const StorageSpec*, SharedSection> shared_sections_;
+  RenderedSteps rendered_;
 };
 
 // {name, address}

@@ -45,22 +45,21 @@ const NodeSpec& next_of(const NodeSet& set, const NodeSpec& node) {
   return next == set.members.end() ? *set.members.front() : **next;
 }
 
+// Its entry among those with GPUs, which are in order of name, too.
+Json own_gpus(const NodeSet& set, const NodeSpec& node) {
+  const auto own = std::lower_bound(set.gpu_nodes.begin(), set.gpu_nodes.end(), node.name,
+                                    [](const Json& m, const std::string& name) { return m["name"] < name; });
+  Json out = Json::array();
+  if (own != set.gpu_nodes.end() && (*own)["name"] == node.name) out.push_back(*own);
+  return out;
+}
+
 Json users_of(const Spec& spec) {
   Json users = Json::array();
   for (const auto& [name, u] : spec.users)
     users.push_back(
         {{"name", u.name.empty() ? name : u.name}, {"keys", u.keys}, {"sudo", u.sudo}, {"uid", u.uid}});
   return users;
-}
-
-// RDMA is declared by the playbook that sets it up: what is measured then must be there.
-Json rdma_peers(const ContextInput& in) {
-  Json out = Json::array();
-  const NodeSet& set = *in.cluster.of("interconnect").set;
-  if (!set.has(in.node)) return out;
-  for (const Json& peer : set.nodes)
-    if (peer["name"] != in.node.name) out.push_back(peer);
-  return out;
 }
 
 // What machines ask the controller for while they boot, on the machine where it runs: DHCP from no address
@@ -97,7 +96,7 @@ std::string prefix_of(const std::string& cidr) {
   return slash == std::string::npos ? "" : cidr.substr(slash + 1);
 }
 
-NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.cluster) {
+NodeContext::NodeContext(const ContextInput& in) : in_(in) {
   const Spec& spec = in.spec;
   Json vars = Json::object();
   for (const auto& [key, value] : spec.vars) vars[key] = value;
@@ -113,72 +112,101 @@ NodeContext::NodeContext(const ContextInput& in) : node_(in.node), cluster_(in.c
                {"role", in.node.role},
                {"image", in.node.image},
                {"ssh_port", in.node.adopt.port},
-               {"by_label", has_labels(in)},
                {"hardware", hardware_of(in.node.hardware)}}},
              {"controller_rules", controller_rules(in)},
              {"closed_port", closed_port_of(in)},
              {"users", users_of(spec)},
-             {"hosts", in.cluster.hosts()},
              {"public", in.public_values},
              {"accounting", keeps_accounts(in)},
-             {"paused", in.with_content && in.pausing.count(in.node.name) > 0},
-             {"pausing", in.with_content && !in.pausing.empty()},
              {"drain_timeout_seconds", spec.limits.drain_timeout / kSecond},
              {"has_mpi", spec.plays(in.node, "mpi")},
-             {"rdma_peers", rdma_peers(in)},
+             {"has_rdma_peers", set_of("rdma_peers")->others_than(in.node) > 0},
              {"soft_roce", vars.value("soft_roce", "") == "yes"},
              {"acs", {{"bridges", words_of(vars, "acs_bridges")}}},
              {"rdma_ports", words_of(vars, "rdma_ports")},
              {"vars", vars}};
-  values_.update(storage_of(in));
   values_.update(services_of(spec, in.node));
   values_.update(interconnect_of(spec, in.node));
+  put_content();
   enter(std::string());
 }
 
+void NodeContext::put_content() {
+  values_["node"]["by_label"] = has_labels(in_);
+  values_["paused"] = in_.with_content && in_.pausing.count(node().name) > 0;
+  values_["pausing"] = in_.with_content && !in_.pausing.empty();
+  for (Json storage = storage_of(in_); auto& [name, list] : storage.items()) values_[name] = std::move(list);
+}
+
+void NodeContext::forget_content() {
+  give_back_members();
+  in_.with_content = false;
+  put_content();
+}
+
+void NodeContext::give_back_members() { return_members(in_, values_); }
+
 void NodeContext::enter(const std::string& playbook) {
   playbook_ = playbook;
-  enter(cluster_.of(playbook));
+  enter(cluster().of(playbook));
 }
 
 void NodeContext::enter(const NodeView& view) {
   if (view_.set != view.set) {
-    leave();
-    NodeSet& set = *view.set;
-    view_.set = view.set;
-    values_["nodes"] = std::move(set.nodes);
-    const int place = set.place_of(node_.name);
-    if (place >= 0) {
-      const auto own = set.peers.begin() + place;
-      own_entry_ = std::move(*own);
-      set.peers.erase(own);
-    }
-    values_["peers"] = std::move(set.peers);
-    values_["next"] = name_and_address(next_of(set, node_));
-    values_["own_gpus"] = Json::array();
-    for (const auto& m : set.gpu_nodes)
-      if (m["name"] == node_.name) values_["own_gpus"].push_back(m);
-    values_["machines"] = std::move(set.machines);
-    values_["gpu_fleet"] = std::move(set.gpu_nodes.size() < 2 ? set.no_fleet : set.gpu_nodes);
+    const NodeSet& set = *view.set;
+    values_["has_peers"] = set.others_than(node()) > 0;
+    values_["next"] = name_and_address(next_of(set, node()));
+    values_["own_gpus"] = own_gpus(set, node());
     values_["has_gpus"] = set.has_gpus;
     values_["gpus_of_each"] = set.gpus_of_each;
   }
-  view_.leader = view.leader;
-  values_["leader"] = name_and_address(view.leader ? *view.leader : node_);
+  const bool same_leader = view_.set && view_.leader == view.leader;
+  view_ = view;
+  if (same_leader) return;
+  values_["leader"] = name_and_address(view.leader ? *view.leader : node());
   values_["is_leader"] = leads();
 }
 
-// Gives back what was lent.
-void NodeContext::leave() {
-  if (!view_.set) return;
-  NodeSet& set = *view_.set;
-  set.nodes = std::move(values_["nodes"]);
-  set.peers = std::move(values_["peers"]);
-  if (const int place = set.place_of(node_.name); place >= 0)
-    set.peers.insert(set.peers.begin() + place, std::move(own_entry_));
-  set.machines = std::move(values_["machines"]);
-  (set.gpu_nodes.is_null() ? set.gpu_nodes : set.no_fleet) = std::move(values_["gpu_fleet"]);
-  view_ = {};
+// RDMA is declared by the playbook that sets it up: what is measured then must be there.
+const NodeSet* NodeContext::set_of(const std::string& name) {
+  if (name == "peers") return view_.set;
+  if (name != "rdma_peers") return nullptr;
+  const NodeSet* set = cluster().of("interconnect").set;
+  return set->has(node()) ? set : &cluster().nobody();
+}
+
+const Json* NodeContext::root(const std::string& name) {
+  if (name == "item") return item_;
+  if (name == "hosts") return &cluster().hosts();
+  if (name == "nodes") return &view_.set->nodes;
+  if (name == "machines") return &view_.set->machines;
+  if (name == "gpu_fleet") return &view_.set->gpu_fleet;
+  if (const NodeSet* set = set_of(name)) {
+    Json& others = without_self_[set];
+    if (!others.is_null()) return &others;
+    others = set->nodes;
+    if (const int place = set->place_of(node().name); place >= 0) others.erase(static_cast<size_t>(place));
+    return &others;
+  }
+  const auto found = values_.find(name);
+  return found == values_.end() ? nullptr : &*found;
+}
+
+const Json* NodeContext::find(const std::string& name) {
+  const size_t dot = name.find('.');
+  const Json* first = root(name.substr(0, dot));
+  return first && dot != std::string::npos ? find_name(*first, name.substr(dot + 1)) : first;
+}
+
+// The lists of a set are the same as long as the set is.
+void NodeContext::identify(const std::string& name, std::vector<uintptr_t>& into) {
+  const auto add = [&](const void* what) { into.push_back(reinterpret_cast<uintptr_t>(what)); };
+  if (name == "nodes" || name == "machines" || name == "gpu_fleet") return add(view_.set);
+  if (const NodeSet* set = set_of(name)) {
+    add(set);
+    return add(&node());
+  }
+  into.push_back(cluster().rendered().values().number_of(name, find(name)));
 }
 
 }  // namespace muster

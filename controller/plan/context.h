@@ -1,7 +1,10 @@
 // The names a playbook may use (docs/playbook-context.md), as one node sees them. Pure.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "controller/plan/cluster_context.h"
@@ -10,34 +13,47 @@
 
 namespace muster {
 
-// The names of docs/playbook-context.md for one node, as the steps of one playbook at a time see them.
+// The names of docs/playbook-context.md for one node, as the steps of one playbook at a time see them. What
+// the input refers to must outlive it.
 class NodeContext {
  public:
   explicit NodeContext(const ContextInput& input);
   NodeContext(const NodeContext&) = delete;
   NodeContext& operator=(const NodeContext&) = delete;
-  ~NodeContext() { leave(); }
+  ~NodeContext() { give_back_members(); }
 
   // From here on as a step of this playbook sees it ("": of an acceptance profile), or with this view.
   void enter(const std::string& playbook);
   void enter(const NodeView& view);
+  // `item` of templates from here on; null: there is none.
+  void set_item(const Json* item) { item_ = item; }
+  // From here on as if nothing were known of what is on disks (ContextInput::with_content).
+  void forget_content();
 
-  Json& values() { return values_; }
-  const NodeSpec& node() const { return node_; }
-  ClusterContext& cluster() { return cluster_; }
+  // What a dotted name stands for; null: nobody knows it. It stays until the view or the item is another one.
+  const Json* find(const std::string& name);
+  // Adds what tells the value of a name from other values that it has or had, for this node or another one.
+  void identify(const std::string& name, std::vector<uintptr_t>& into);
+  // Whose list, without this node, `peers` or `rdma_peers` is; null for other names.
+  const NodeSet* set_of(const std::string& name);
+
+  const NodeSpec& node() const { return in_.node; }
+  ClusterContext& cluster() { return in_.cluster; }
   const std::string& playbook() const { return playbook_; }
   const NodeView& view() const { return view_; }
-  bool leads() const { return view_.leader && view_.leader->name == node_.name; }
+  bool leads() const { return view_.leader && view_.leader->name == node().name; }
 
  private:
-  void leave();
+  const Json* root(const std::string& name);
+  void put_content();
+  void give_back_members();
 
-  const NodeSpec& node_;
-  ClusterContext& cluster_;
+  ContextInput in_;
   std::string playbook_;
   NodeView view_;
-  Json own_entry_;  // what was taken out of the set's peers
+  const Json* item_ = nullptr;
   Json values_;
+  std::map<const NodeSet*, Json> without_self_;  // where templates want them one by one
 };
 
 // "10.20.0.0/24" -> "24"; "" without one.

@@ -19,9 +19,11 @@ struct ContextInput {
   const std::map<std::string, std::string>& public_values;
   ClusterContext& cluster;
   bool with_content = true;  // false: what is on the disks at this moment is left out (configuration digests)
-  std::set<std::string> forced = {};  // PlanRequest::force
+  const std::set<std::string>& forced = kNobody;  // PlanRequest::force
   // The nodes that the plan takes from their work until they are accepted again.
-  std::set<std::string> pausing = {};
+  const std::set<std::string>& pausing = kNobody;
+
+  static inline const std::set<std::string> kNobody = {};
 };
 
 }  // namespace muster

@@ -61,13 +61,14 @@ void hold_to_results(const GpuResults& results, const NodeSpec& node, const Hard
   for (const auto& [model, speeds] : results.models) have.push_back(model);
   bool any = false;
   for (auto& planned : steps) {
-    wire::Step& step = planned.step;
-    if (!measures_own_gpus(step)) continue;
+    if (!measures_own_gpus(planned.step())) continue;
+    wire::Step step = planned.step();
     any = true;
     step.mandatory = true;
-    if (!step.expect.is_object()) continue;
-    step.expect.erase("blocks");
-    for (auto& [metric, limit] : step.expect.items()) {
+    Json none = Json::object();
+    Json& expect = step.expect.is_object() ? step.expect : none;
+    expect.erase("blocks");
+    for (auto& [metric, limit] : expect.items()) {
       if (!is_speed(limit)) continue;
       const std::string check = planned.name + "/" + metric;
       Json proven = Json::object();
@@ -83,6 +84,7 @@ void hold_to_results(const GpuResults& results, const NodeSpec& node, const Hard
       limit.erase("derive");
       limit.erase("ratio");
     }
+    planned.change(std::move(step));
   }
   if (!any || missing.empty()) return;
   if (models.empty())

@@ -146,7 +146,7 @@ bool may_stay(const Draft& d) { return !d.pause.empty() && in_installed(d) && d.
 void drop_unknown_steps(Planning& p, Draft& d) {
   if (!d.seen->facts->boot.running.empty()) return;
   const auto unknown = [](const PlannedStep& s) {
-    return s.step.module == "ceph_noout" || s.step.module == "moosefs_maintenance";
+    return s.step().module == "ceph_noout" || s.step().module == "moosefs_maintenance";
   };
   if (std::none_of(d.pause.begin(), d.pause.end(), unknown)) return;
   std::erase_if(d.pause, unknown);
@@ -180,17 +180,14 @@ void write_return(Planning& p, Draft& d) {
   const std::string state{to_string(d.seen->state)};
   std::string before;
   if (slots.why.empty())
-    before =
-        add_when_failed(p, d, "",
-                        {"return",
-                         ActionKind::return_slot,
-                         "return",
-                         d.slot.empty() ? "where its jobs do not end: as it was"
-                                        : "where any of this fails: back to slot " + slots.running,
-                         {{"slot", slots.running}, {"digest", digest_of(d, slots.running)}, {"state", state}},
-                         patience,
-                         2})
-            .id;
+    before = add_when_failed(
+                 p, d, "",
+                 {"return", ActionKind::return_slot, "return",
+                  d.slot.empty() ? "where its jobs do not end: as it was"
+                                 : "where any of this fails: back to slot " + slots.running,
+                  Json{{"slot", slots.running}, {"digest", digest_of(d, slots.running)}, {"state", state}},
+                  patience, 2})
+                 .id;
   // No slot to make sure of: it did not leave its system. The last action says what the node is then.
   Json was = Json::object();
   if (before.empty()) was["state"] = state;
@@ -289,7 +286,8 @@ void write_ends(Planning& p) {
       commit.params = {{"slot", d.slot}, {"digest", d.slot_digest}};
       add(p, d,
           {"commit", ActionKind::steps, "commit", fmt::format("slot {} is booted from now on", d.slot),
-           order_params(std::vector<PlannedStep>{PlannedStep{"commit", commit}}, false), kCommit, 2});
+           order_params({PlannedStep{"commit", std::make_shared<const RenderedStep>(commit)}}, false),
+           kCommit, 2});
     }
     if (!d.resume.empty())
       add(p, d,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -12,6 +13,35 @@ namespace muster {
 namespace {
 
 using Problems = std::vector<std::string>;
+
+// What a text has in it for certain where it is one to be taken apart and looked into. What many nodes share
+// is looked through once.
+using Marks = std::vector<std::string>;
+const Marks kMarksOfDisks = {"\"content_hash\":"};
+const Marks kMarksOfSecrets = {"PRIVATE KEY-----", "\"password\":", "\"secret\":", "\"private_key\":"};
+
+class Texts {
+ public:
+  bool says(const SharedText& text, const Marks& marks) {
+    bool out = false;
+    text.each_source([&](std::string_view source) { out = out || says(source, marks); });
+    return out;
+  }
+
+ private:
+  bool says(std::string_view source, const Marks& marks) {
+    const auto [known, fresh] = known_.try_emplace({&marks, source.data()}, false);
+    if (fresh)
+      known->second = std::any_of(marks.begin(), marks.end(), [&](const std::string& mark) {
+        return source.find(mark) != std::string_view::npos;
+      });
+    return known->second;
+  }
+
+  std::map<std::pair<const Marks*, const char*>, bool> known_;
+};
+
+Json json_of(const SharedText& text) { return parse_json(text.text()).value_or(Json()); }
 
 void check_actions(const Plan& plan, Problems& problems) {
   std::set<std::string> nodes(plan.nodes.begin(), plan.nodes.end()), ids;
@@ -48,7 +78,7 @@ void check_when_failed(const Plan& plan, Problems& problems) {
     if (a.kind == ActionKind::boot_slot && a.max_attempts != 1)
       problems.push_back(a.id + ": a slot is tried once");
     if (a.kind == ActionKind::write_slot &&
-        !a.params.value("image", Json::object()).value("allow_ours", false))
+        !a.params.own().value("image", Json::object()).value("allow_ours", false))
       problems.push_back(a.id + ": writes a slot of a disk that is not known as the node's own");
   }
   for (const auto& barrier : plan.barriers)
@@ -139,7 +169,7 @@ void check_whole_machines(const Plan& plan, Problems& problems) {
     if (!installed.count(node)) problems.push_back(node + ": all of it is to be destroyed, by nobody");
 }
 
-void check_destruction(const Plan& plan, Problems& problems) {
+void check_destruction(const Plan& plan, Texts& texts, Problems& problems) {
   check_whole_machines(plan, problems);
   Destroyed destroyed;
   std::map<std::string, std::string> node_of;  // by what makes a disk the same one wherever it is seen
@@ -158,9 +188,13 @@ void check_destruction(const Plan& plan, Problems& problems) {
                                      identity, it->second, medium));
   }
   for (const auto& a : plan.actions) {
-    if (a.kind != ActionKind::image) check_step_disks(a, a.params, destroyed, problems);
-    if (a.kind != ActionKind::image || a.params.value("allow_ours", false)) continue;
-    const std::string serial = a.params.value("disk_serial", ""), wwid = a.params.value("disk_wwid", "");
+    if (a.kind != ActionKind::image) check_step_disks(a, a.params.own(), destroyed, problems);
+    if (a.kind != ActionKind::image)
+      for (const auto& step : a.params.steps())
+        if (texts.says(step, kMarksOfDisks)) check_step_disks(a, json_of(step), destroyed, problems);
+    if (a.kind != ActionKind::image || a.params.own().value("allow_ours", false)) continue;
+    const std::string serial = a.params.own().value("disk_serial", ""),
+                      wwid = a.params.own().value("disk_wwid", "");
     if (!destroyed.count({a.node, disk_key(serial, wwid)}))
       problems.push_back(a.id + ": writes disk " + disk_title(serial, wwid) +
                          ", which is not in the destruction list");
@@ -187,6 +221,14 @@ void find_secrets(const Json& json, const std::string& where, Problems& problems
   }
 }
 
+void check_secrets(const Action& a, Texts& texts, Problems& problems) {
+  find_secrets(a.params.own(), a.id, problems);
+  for (const auto& step : a.params.steps())
+    if (texts.says(step, kMarksOfSecrets)) find_secrets(json_of(step), a.id + ".steps[]", problems);
+  for (const auto& [key, text] : a.params.shared())
+    if (texts.says(text, kMarksOfSecrets)) find_secrets(json_of(text), a.id + "." + key, problems);
+}
+
 }  // namespace
 
 std::vector<std::string> lint_plan(const Plan& plan) {
@@ -194,8 +236,9 @@ std::vector<std::string> lint_plan(const Plan& plan) {
   check_actions(plan, problems);
   check_when_failed(plan, problems);
   check_order(plan, problems);
-  check_destruction(plan, problems);
-  for (const auto& a : plan.actions) find_secrets(a.params, a.id, problems);
+  Texts texts;
+  check_destruction(plan, texts, problems);
+  for (const auto& a : plan.actions) check_secrets(a, texts, problems);
   return problems;
 }
 

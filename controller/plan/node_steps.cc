@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "base/digest.h"
 #include "base/json_dump.h"
 #include "controller/plan/gpu_policy.h"
+#include "controller/plan/json_pieces.h"
 
 namespace muster {
 namespace {
@@ -21,12 +22,32 @@ void hold_gpus(const Planning& p, const Draft& d, Draft& into, std::vector<std::
                   problems);
 }
 
-Json all_steps(const Draft& d) {
-  Json out = {{"configure", steps_json(bare(d.configure))},
-              {"accept", steps_json(bare(d.accept))},
-              {"accept_cluster", steps_json(bare(d.accept_cluster))}};
-  for (const auto& [name, steps] : d.cluster) out["cluster"][name] = steps_json(bare(steps));
-  return out;
+void add_steps(const char* name, const std::vector<PlannedStep>& steps, JsonDigest& digest) {
+  digest.add(dump_json(Json(name)) + ":[");
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (i > 0) digest.add(",");
+    steps[i].text().each([&](std::string_view piece) { digest.add(piece); });
+  }
+  digest.add("]");
+}
+
+// {"image", "steps": {"accept", "accept_cluster", "cluster": by playbook, "configure"}}; no "cluster" where
+// there is none.
+std::string digest_of(const std::string& image, const Draft& d) {
+  JsonDigest digest;
+  digest.add("{\"image\":" + dump_json(Json(image)) + ",\"steps\":{");
+  add_steps("accept", d.accept, digest);
+  digest.add(",");
+  add_steps("accept_cluster", d.accept_cluster, digest);
+  const char* before = ",\"cluster\":{";
+  for (const auto& [name, steps] : d.cluster) {
+    digest.add(std::exchange(before, ","));
+    add_steps(name.c_str(), steps, digest);
+  }
+  digest.add(d.cluster.empty() ? "," : "},");
+  add_steps("configure", d.configure, digest);
+  digest.add("}}");
+  return digest.finish();
 }
 
 // Whether the node's image has the playbook's steps of phase `image`. What another build was baked with is
@@ -44,8 +65,8 @@ void render_playbook(const Playbook& playbook, bool baked, NodeContext& context,
   context.enter(playbook.name);
   for (const std::string phase : {"image", "node"}) {
     if (phase == "image" && baked) continue;
-    const auto steps = plan_steps(playbook, phase, context, problems);
-    into.configure.insert(into.configure.end(), steps.begin(), steps.end());
+    for (auto& step : plan_steps(playbook, phase, context, problems))
+      into.configure.push_back(std::move(step));
   }
   auto steps = plan_steps(playbook, "cluster", context, problems);
   if (!steps.empty()) into.cluster[playbook.name] = std::move(steps);
@@ -81,10 +102,10 @@ std::vector<PlannedStep> steps_of_phase(Planning& p, const Draft& d, const std::
 
 void render(Planning& p, Draft& d, const std::string& image_digest) {
   const std::string prefix = "acceptance/" + p.profile();
-  Json digest = {{"image", image_digest}, {"steps", Json::array()}};
+  NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, true,
+                       p.in.request.force, p.pausing});
   for (const bool real : {true, false}) {
-    NodeContext context({p.spec, *d.spec, d.disks, p.address, p.in.public_values, *p.cluster, real,
-                         p.in.request.force, p.pausing});
+    if (!real) context.forget_content();
     Draft scratch;
     Draft& into = real ? d : scratch;
     std::vector<std::string> repeated;
@@ -109,9 +130,8 @@ void render(Planning& p, Draft& d, const std::string& image_digest) {
         if (p.simulated) p.simulated->change(into.accept_cluster);
         hold_gpus(p, d, into, problems);
       }
-    if (!real) digest["steps"] = all_steps(scratch);
+    if (!real) d.digest = digest_of(image_digest, scratch);
   }
-  d.digest = sha256(dump_ascii(digest));
 }
 
 }  // namespace muster

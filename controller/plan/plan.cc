@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include "base/digest.h"
-#include "base/json_dump.h"
 #include "base/words.h"
+#include "controller/plan/json_pieces.h"
 
 namespace muster {
 namespace {
@@ -36,7 +35,8 @@ constexpr Words<PlanKind, 12> kPlanWords = {{{PlanKind::discover, "discover"},
                                              {PlanKind::undrain, "undrain"},
                                              {PlanKind::none, "none"}}};
 
-Json action_json(const Action& a) {
+// All but its parameters.
+Json action_head(const Action& a) {
   Json after = Json::array();
   for (const auto& d : a.after) after.push_back({{"action", d.action}, {"hard", d.hard}});
   Json out = {{"id", a.id},
@@ -44,7 +44,6 @@ Json action_json(const Action& a) {
               {"kind", to_string(a.kind)},
               {"phase", a.phase},
               {"title", a.title},
-              {"params", a.params},
               {"after", after},
               {"timeout_ms", a.timeout},
               {"max_attempts", a.max_attempts},
@@ -54,7 +53,7 @@ Json action_json(const Action& a) {
   return out;
 }
 
-Result<Action> action_from_json(const Json& json, const std::string& path) {
+Result<Action> action_from_json(const Json& json, const std::string& path, TextPool& texts) {
   JsonReader r(json, path);
   Action a;
   std::string kind;
@@ -63,7 +62,7 @@ Result<Action> action_from_json(const Json& json, const std::string& path) {
   r.get("kind", kind);
   r.get("phase", a.phase);
   r.get("title", a.title);
-  a.params = r.raw("params");
+  a.params = ActionParams::with_texts(r.raw("params"), texts);
   const Json after = r.raw("after");
   r.get("timeout_ms", a.timeout);
   r.get("max_attempts", a.max_attempts);
@@ -134,6 +133,31 @@ Status read_limits(const Json& json, PlanLimits& l) {
   return r.finish();
 }
 
+// All but the actions.
+Json plan_head(const Plan& p) {
+  Json destroys = Json::array();
+  for (const auto& d : p.destroys) destroys.push_back(destruction_json(d));
+  Json out = {{"version", 1},
+              {"kind", to_string(p.kind)},
+              {"cluster", p.cluster},
+              {"spec_revision", p.spec_revision},
+              {"profile", p.profile},
+              {"simulated", p.simulated},
+              {"images", p.images},
+              {"limits", limits_json(p.limits)},
+              {"nodes", p.nodes},
+              {"unchanged", p.unchanged},
+              {"destroys", destroys},
+              {"notes", p.notes},
+              {"config_digests", p.config_digests}};
+  if (!p.follows.empty()) out["follows"] = p.follows;
+  if (!p.left_out.empty()) out["left_out"] = p.left_out;
+  if (!p.left_out_rules.empty()) out["left_out_rules"] = p.left_out_rules;
+  if (!p.serving.empty()) out["serving"] = p.serving;
+  if (!p.barriers.empty()) out["barriers"] = p.barriers;
+  return out;
+}
+
 std::string size_text(int64_t bytes) {
   if (bytes >= 1'000'000'000'000) return fmt::format("{:.1f} TB", static_cast<double>(bytes) / 1e12);
   return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
@@ -185,9 +209,8 @@ std::string render_node(const Plan& plan, const std::string& node, bool verbose)
       continue;
     }
     out += fmt::format("    {:<10} {:<28} {}\n", to_string(a.kind), a.id, a.title);
-    if (a.params.contains("steps"))
-      for (const auto& s : a.params["steps"])
-        out += fmt::format("        - {} ({})\n", s.value("id", ""), s.value("module", ""));
+    for (const Json& s : a.params["steps"])
+      out += fmt::format("        - {} ({})\n", s.value("id", ""), s.value("module", ""));
   }
   return verbose ? fmt::format("  {}\n{}", node, out) : fmt::format("  {:<10} {}\n", node, line);
 }
@@ -197,7 +220,7 @@ std::string render_node(const Plan& plan, const std::string& node, bool verbose)
 std::vector<std::string> installed_by_provider(const Plan& plan) {
   std::vector<std::string> out;
   for (const auto& action : plan.actions)
-    if (action.params.is_object() && action.params.contains("reinstall")) out.push_back(action.node);
+    if (action.params.contains("reinstall")) out.push_back(action.node);
   return out;
 }
 
@@ -221,21 +244,36 @@ const Action* Plan::find(const std::string& id) const {
 }
 
 Json to_json(const Plan& p) {
-  Json actions = Json::array(), destroys = Json::array();
-  for (const auto& a : p.actions) actions.push_back(action_json(a));
-  for (const auto& d : p.destroys) destroys.push_back(destruction_json(d));
-  Json out = {{"version", 1},         {"kind", to_string(p.kind)},
-              {"cluster", p.cluster}, {"spec_revision", p.spec_revision},
-              {"profile", p.profile}, {"simulated", p.simulated},
-              {"images", p.images},   {"limits", limits_json(p.limits)},
-              {"nodes", p.nodes},     {"unchanged", p.unchanged},
-              {"actions", actions},   {"destroys", destroys},
-              {"notes", p.notes},     {"config_digests", p.config_digests}};
-  if (!p.follows.empty()) out["follows"] = p.follows;
-  if (!p.left_out.empty()) out["left_out"] = p.left_out;
-  if (!p.left_out_rules.empty()) out["left_out_rules"] = p.left_out_rules;
-  if (!p.serving.empty()) out["serving"] = p.serving;
-  if (!p.barriers.empty()) out["barriers"] = p.barriers;
+  Json out = plan_head(p);
+  out["actions"] = Json::array();
+  for (const auto& a : p.actions) {
+    out["actions"].push_back(action_head(a));
+    out["actions"].back()["params"] = a.params.json();
+  }
+  return out;
+}
+
+void write_plan(const Plan& p, const std::function<void(std::string_view)>& take) {
+  const TextAround plan = text_around(plan_head(p), "actions");
+  take(plan.before);
+  take("[");
+  for (size_t i = 0; i < p.actions.size(); ++i) {
+    const TextAround action = text_around(action_head(p.actions[i]), "params");
+    if (i > 0) take(",");
+    take(action.before);
+    p.actions[i].params.each_piece(take);
+    take(action.after);
+  }
+  take("]");
+  take(plan.after);
+}
+
+std::string plan_text(const Plan& p) {
+  size_t about = 0;
+  for (const auto& a : p.actions) about += a.params.size_of_texts() + 1000;
+  std::string out;
+  out.reserve(about);
+  write_plan(p, [&](std::string_view piece) { out += piece; });
   return out;
 }
 
@@ -267,8 +305,9 @@ Result<Plan> plan_from_json(const Json& json) {
   if (version != 1) return fail(Code::invalid, fmt::format("plan: version {} is not known here", version));
   TRY(p.kind, plan_kind_from_string(kind));
   TRY_(read_limits(limits, p.limits));
+  TextPool texts;
   for (size_t i = 0; i < actions.size(); ++i) {
-    TRY(auto action, action_from_json(actions[i], fmt::format("plan.actions[{}]", i)));
+    TRY(auto action, action_from_json(actions[i], fmt::format("plan.actions[{}]", i), texts));
     p.actions.push_back(std::move(action));
   }
   for (size_t i = 0; i < destroys.size(); ++i) {
@@ -278,7 +317,11 @@ Result<Plan> plan_from_json(const Json& json) {
   return p;
 }
 
-std::string plan_digest(const Plan& plan) { return sha256(dump_ascii(to_json(plan))); }
+std::string plan_digest(const Plan& plan) {
+  JsonDigest digest;
+  write_plan(plan, [&](std::string_view piece) { digest.add(piece); });
+  return digest.finish();
+}
 
 std::string render_plan(const Plan& plan, bool verbose) {
   std::string out = fmt::format("Plan {}: {} on {} node{} of cluster {} (spec revision {}){}\n",

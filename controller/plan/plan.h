@@ -9,12 +9,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
 #include "base/time.h"
+#include "controller/plan/action_params.h"
 
 namespace muster {
 
@@ -80,7 +83,7 @@ struct Action {
   ActionKind kind = ActionKind::steps;
   std::string phase;  // what operators see: discover, power, image, boot, configure, storage, cluster, accept
   std::string title;  // one line for people
-  Json params = Json::object();
+  ActionParams params = {};
   std::vector<Dependency> after = {};
   int behind = -1;  // index of a barrier; -1: none
   DurationMs timeout = 10 * kMinute;
@@ -153,9 +156,12 @@ struct Plan {
 
 Json to_json(const Plan& plan);  // canonical
 Result<Plan> plan_from_json(const Json& json);
+// dump_json(to_json(plan)), as one or in pieces, without the tree: of 1,000 nodes that is gigabytes.
+std::string plan_text(const Plan& plan);
+void write_plan(const Plan& plan, const std::function<void(std::string_view)>& take);
 // The nodes whose provider installs them anew before anything else.
 std::vector<std::string> installed_by_provider(const Plan& plan);
-std::string plan_digest(const Plan& plan);                // sha256 of the canonical text
+std::string plan_digest(const Plan& plan);                // sha256(dump_ascii(to_json(plan)))
 std::string render_plan(const Plan& plan, bool verbose);  // for a terminal
 
 // A safety refusal (exit 4) or an unmet precondition. Nothing starts while there is one.

@@ -6,32 +6,9 @@
 #include <set>
 
 #include "base/standin.h"
-#include "controller/plan/network_services.h"
 
 namespace muster {
 namespace {
-
-const Json* lookup(const Json& context, const std::string& path) {
-  const Json* at = &context;
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('.', begin), path.size());
-    const auto it = at->is_object() ? at->find(path.substr(begin, end - begin)) : at->end();
-    if (!at->is_object() || it == at->end()) return nullptr;
-    at = &*it;
-    begin = end + 1;
-  }
-  return at;
-}
-
-bool truthy(const Json& value) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number()) return value != 0;
-  if (!value.is_string()) return !value.is_null() && !value.empty();
-  std::string text = value.get<std::string>();
-  text.erase(0, text.find_first_not_of(" \n\t"));
-  text.erase(text.find_last_not_of(" \n\t") + 1);
-  return !(text.empty() || text == "no" || text == "false" || text == "0");
-}
 
 std::string item_label(const Json& item, size_t index) {
   if (item.is_string()) return item.get<std::string>();
@@ -40,47 +17,19 @@ std::string item_label(const Json& item, size_t index) {
   return std::to_string(index);
 }
 
-Result<Json> rendered(const Json& value, const Json& context) {
-  if (value.is_null()) return Json();
-  return render_params(value, context);
-}
-
-// One step for one item; nothing when its `when` says no.
-Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::string& id,
-                                          const Json& context) {
-  if (!step.when.empty()) {
-    TRY(const Json when, render_params(Json(step.when), context));
-    if (!truthy(when)) return std::vector<PlannedStep>{};
-  }
-  PlannedStep planned;
-  planned.name = step.name;
-  planned.stage = step.stage;
-  planned.on = step.on;
-  planned.step.id = id;
-  planned.step.module = step.module;
-  planned.step.phase = step.phase;
-  planned.step.mandatory = step.mandatory;
-  TRY(planned.step.params, rendered(step.params, context));
-  TRY(planned.step.verify, rendered(step.verify, context));
-  TRY(planned.step.expect, rendered(step.expect, context));
-  // There, because agents of an older version refuse a step with a key they do not know.
-  if (!step.blocks.empty()) planned.step.expect["blocks"] = step.blocks;
-  if (planned.step.params.is_null()) planned.step.params = Json::object();
-  if (step.module == "sysctl") prefer_declared(context.value("sysctls", Json()), planned.step.params);
-  return std::vector<PlannedStep>{std::move(planned)};
-}
-
 // Stands for a step whose list is empty here, or whose `when` says no: the report says why it was not run.
 PlannedStep not_here(const PlaybookStep& step, const std::string& id) {
   PlannedStep planned;
   planned.name = step.name;
   planned.stage = step.stage;
   planned.on = step.on;
-  planned.step.id = id;
-  planned.step.module = "not_applicable";
-  planned.step.phase = step.phase;
-  planned.step.params = {{"reason", step.otherwise}};
-  planned.step.mandatory = false;
+  wire::Step why;
+  why.id = id;
+  why.module = "not_applicable";
+  why.phase = step.phase;
+  why.params = {{"reason", step.otherwise}};
+  why.mandatory = false;
+  planned.rendered = std::make_shared<const RenderedStep>(std::move(why));
   return planned;
 }
 
@@ -94,7 +43,7 @@ class StepPlanner {
     for (const auto& step : playbook_.steps) {
       if (step.phase != phase) continue;
       if (is_among(step)) plan(step);
-      context_.values().erase("item");
+      context_.set_item(nullptr);
       context_.enter(home_);
     }
     return std::move(out_);
@@ -133,7 +82,7 @@ class StepPlanner {
     out_.push_back(not_here(step, id_of(step)));
     out_.back().on = "all";  // it does nothing that others would wait for
     out_.back().about = context_.view().set;
-    ids_.insert(out_.back().step.id);
+    ids_.insert(out_.back().step().id);
   }
 
   void plan(const PlaybookStep& step) {
@@ -141,13 +90,13 @@ class StepPlanner {
       if (is_for(step, Json()) && !plan_item(step, id_of(step))) say_why(step);
       return;
     }
-    const Json* list = lookup(context_.values(), step.for_each);
+    const Json* list = context_.find(step.for_each);
     if (!list || !list->is_array())
       return complain(step, "for_each: '" + step.for_each + "' is not a list of the context");
-    const Json items = *list;
+    const Json& items = *list;
     if (items.empty() && !step.otherwise.empty() && is_for(step, Json())) {
       out_.push_back(not_here(step, id_of(step)));
-      ids_.insert(out_.back().step.id);
+      ids_.insert(out_.back().step().id);
     }
     const NodeView all = context_.view();
     const std::string what_it_is =
@@ -159,7 +108,7 @@ class StepPlanner {
                              ? context_.cluster().of_section(items[i].value("name", ""))
                              : nullptr;
       context_.enter(section ? NodeView{section, all.leader} : all);
-      context_.values()["item"] = items[i];
+      context_.set_item(&items[i]);
       plan_item(step, id_of(step) + "[" + item_label(items[i], i) + what_it_is + "]");
     }
   }
@@ -175,16 +124,19 @@ class StepPlanner {
   bool plan_item(const PlaybookStep& step, std::string id) {
     const std::string wanted = id_of(step);
     for (int n = 2; !ids_.insert(id).second; ++n) id = fmt::format("{}#{}", wanted, n);
-    auto planned = plan_one(step, id, context_.values());
-    if (!planned.ok()) {
-      complain(step, planned.error().message);
+    auto rendered = context_.cluster().rendered().of(step, id, context_);
+    if (!rendered.ok()) {
+      complain(step, rendered.error().message);
       return true;
     }
-    for (auto& one : *planned) {
-      one.about = context_.view().set;
-      out_.push_back(std::move(one));
+    if (!*rendered) return false;
+    PlannedStep planned{step.name, *rendered, step.stage, step.on, context_.view().set};
+    if (const auto* set = context_.set_of((*rendered)->peers)) {
+      planned.peers = set->text_without(context_.node());
+      planned.peers_of = set;
     }
-    return !planned->empty();
+    out_.push_back(std::move(planned));
+    return true;
   }
 
   const Playbook& playbook_;
@@ -196,6 +148,14 @@ class StepPlanner {
 };
 
 }  // namespace
+
+SharedText PlannedStep::text() const {
+  SharedText out(rendered->text);
+  if (rendered->peers.empty()) return out;
+  out.add(peers);
+  out.add(rendered->rest);
+  return out;
+}
 
 std::vector<PlannedStep> plan_steps(const Playbook& playbook, const std::string& phase, NodeContext& context,
                                     std::vector<std::string>& problems) {

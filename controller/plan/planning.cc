@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json_dump.h"
 #include "base/machine_uuid.h"
 #include "controller/engines/engine.h"
 
@@ -153,33 +154,32 @@ void group_by_node(Planning& p) {
                    [&](const Action& a, const Action& b) { return place[a.node] < place[b.node]; });
 }
 
-Json steps_json(const std::vector<wire::Step>& steps) {
-  Json out = Json::array();
-  for (const auto& s : steps) out.push_back(wire::to_json(s));
-  return out;
-}
-std::vector<wire::Step> bare(const std::vector<PlannedStep>& planned) {
-  std::vector<wire::Step> out;
-  for (const auto& p : planned) out.push_back(p.step);
-  return out;
-}
-
-Json order_params(const std::vector<PlannedStep>& steps, bool check) {
-  Json params = {
-      {"steps", steps_json(bare(steps))}, {"mode", check ? "check" : "apply"}, {"stop_on_failure", !check}};
+ActionParams order_params(const std::vector<PlannedStep>& steps, bool check) {
+  ActionParams params = Json{{"mode", check ? "check" : "apply"}, {"stop_on_failure", !check}};
+  std::vector<SharedText> texts;
   std::map<std::string, const NodeSet*> rings;
   std::set<const NodeSet*> different;
-  for (const auto& s : steps)
-    if (s.about && s.step.params.value("next_live", false)) different.insert(rings[s.step.id] = s.about);
-  if (different.size() == 1) params["ring"] = (*different.begin())->ring;
-  if (different.size() > 1)
-    for (const auto& [id, set] : rings) params["rings"][id] = set->ring;
+  for (const auto& s : steps) {
+    texts.push_back(s.text());
+    if (s.about && s.step().params.value("next_live", false)) different.insert(rings[s.step().id] = s.about);
+  }
+  params.set_steps(std::move(texts));
+  if (different.size() == 1) params.set("ring", SharedText((*different.begin())->ring));
+  if (different.size() < 2) return params;
+  SharedText by_step;
+  for (const auto& [id, set] : rings) {
+    by_step.add(
+        std::make_shared<const std::string>((by_step.size() == 0 ? "{" : ",") + dump_json(Json(id)) + ":"));
+    by_step.add(set->ring);
+  }
+  by_step.add_literal("}");
+  params.set("rings", std::move(by_step));
   return params;
 }
 
-DurationMs with_restart(DurationMs time, const std::vector<wire::Step>& steps, const Spec& spec) {
-  const bool restarts =
-      std::any_of(steps.begin(), steps.end(), [](const wire::Step& s) { return s.module == "reboot"; });
+DurationMs with_restart(DurationMs time, const std::vector<PlannedStep>& steps, const Spec& spec) {
+  const bool restarts = std::any_of(steps.begin(), steps.end(),
+                                    [](const PlannedStep& s) { return s.step().module == "reboot"; });
   return restarts ? time + spec.limits.boot : time;
 }
 

@@ -126,7 +126,7 @@ struct NewAction {
   std::string name;  // behind the node's: "NODE/NAME"
   ActionKind kind;
   std::string phase, title;
-  Json params;
+  ActionParams params;
   DurationMs timeout;
   int attempts = 2;
 };
@@ -136,13 +136,10 @@ void add_netboot(Planning& p, Draft& d);
 // The actions of a node stand together, nodes in the order of the plan.
 void group_by_node(Planning& p);
 
-// As they go over the wire.
-std::vector<wire::Step> bare(const std::vector<PlannedStep>& planned);
-Json steps_json(const std::vector<wire::Step>& steps);
 // Parameters of a `steps` or `check` action. The ring is for steps that want the next live node
 // (controller/run/narrow.h): one for all of them, where they are about the same nodes.
-Json order_params(const std::vector<PlannedStep>& steps, bool check);
+ActionParams order_params(const std::vector<PlannedStep>& steps, bool check);
 // The time of an action with these steps: those among which the node restarts wait for its firmware, too.
-DurationMs with_restart(DurationMs time, const std::vector<wire::Step>& steps, const Spec& spec);
+DurationMs with_restart(DurationMs time, const std::vector<PlannedStep>& steps, const Spec& spec);
 
 }  // namespace muster

@@ -42,8 +42,10 @@ constexpr Amount kAmounts[] = {
 
 void Simulated::change(std::vector<PlannedStep>& steps) {
   for (PlannedStep& planned : steps) {
-    change_amounts(planned.name, planned.step.params);
-    if (planned.step.expect.is_object()) change_limits(planned.name, planned.step.expect);
+    wire::Step step = planned.step();
+    change_amounts(planned.name, step.params);
+    if (step.expect.is_object()) change_limits(planned.name, step.expect);
+    planned.change(std::move(step));
   }
 }
 

@@ -16,11 +16,12 @@ struct Stage {
 };
 
 // The steps' own deadlines count: a burn-in takes hours.
-DurationMs check_timeout(const std::vector<wire::Step>& steps) {
+DurationMs check_timeout(const std::vector<PlannedStep>& steps) {
   DurationMs sum = 5 * kMinute;
-  for (const auto& step : steps) {
-    const auto it = step.params.find("deadline_seconds");
-    if (it != step.params.end() && it->is_number())
+  for (const auto& planned : steps) {
+    const Json& params = planned.step().params;
+    const auto it = params.find("deadline_seconds");
+    if (it != params.end() && it->is_number())
       sum += it->get<int64_t>() * kSecond;
     else
       sum += 2 * kMinute;
@@ -105,7 +106,7 @@ void write_stage(Planning& p, const StageOf& stage) {
         }
     if (steps.empty()) continue;
     const bool check = stage.kind == ActionKind::check;
-    const DurationMs timeout = check ? check_timeout(bare(steps)) : with_restart(kStage, bare(steps), p.spec);
+    const DurationMs timeout = check ? check_timeout(steps) : with_restart(kStage, steps, p.spec);
     Action& a = add(p, d,
                     {stage.name, stage.kind, stage.phase, stage.title, order_params(steps, check), timeout,
                      check ? 1 : 2});

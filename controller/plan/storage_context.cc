@@ -55,16 +55,6 @@ Json local_storage(const ContextInput& in) {
   return out;
 }
 
-// Whether the metadata of this section may be begun: the engines' playbooks give a disk its label only once
-// there is metadata, so a label says that there was some. Not part of the configuration digest.
-bool may_create(const ContextInput& in, const StorageSpec& s) {
-  const auto& machines = in.cluster.machines();
-  return !in.with_content || std::none_of(in.spec.nodes.begin(), in.spec.nodes.end(), [&](const NodeSpec& n) {
-    const auto seen = machines.find(n.name);
-    return seen != machines.end() && holds_our_data(in.spec, n, s, *seen->second);
-  });
-}
-
 // Who mounts the section but its leader, who serves it. For the leader only: N nodes need no N lists.
 Json clients_of(const Spec& spec, const StorageSpec& s, const SectionNetwork& network,
                 const std::string& leader) {
@@ -74,47 +64,56 @@ Json clients_of(const Spec& spec, const StorageSpec& s, const SectionNetwork& ne
   return out;
 }
 
+// In `storage_shared`, and in the list of its engine.
+enum List : size_t { of_all, of_engine };
+
+Json shared_section(const ContextInput& in, const StorageSpec& s, List list) {
+  const StorageEngine& engine = engine_of(s);
+  SharedSection& shared = in.cluster.shared_section(s);
+  const SectionNetwork& network = shared.network;
+  const NodeSpec& first = *shared.leader;
+  const Json leader = {{"name", first.name}, {"address", network.address(first)}};
+  const bool member = is_member(s, in.node), leads = first.name == in.node.name;
+  const RightMount right = engine.mount({in.spec.cluster, s, leader["address"], leads});
+  Json out = {{"name", s.name},
+              {"engine", s.engine},
+              {"external", false},
+              {"mount", s.mount},
+              {"copies", s.copies},
+              {"leader", leader},
+              {"level", s.level},
+              {"fs", s.fs},
+              {"fstype", right.fstype},
+              {"source", right.source == kDiskSource ? own_source(in, s) : right.source},
+              {"is_leader", leads},
+              {"is_member", member},
+              {"members", std::move(shared.members[list])},
+              {"address", network.address(in.node)},
+              {"network", network.cidr()},
+              {"clients", leads ? clients_of(in.spec, s, network, in.node.name) : Json::array()},
+              {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}};
+  // Whether its metadata may be begun: the engines' playbooks give a disk its label only once there is
+  // metadata, so a label says that there was some. Not part of the configuration digest.
+  if (engine.keeps_metadata) out["may_create"] = !in.with_content || !shared.holds_data;
+  if (engine.add_context) engine.add_context(in, s, out);
+  return out;
+}
+
 // Of one engine, or of all (null).
 Json shared_storage(const ContextInput& in, const StorageEngine* only) {
   Json out = Json::array();
   for (const auto& s : in.spec.storage) {
     const StorageEngine& engine = engine_of(s);
     if (engine.reach != Reach::shared || (only && only != &engine)) continue;
-    if (!mounts(s, in.node)) continue;
-    const SectionNetwork network(in.spec, s);
-    Json members = Json::array();
-    for (const auto& n : in.spec.nodes)
-      if (is_member(s, n)) members.push_back({{"name", n.name}, {"address", network.address(n)}});
-    if (members.empty()) continue;
-    const NodeSpec& first = *storage_leader(in.spec, s);
-    const Json leader = {{"name", first.name}, {"address", network.address(first)}};
-    const bool member = is_member(s, in.node), leads = first.name == in.node.name;
-    const RightMount right = engine.mount({in.spec.cluster, s, leader["address"], leads});
-    out.push_back(
-        {{"name", s.name},
-         {"engine", s.engine},
-         {"external", false},
-         {"mount", s.mount},
-         {"copies", s.copies},
-         {"leader", leader},
-         {"level", s.level},
-         {"fs", s.fs},
-         {"fstype", right.fstype},
-         {"source", right.source == kDiskSource ? own_source(in, s) : right.source},
-         {"is_leader", leads},
-         {"is_member", member},
-         {"members", members},
-         {"address", network.address(in.node)},
-         {"network", network.cidr()},
-         {"clients", leads ? clients_of(in.spec, s, network, in.node.name) : Json::array()},
-         {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}});
-    if (engine.keeps_metadata) out.back()["may_create"] = may_create(in, s);
-    if (engine.add_context) engine.add_context(in, s, out.back());
+    if (mounts(s, in.node) && in.cluster.shared_section(s).leader)
+      out.push_back(shared_section(in, s, only ? of_engine : of_all));
   }
   if (!only)
     for (Json& one : external_storage(in.spec, in.node, true)) out.push_back(std::move(one));
   return out;
 }
+
+std::string list_of(const StorageEngine& engine) { return "storage_" + std::string(engine.name); }
 
 }  // namespace
 
@@ -123,9 +122,18 @@ Json storage_of(const ContextInput& in) {
               {"storage_shared", shared_storage(in, nullptr)},
               {"storage_external", external_storage(in.spec, in.node, false)}};
   for (const StorageEngine* engine : storage_engines())
-    if (engine->reach == Reach::shared)
-      out["storage_" + std::string(engine->name)] = shared_storage(in, engine);
+    if (engine->reach == Reach::shared) out[list_of(*engine)] = shared_storage(in, engine);
   return out;
+}
+
+void return_members(const ContextInput& in, Json& storage) {
+  for (const auto& s : in.spec.storage) {
+    if (engine_of(s).reach != Reach::shared) continue;
+    for (const List list : {of_all, of_engine})
+      for (Json& item : storage[list == of_all ? "storage_shared" : list_of(engine_of(s))])
+        if (item["name"] == s.name && item["engine"] == s.engine)
+          in.cluster.shared_section(s).members[list] = std::move(item["members"]);
+  }
 }
 
 }  // namespace muster

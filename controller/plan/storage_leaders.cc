@@ -92,7 +92,7 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
   d.configure.clear();
   d.accept.clear();
   d.accept_cluster.clear();
-  const auto other = [](const PlannedStep& s) { return !lets_in(s.step.module); };
+  const auto other = [](const PlannedStep& s) { return !lets_in(s.step().module); };
   for (auto it = d.cluster.begin(); it != d.cluster.end();) {
     it->second.erase(std::remove_if(it->second.begin(), it->second.end(), other), it->second.end());
     it = it->second.empty() ? d.cluster.erase(it) : std::next(it);

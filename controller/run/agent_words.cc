@@ -44,9 +44,10 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
   if (is_for_slot(action.kind)) return hello_from_slot(hello);
   if (trial_over()) return;
   if (action.kind == ActionKind::boot_disk && !ram) {
-    if (hello.image_digest == text_of(action.params, "digest")) return succeed({{"boot_id", hello.boot_id}});
+    if (hello.image_digest == text_of(action.params.own(), "digest"))
+      return succeed({{"boot_id", hello.boot_id}});
     return lose_attempt(fmt::format("it came up with image '{}' instead of '{}'", hello.image_digest,
-                                    text_of(action.params, "digest")),
+                                    text_of(action.params.own(), "digest")),
                         true);
   }
   if (action.kind == ActionKind::reboot && !ram && since) return succeed({{"boot_id", hello.boot_id}});

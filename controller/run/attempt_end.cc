@@ -92,7 +92,7 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
       changed.state = NodeState::discovered;
       changed.reason.clear();
     }}};
-  if (w.plan.only_serves(s.name)) return {};  // it is what it was
+  if (s.only_serves) return {};  // it is what it was
   const bool discovered = w.plan.kind == PlanKind::discover, drained = w.plan.kind == PlanKind::drain;
   const std::string doubt = reservation(last);
   const NodeState state = discovered      ? NodeState::discovered

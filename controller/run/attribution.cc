@@ -41,7 +41,7 @@ FailedProbe NodeTurn::failed_probe(const Json& result) const {
   probe.started = s.started;
   probe.failed = w.now;
   probe.watched = w.began;
-  const Json& params = s.action().params;
+  const Json params = s.action().params.json();
   if (!params.is_object() || !params.contains("steps") || !result.is_object() || !result.contains("steps"))
     return probe;
   const std::set<std::string> bad = bad_steps(result);

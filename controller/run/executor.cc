@@ -17,6 +17,10 @@ using Stage = NodeRun::Stage;
 
 namespace {
 
+// So many nodes are looked at in one task: where all of a large cluster may begin at once, requests and
+// agents do not wait for the last of them.
+constexpr int kLooksInOneTask = 64;
+
 template <typename... F>
 struct Overload : F... {
   using F::operator()...;
@@ -33,7 +37,8 @@ Executor::Executor(Reactor& reactor, ExecutorPorts ports, ExecutorHooks hooks, E
       timing_(timing),
       alive_(std::make_shared<bool>(true)),
       journal_(reactor, ports.store),
-      book_(reactor, ports.store, journal_, timing.silent_after) {}
+      book_(reactor, ports.store, journal_, timing.silent_after),
+      plan_(std::make_shared<const Plan>()) {}
 
 Executor::~Executor() {
   *alive_ = false;
@@ -75,75 +80,121 @@ bool Executor::forget(const std::string& node) {
 
 // Everything that may have become possible is started. Posted, so that it never runs inside a step of a node.
 void Executor::kick() {
-  if (std::exchange(kick_posted_, true)) return;
+  look_again_ = true;
+  post_look();
+}
+
+void Executor::post_look() {
+  if (std::exchange(look_posted_, true)) return;
   reactor_.post([this, alive = alive_] {
     if (!*alive) return;
-    kick_posted_ = false;
-    if (!active() || ending_) return;
-    // Who went back to its old system failed as well.
-    const auto failed = [](const NodeRun& run) { return run.stage == Stage::quarantined || run.returning; };
-    int quarantined = 0;
-    for (const auto& [name, node] : nodes_) quarantined += failed(node->run);
-    for (const auto& name : plan_.nodes)
-      if (Node* node = find(name); node && node->run.stage == Stage::pending) {
-        const bool before = failed(node->run);
-        kick_node(*node, quarantined);
-        quarantined += !before && failed(node->run);
-      }
-    size_t over = 0, good = 0, works = 0;  // one that went back works, and is not what the run was for
-    for (const auto& [name, node] : nodes_) {
-      over += node->run.over();
-      works += node->run.stage == Stage::done;
-      good += node->run.stage == Stage::done && !node->run.returning;
-    }
-    if (over == nodes_.size())
-      finish_run(good == nodes_.size() ? RunState::done : works ? RunState::partial : RunState::failed);
+    reactor_.label("run: what may begin");
+    look_posted_ = false;
+    if (active() && !ending_) look();
   });
 }
 
-void Executor::kick_node(Node& node, int quarantined) {
+// In the order of the plan. What becomes possible for a node behind the one that is looked at is seen at
+// once, for one before it in the next look.
+void Executor::look() {
+  if (look_from_ == 0) look_again_ = false;
+  const auto has_place = [this](Lane lane) { return limits_.may_begin(lane); };
+  for (int looked = 0;; ++looked) {
+    look_at_barriers();
+    if (looked == kLooksInOneTask) break;
+    const auto next = ready_.next(look_from_, has_place);
+    look_from_ = next ? *next + 1 : 0;
+    if (!next) break;
+    Node& node = *order_[*next];
+    if (node.run.stage == Stage::pending) contained(node.run.name, [&] { look_at(node); });
+  }
+  if (tally_.over == order_.size()) {
+    const bool all = tally_.good == order_.size();
+    return finish_run(all ? RunState::done : tally_.works > 0 ? RunState::partial : RunState::failed);
+  }
+  if (look_from_ > 0 || look_again_) post_look();
+}
+
+// It begins, or waits for one thing that ready_ has noted, or is not pending any more.
+void Executor::look_at(Node& node) {
   if (!node.run.acts()) return feed(node, input::Settle{});
-  if (!node.run.begun && !node.run.returning && limits_.budget_spent(quarantined)) {
+  if (!node.run.begun && !node.run.returning && limits_.budget_spent(tally_.failed)) {
     feed(node, input::StandDown{fmt::format("not started: {} nodes failed and the failure budget is {}",
-                                            quarantined, plan_.limits.failure_budget)});
+                                            tally_.failed, plan_->limits.failure_budget)});
     return kick();
   }
-  Gate::Answer gate = gate_.ask(node.run.action(), log_, [this](const std::string& name) -> const NodeRun* {
-    const Node* other = find(name);
-    return other ? &other->run : nullptr;
-  });
+  Gate::Answer gate =
+      gate_.ask(node.run.action(), log_, [this](const std::string& name) { return state_of(name); });
   if (!gate.never.empty()) return feed(node, input::GiveUp{gate.never});
-  gate.wait.since = reactor_.steady();
-  if (!gate.open) return set_wait(node, std::move(gate.wait));
+  if (!gate.open) return wait_at_gate(node, std::move(gate));
   const Lane lane = lane_of(node.run);
-  if (!limits_.may_begin(lane))
+  if (!limits_.may_begin(lane)) {
+    ready_.wait_for_place(node.at, lane);
     return set_wait(node, {"the limit of the plan is reached",
                            "a free place for " + node.run.action().title,
                            "",
                            "it starts",
                            reactor_.steady(),
                            {}});
+  }
   limits_.begin(lane, node.run.name);
   feed(node, input::Begin{});
+}
+
+void Executor::wait_at_gate(Node& node, Gate::Answer answer) {
+  const ReadyQueue::Awaited awaited{find(answer.on->node)->at, answer.on->id};
+  if (answer.barrier)
+    ready_.wait_for_barrier(node.at, *answer.barrier, awaited);
+  else
+    ready_.wait_for(node.at, awaited);
+  answer.wait.since = reactor_.steady();
+  set_wait(node, std::move(answer.wait));
+}
+
+// Who waits at a barrier is looked at when it is open, and when another kind of action is waited for there:
+// what it waits for is shown by that.
+void Executor::look_at_barriers() {
+  while (const auto due = ready_.next_barrier()) {
+    const Action* open =
+        gate_.first_open(due->barrier, [this](const std::string& name) { return state_of(name); });
+    if (open && open->title == gate_.find(due->member)->title)
+      ready_.hold(due->barrier, {find(open->node)->at, open->id});
+    else
+      ready_.open(due->barrier);
+  }
+}
+
+// What changed of a node is counted, and looked at by those whose business it is.
+void Executor::stands(Node& node, const Standing& before) {
+  const Standing now = standing_of(node.run);
+  if (now == before) return;
+  const bool was_spent = limits_.budget_spent(tally_.failed);
+  tally_.move(before, now);
+  if (!was_spent && limits_.budget_spent(tally_.failed)) ready_.add_all();
+  if (!now.same_for_others(before)) ready_.changed(node.at);
+  if (now.pending != before.pending) now.pending ? ready_.add(node.at) : ready_.drop(node.at);
+  if (now.heeded != before.heeded) now.heeded ? (void)heeded_.insert(node.at) : (void)heeded_.erase(node.at);
 }
 
 // ---- a turn ----
 
 void Executor::feed(Node& node, Input input) {
-  const bool was_in = node.run.stage != Stage::quarantined, was_ahead = !node.run.returning;
+  const Standing before = standing_of(node.run);
+  const bool was_in = node.run.stage != Stage::quarantined;
   Turn turn = take(node.run, std::move(input), around());
   if (turn.refused)
     return log::error("internal: an input that is not for this state", {{"node", node.run.name}});
   node.run = std::move(turn.state);
+  stands(node, before);
   if (was_in && node.run.stage == Stage::quarantined)
     log::warning("node quarantined", {{"node", node.run.name}, {"reason", node.run.reason}});
-  if (was_ahead && node.run.returning)
+  if (!before.returning && node.run.returning)
     log::warning("node goes back to its old system", {{"node", node.run.name}, {"reason", node.run.reason}});
   for (Effect& effect : turn.effects) carry_out(node, std::move(effect));
 }
 
 Around Executor::around() const {
-  return {reactor_.steady(), book_.began(), reactor_.now(), run_, plan_, log_,
+  return {reactor_.steady(), book_.began(), reactor_.now(), run_, *plan_, log_,
           limits_,           timing_,       hooks_,         *this};
 }
 
@@ -161,7 +212,10 @@ void Executor::carry_out(Node& node, Effect effect) {
                       [&](effect::Leave place) { limits_.end(place.lane, name); },
                       [&](effect::ReservePowerOn) { limits_.reserve_power_on(reactor_.steady()); },
                       [&](effect::HearFrom from) { book_.agent(name).heard = from.heard; },
-                      [&](effect::Proven& proven) { gate_.prove(proven.action); },
+                      [&](effect::Proven& proven) {
+                        gate_.prove(proven.action);
+                        ready_.succeeded({node.at, proven.action});
+                      },
                       [&](effect::Took took) { took_.add(took.kind, took.time); },
                       [&](effect::Accuse& accused) { accuse(accused.node, accused.reason); },
                       [&](effect::Absent& absent) { absent_[absent.node] = reactor_.steady(); },
@@ -171,16 +225,23 @@ void Executor::carry_out(Node& node, Effect effect) {
 
 // ---- its effects ----
 
+// Where muster itself is at fault the node must not wait for something that never comes: the others go on,
+// and the run ends.
+template <typename Work>
+void Executor::contained(const std::string& node, Work work) {
+  const std::string name = node;
+  if (contain_exceptions("a node's turn", work)) return;
+  if (Node* left = find(name)) feed(*left, input::GiveUp{"a fault of muster: see the controller's log"});
+}
+
 template <typename In>
 auto Executor::answers(Node& node) {
   return [this, alive = alive_, name = node.run.name, epoch = node.run.epoch](auto... what) {
     if (!*alive) return;
     Node* found = find(name);
     if (!found || found->run.epoch != epoch) return;
-    // Where muster itself is at fault the node must not wait for something that never comes: the others go
-    // on, and the run ends.
-    if (contain_exceptions("a node's turn", [&] { feed(*found, In{std::move(what)...}); })) return;
-    if (Node* left = find(name)) feed(*left, input::GiveUp{"a fault of muster: see the controller's log"});
+    reactor_.label("run: a node's turn");
+    contained(name, [&] { feed(*found, In{std::move(what)...}); });
   };
 }
 
@@ -229,6 +290,8 @@ void Executor::commit(Node& node, effect::Commit drafts) {
     rows.push_back(*row);
     if (row->action.empty() || row->event == "step") continue;
     const Action& action = *gate_.find(row->action);
+    if (row->event == "intent")
+      for (auto& begun : book_.begun(node.run.name, action, row->time)) rows.push_back(std::move(begun));
     observe(node.run.name, "action",
             {{"action", action.id},
              {"event", row->event},
@@ -277,6 +340,11 @@ void Executor::observe(const std::string& node, const std::string& kind, Json da
 Executor::Node* Executor::find(const std::string& node) const {
   const auto it = nodes_.find(node);
   return it == nodes_.end() ? nullptr : it->second.get();
+}
+
+const NodeRun* Executor::state_of(const std::string& node) const {
+  const Node* found = find(node);
+  return found ? &found->run : nullptr;
 }
 
 }  // namespace muster

@@ -41,6 +41,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,9 @@
 #include "controller/run/node_state.h"
 #include "controller/run/run_ports.h"
 #include "controller/run/progress.h"
+#include "controller/run/ready_queue.h"
 #include "controller/run/step_log.h"
+#include "controller/run/tally.h"
 #include "controller/store/store.h"
 
 namespace muster {
@@ -75,9 +78,13 @@ class Executor : private Others {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Starts a run of `plan` (stored before, by its digest). conflict while another run is active. `done` gets
-  // the run's id when its row is durable.
-  void start(const Plan& plan, const std::string& approved_by, std::function<void(Result<int64_t>)> done);
+  using Started = std::function<void(Result<int64_t>)>;
+  // Starts a run of `plan`, which is stored under that digest. conflict while another run is active. `done`
+  // gets the run's id when its row is durable.
+  void start(std::shared_ptr<const Plan> plan, const std::string& digest, const std::string& approved_by,
+             Started done);
+  // The same of a plan that may not be stored yet. What a large plan is digested and written for takes long.
+  void start(const Plan& plan, const std::string& approved_by, Started done);
   // Continues a run that was `running` when the controller ended, or ends it when that is long ago. not_found
   // / conflict / corrupt (plan or journal unreadable).
   Status resume(int64_t run);
@@ -95,7 +102,7 @@ class Executor : private Others {
   bool expects(const std::string& node, const std::string& order) const;
   bool active() const { return run_.id != 0 && !ended_; }
   int64_t run_id() const { return run_.id; }
-  const Plan& plan() const { return plan_; }
+  const Plan& plan() const { return *plan_; }
   // {"node","state","reason","action","title","phase","attempt",
   //  "wait":{reason,awaited,observed,since,until,next},"others_took_ms"}
   Json why(const std::string& node) const;
@@ -134,6 +141,7 @@ class Executor : private Others {
   using Rows = std::vector<Write>;
   struct Node {
     NodeRun run;
+    size_t at = 0;  // its place in the plan
     Reactor::TimerId timer = 0;
   };
 
@@ -149,14 +157,26 @@ class Executor : private Others {
   // node asked for is gone by then.
   template <typename In>
   auto answers(Node& node);
+  template <typename Work>
+  void contained(const std::string& node, Work work);
   Node* find(const std::string& node) const;
+  const NodeRun* state_of(const std::string& node) const;
   Around around() const;
   Json shown(const Node& node) const;
 
-  // The run.
-  void adopt(const Plan& plan, const RunRow& row);
+  // What may begin.
   void kick();
-  void kick_node(Node& node, int quarantined);
+  void post_look();
+  void look();
+  void look_at(Node& node);
+  void look_at_barriers();
+  void wait_at_gate(Node& node, Gate::Answer answer);
+  void stands(Node& node, const Standing& before);
+
+  // The run.
+  void adopt(std::shared_ptr<const Plan> plan, const RunRow& row);
+  void begin_run(std::shared_ptr<const Plan> plan, RunRow row, Rows rows, Started done);
+  JournalRow condemned(Node& node, const std::string& reason);
   void finish_run(RunState state, const std::string& reason = "");
   void end_run(RunState state, const std::string& reason);
   void conclude(Rows& rows);
@@ -184,15 +204,22 @@ class Executor : private Others {
   std::shared_ptr<bool> alive_;
   JournalWriter journal_;
   mutable NodeBook book_;  // its view of the store is read when it is asked for
-  Plan plan_;
+  std::shared_ptr<const Plan> plan_;
   RunRow run_;
-  bool ended_ = true, ending_ = false, kick_posted_ = false;
+  bool ended_ = true, ending_ = false;
   Reactor::TimerId sign_timer_ = 0;
   uint64_t adopted_ = 0;  // runs, by this process
   Gate gate_;             // of plan_
   StepLog log_;
   Limits limits_;
   std::map<std::string, std::unique_ptr<Node>> nodes_;
+  std::vector<Node*> order_;  // of the plan
+  Tally tally_;
+  ReadyQueue ready_;
+  // A look that goes on behind other tasks, from there; and whether another one is to begin behind it.
+  bool look_posted_ = false, look_again_ = false;
+  size_t look_from_ = 0;
+  std::set<size_t> heeded_;  // whose agents should be heard
   // not (any more) at work in this run, and silent when others needed them
   std::map<std::string, SteadyMs> absent_;
   Spans took_;

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/json_dump.h"
 #include "base/log.h"
 #include "controller/run/executor.h"
 #include "controller/run/recovery.h"
@@ -30,45 +29,63 @@ void append(std::vector<Write>& rows, std::vector<Write> more) {
 
 // ---- its beginning ----
 
-void Executor::adopt(const Plan& plan, const RunRow& row) {
+void Executor::adopt(std::shared_ptr<const Plan> plan, const RunRow& row) {
   for (const auto& [name, node] : nodes_) stop_timer(*node);
-  plan_ = plan;
+  plan_ = std::move(plan);
   run_ = row;
   ended_ = ending_ = false;
   log_ = StepLog();
-  limits_ = Limits(plan_.limits);
+  limits_ = Limits(plan_->limits);
   nodes_.clear();
-  gate_ = Gate(plan_);
+  order_.clear();
+  heeded_.clear();
+  gate_ = Gate(*plan_);
   absent_.clear();
   took_ = {};
   book_.load();
   ++adopted_;
-  for (auto& [name, begins] : nodes_of(plan_, ports_.power)) {
+  auto states = nodes_of(*plan_, ports_.power);
+  for (const auto& name : plan_->nodes) {
+    auto& node = nodes_[name];
+    if (node) continue;
+    NodeRun& begins = states[name];
     begins.epoch = adopted_ << 32;  // what an earlier run asked for is not taken for an answer to this one
-    nodes_[name] = std::make_unique<Node>(Node{std::move(begins)});
+    node = std::make_unique<Node>(Node{std::move(begins), order_.size()});
+    order_.push_back(node.get());
   }
+  tally_ = {};
+  ready_ = ReadyQueue(order_.size());
+  ready_.add_all();
+  look_from_ = 0;
 }
 
-void Executor::start(const Plan& plan, const std::string& approved_by,
-                     std::function<void(Result<int64_t>)> done) {
+void Executor::start(const Plan& plan, const std::string& approved_by, Started done) {
+  const std::string digest = plan_digest(plan);
+  Rows rows;
+  if (!active() && !ports_.store.plan_head(digest).ok())
+    rows.push_back(PlanRow{digest, std::string(to_string(plan.kind)), plan.spec_revision, reactor_.now(),
+                           plan_text(plan)});
+  begin_run(std::make_shared<const Plan>(plan), {0, digest, RunState::running, 0, 0, approved_by},
+            std::move(rows), std::move(done));
+}
+
+void Executor::start(std::shared_ptr<const Plan> plan, const std::string& digest,
+                     const std::string& approved_by, Started done) {
+  begin_run(std::move(plan), {0, digest, RunState::running, 0, 0, approved_by}, {}, std::move(done));
+}
+
+void Executor::begin_run(std::shared_ptr<const Plan> plan, RunRow row, Rows rows, Started done) {
   if (active())
     return reactor_.post(
         [done, id = run_.id] { done(fail(Code::conflict, fmt::format("run {} is still active", id))); });
-  RunRow row;
   row.id = ports_.store.next_run_id();
-  row.plan_digest = plan_digest(plan);
-  row.state = RunState::running;
   row.started = reactor_.now();
-  row.approved_by = approved_by;
-  Rows rows{row};
-  if (!ports_.store.plan(row.plan_digest).ok())
-    rows.insert(rows.begin(), PlanRow{row.plan_digest, std::string(to_string(plan.kind)), plan.spec_revision,
-                                      row.started, dump_json(to_json(plan))});
-  adopt(plan, row);
+  rows.push_back(row);
+  adopt(std::move(plan), row);
   stay_alive();
   write(kRuns, std::move(rows), [this, done, id = row.id] {
     done(id);
-    observe("", "run", {{"state", to_string(RunState::running)}, {"kind", to_string(plan_.kind)}});
+    observe("", "run", {{"state", to_string(RunState::running)}, {"kind", to_string(plan_->kind)}});
     kick();
   });
 }
@@ -80,16 +97,17 @@ Status Executor::resume(int64_t run) {
     return fail(Code::conflict, fmt::format("run {} ended as {}", row.id, to_string(row.state)));
   TRY(const PlanRow stored, ports_.store.plan(row.plan_digest));
   TRY(const Json json, parse_json(stored.json));
-  TRY(const Plan plan, plan_from_json(json));
+  TRY(Plan plan, plan_from_json(json));
   TRY(const auto journal, ports_.store.journal(row.id));
   TRY(Recovery recovery, recover(row, journal));
-  adopt(plan, row);
+  adopt(std::make_shared<const Plan>(std::move(plan)), row);
   log_ = std::move(recovery.log);
   for (const auto& action : recovery.proven) gate_.prove(action);
   for (const auto& [name, node] : nodes_) {
     restore(node->run, recovery, hooks_);
     if (node->run.over() || node->run.returning)
       node->run.left_at = book_.steady_of(recovery.nodes[name].left);
+    tally_.move({}, standing_of(node->run));
   }
   if (const std::string reason = abandoned(recovery.last_sign, reactor_.now(), timing_); !reason.empty()) {
     log::warning("run given up", {{"run", std::to_string(row.id)}, {"reason", reason}});
@@ -101,7 +119,7 @@ Status Executor::resume(int64_t run) {
   for (const auto& [name, node] : nodes_)
     if (!node->run.over()) feed(*node, input::Resume{});
   observe("", "run",
-          {{"state", to_string(RunState::running)}, {"kind", to_string(plan_.kind)}, {"resumed", true}});
+          {{"state", to_string(RunState::running)}, {"kind", to_string(plan_->kind)}, {"resumed", true}});
   kick();
   return Ok{};
 }
@@ -138,12 +156,18 @@ void Executor::quarantine(const std::string& node, const std::string& reason) {
   Node* found = active() ? find(node) : nullptr;
   if (found && !found->run.over()) return feed(*found, input::GiveUp{reason, true});
   // It came through, others did not yet: the run's end must not overrule this.
-  if (found && found->run.stage == Stage::done)
-    write(node, {condemn(found->run, run_, reason, reactor_.steady(), reactor_.now())});
+  if (found && found->run.stage == Stage::done) write(node, {condemned(*found, reason)});
   set_node(node, [reason](NodeRow& row) {
     row.state = NodeState::quarantined;
     row.reason = reason;
   });
+}
+
+JournalRow Executor::condemned(Node& node, const std::string& reason) {
+  const Standing before = standing_of(node.run);
+  JournalRow row = condemn(node.run, run_, reason, reactor_.steady(), reactor_.now());
+  stands(node, before);
+  return row;
 }
 
 // ---- its end ----
@@ -173,7 +197,7 @@ void Executor::conclude(Rows& rows) {
     observe(verdict.name, "node", {{"state", to_string(state)}, {"reason", verdict.reason}});
     if (!verdict.quarantine) continue;
     ++quarantined;
-    rows.push_back(condemn(node->run, run_, verdict.reason, reactor_.steady(), reactor_.now()));
+    rows.push_back(condemned(*node, verdict.reason));
   }
   if (quarantined > 0 && run_.state == RunState::done)
     run_.state = quarantined == nodes_.size() ? RunState::failed : RunState::partial;

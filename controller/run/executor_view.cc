@@ -1,4 +1,6 @@
 // The executor's functions that change nothing: what a node's turn may ask about others, what operators see.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -44,10 +46,11 @@ SteadyMs Executor::alone_since() const {
     const Node* node = find(name);
     if (!gone(name) && !(node && (node->run.awaiting_ram || node->run.departed))) expected.insert(name);
   };
-  for (const auto& [name, node] : nodes_) {
-    if (node->run.offered || node->run.weighing) expect(name);
-    if (node->run.weighing)
-      for (const auto& other : node->run.weighing->probe.others) expect(other.name);
+  for (const size_t at : heeded_) {
+    const NodeRun& run = order_[at]->run;
+    expect(run.name);
+    if (run.weighing)
+      for (const auto& other : run.weighing->probe.others) expect(other.name);
     if (expected.size() >= 2) return last;
   }
   return {};
@@ -72,6 +75,9 @@ Json Executor::shown(const Node& node) const {
   Json out = node_progress(node.run, ahead());
   const std::string trouble = journal_.trouble(node.run.name);
   if (node.run.stage == Stage::committing && out.contains("wait")) out["wait"]["observed"] = trouble;
+  // What it waits for goes on without it.
+  if (const std::string* action = ready_.awaited(node.at); action && out.contains("wait"))
+    out["wait"]["observed"] = fmt::format("{}: {}", *action, to_string(log_.of(*action).state));
   // It is out, or came through, and the store knows nothing of it yet: the end of the run waits for that.
   if (node.run.over() && !trouble.empty())
     out["wait"] = to_json({"what became of it cannot be written",
@@ -86,10 +92,9 @@ Json Executor::shown(const Node& node) const {
 
 Json Executor::progress() const {
   Json nodes = Json::array();
-  for (const auto& name : plan_.nodes)
-    if (const Node* node = find(name)) nodes.push_back(shown(*node));
+  for (const Node* node : order_) nodes.push_back(shown(*node));
   return {{"run", run_.id},
-          {"kind", run_.id ? to_string(plan_.kind) : ""},
+          {"kind", run_.id ? to_string(plan_->kind) : ""},
           {"state", run_.id ? to_string(run_.state) : "none"},
           {"started", run_.started},
           {"ended", run_.ended},

@@ -33,9 +33,9 @@ bool Gate::settled_for(const std::string& id, bool hard, const StateOf& state_of
 }
 
 Gate::Answer Gate::ask(const Action& mine, const StepLog& log, const StateOf& state_of) {
-  const auto wait_for = [&](const std::string& reason, const std::string& awaited, const std::string& id) {
-    return Answer{
-        false, "", {reason, awaited, id + ": " + std::string(to_string(log.of(id).state)), mine.title}};
+  const auto wait_for = [&](const std::string& reason, const std::string& awaited, const Action& other) {
+    const std::string observed = other.id + ": " + std::string(to_string(log.of(other.id).state));
+    return Answer{false, "", {reason, awaited, observed, mine.title}, &other};
   };
   // What is done instead of the rest waits for nobody: not for what it is done instead of, either.
   if (mine.when_failed) return {true};
@@ -44,19 +44,25 @@ Gate::Answer Gate::ask(const Action& mine, const StepLog& log, const StateOf& st
     if (settled_for(dependency.action, dependency.hard, state_of, never)) continue;
     if (!never.empty()) return {false, never};
     const Action& other = *actions_.at(dependency.action);
-    return wait_for("waiting for " + other.node, other.node + ": " + other.title, other.id);
+    return wait_for("waiting for " + other.node, other.node + ": " + other.title, other);
   }
   if (mine.behind < 0 || static_cast<size_t>(mine.behind) >= passed_.size()) return {true};
-  // What is settled once stays so: each member is looked at until then, not again for every node that waits.
-  const auto& members = (*barriers_)[static_cast<size_t>(mine.behind)];
-  size_t& passed = passed_[static_cast<size_t>(mine.behind)];
+  const auto barrier = static_cast<size_t>(mine.behind);
+  const Action* open = first_open(barrier, state_of);
+  if (!open) return {true};
+  // Not by whose name: thousands that wait would each tell of every single one that comes.
+  Answer answer = wait_for("waiting for the other nodes", "all nodes: " + open->title, *open);
+  answer.barrier = barrier;
+  return answer;
+}
+
+// What is settled once stays so: each member is looked at until then, not again for every node that waits.
+const Action* Gate::first_open(size_t barrier, const StateOf& state_of) {
+  const auto& members = (*barriers_)[barrier];
+  size_t& passed = passed_[barrier];
   std::string never;
   while (passed < members.size() && settled_for(members[passed], false, state_of, never)) ++passed;
-  if (passed == members.size()) return {true};
-  // Not by whose name: thousands that wait would each tell of every single one that comes.
-  const Action* open = find(members[passed]);
-  return wait_for("waiting for the other nodes", "all nodes: " + (open ? open->title : members[passed]),
-                  members[passed]);
+  return passed == members.size() ? nullptr : find(members[passed]);
 }
 
 }  // namespace muster

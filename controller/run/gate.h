@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,8 +33,14 @@ class Gate {
     bool open = false;
     std::string never = {};  // not open, and why it will never be
     Wait wait = {};          // not open yet: for what, without times
+    // Not open yet: the action that it waits for; the first open member where it waits at a barrier.
+    const Action* on = nullptr;
+    std::optional<size_t> barrier = {};
   };
+  // The same answer until an action that it names succeeded, or its node changed (controller/run/tally.h).
   Answer ask(const Action& action, const StepLog& log, const StateOf& state_of);
+  // The first member that has to be waited for still; null: none, and none will be.
+  const Action* first_open(size_t barrier, const StateOf& state_of);
 
  private:
   bool settled_for(const std::string& action, bool hard, const StateOf& state_of, std::string& never) const;

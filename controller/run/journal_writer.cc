@@ -8,6 +8,13 @@
 
 namespace muster {
 
+namespace {
+
+// So many of those who waited for a commit go on in one task; the rest of them behind what came meanwhile.
+constexpr int kInOneTask = 16;
+
+}  // namespace
+
 JournalWriter::JournalWriter(Reactor& reactor, Store& store)
     : reactor_(reactor), store_(store), alive_(std::make_shared<bool>(true)) {}
 
@@ -68,8 +75,29 @@ void JournalWriter::commit(std::shared_ptr<Pieces> pieces) {
     for (const Piece& piece : *pieces) written(piece.node);
     writing_ = false;
     flush();
-    for (const Piece& piece : *pieces)
-      if (*alive && piece.then) piece.then();
+    for (Piece& piece : *pieces)
+      if (piece.then) due_.push_back(std::move(piece.then));
+    run_due();
+  });
+}
+
+// In their order, also those of several commits.
+void JournalWriter::run_due() {
+  if (due_posted_) return;
+  const auto alive = alive_;
+  for (int i = 0; i < kInOneTask && !due_.empty(); ++i) {
+    const auto then = std::move(due_.front());
+    due_.pop_front();
+    then();
+    if (!*alive) return;
+  }
+  if (due_.empty()) return;
+  due_posted_ = true;
+  reactor_.post([this, alive] {
+    if (!*alive) return;
+    reactor_.label("run: what a commit was waited for");
+    due_posted_ = false;
+    run_due();
   });
 }
 
@@ -88,7 +116,7 @@ void JournalWriter::one_by_one(std::shared_ptr<Pieces> left, std::shared_ptr<Pie
   left->pop_front();
   store_.write(piece->rows, [this, alive = alive_, left, kept, piece](Status status) {
     if (!*alive) return;
-    const auto then = status.ok() ? std::move(piece->then) : nullptr;
+    if (status.ok() && piece->then) due_.push_back(std::move(piece->then));
     if (status.ok()) {
       written(piece->node);
     } else {
@@ -96,7 +124,7 @@ void JournalWriter::one_by_one(std::shared_ptr<Pieces> left, std::shared_ptr<Pie
       keep(std::move(*piece), *kept);
     }
     one_by_one(left, kept);
-    if (then) then();
+    run_due();
   });
 }
 

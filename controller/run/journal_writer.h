@@ -50,6 +50,7 @@ class JournalWriter {
   Pieces next_commit();
   void flush();
   void commit(std::shared_ptr<Pieces> pieces);
+  void run_due();
   void one_by_one(std::shared_ptr<Pieces> left, std::shared_ptr<Pieces> kept);
   void refused(const std::string& node, const Error& error);
   void written(const std::string& node);
@@ -59,6 +60,8 @@ class JournalWriter {
   std::shared_ptr<bool> alive_;
   Pieces waiting_;  // in their order; not those that are being written
   bool writing_ = false, timer_runs_ = false, try_again_ = false;
+  std::deque<std::function<void()>> due_;  // what is durable now: whoever waited for it goes on
+  bool due_posted_ = false;
   std::set<std::string> refused_;                // whose pieces are not to be tried in this second
   std::map<std::string, std::string> troubles_;  // by node, until something of it is written
   std::set<std::string> complaints_;             // that were logged, until there is no trouble any more

@@ -5,6 +5,18 @@
 #include "base/log.h"
 
 namespace muster {
+namespace {
+
+// The slot that it writes, "" for a whole disk; none: it writes neither.
+std::optional<std::string> written_by(const Action& action) {
+  if (action.kind == ActionKind::image) return "";
+  if (action.kind != ActionKind::write_slot || !action.params.is_object()) return std::nullopt;
+  const auto slot = action.params.own().find("slot");
+  if (slot == action.params.own().end() || !slot->is_string()) return "";
+  return slot->get<std::string>();
+}
+
+}  // namespace
 
 NodeBook::NodeBook(Reactor& reactor, Store& store, JournalWriter& journal, DurationMs silent_after)
     : reactor_(reactor),
@@ -193,6 +205,15 @@ JournalWriter::Rows NodeBook::changed(const std::string& node, const Change& cha
   held_.emplace_back(node, change);
   read_later();
   return {};
+}
+
+JournalWriter::Rows NodeBook::begun(const std::string& node, const Action& action, TimeMs time) {
+  const auto slot = written_by(action);
+  if (!slot) return {};
+  return changed(node, [slot = *slot, time](NodeRow& row) {
+    TimeMs& last = row.disk_written[slot];
+    last = std::max(last, time);  // the clock may have been set back
+  });
 }
 
 Write NodeBook::changed_row(const std::string& node, const Change& change) {

@@ -17,6 +17,7 @@
 
 #include "base/machine_uuid.h"
 #include "base/reactor.h"
+#include "controller/plan/plan.h"
 #include "controller/run/journal_writer.h"
 #include "controller/run/known_agent.h"
 #include "controller/run/run_ports.h"
@@ -61,6 +62,10 @@ class NodeBook {
   // The row to write, changed; none while rows cannot be read: then it is changed and written later, so
   // `change` keeps what it needs by value.
   JournalWriter::Rows changed(const std::string& node, const Change& change);
+  // The row to write in one batch with the intent of this action: from then on what was seen on the disk,
+  // or in the slot, that it writes says nothing (NodeRow::disk_written). None where it writes neither; as
+  // above.
+  JournalWriter::Rows begun(const std::string& node, const Action& action, TimeMs time);
   // Forgets what is known of a node whose row is being deleted; false while changes wait for the rows.
   bool forget(const std::string& node);
   // Which node each known machine is; undeclared ones are nobody's. Null while the store cannot be read.

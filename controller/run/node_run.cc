@@ -75,13 +75,15 @@ std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power
     node.in_band = !power.netboots(name);
     node.rented = node.in_band && power.switches(name);
   }
+  for (const auto& name : plan.serving)
+    if (const auto node = nodes.find(name); node != nodes.end()) node->second.only_serves = true;
   for (const auto& action : plan.actions) {
     const auto node = nodes.find(action.node);
     if (node == nodes.end()) continue;
     (action.when_failed ? node->second.rescue : node->second.actions).push_back(&action);
     if (action.kind != ActionKind::netboot || !action.params.is_object()) continue;
-    const auto named = action.params.find("reinstall");
-    if (named == action.params.end()) continue;
+    const auto named = action.params.own().find("reinstall");
+    if (named == action.params.own().end()) continue;
     node->second.reinstall = &*named;
     node->second.in_band = false;
   }
@@ -260,8 +262,8 @@ void NodeTurn::begin(bool with_netboot) {
   s.next_netboot = false;
   std::vector<effect::Draft> extra;
   const PlanKind kind = w.plan.kind;
-  const bool installs = kind != PlanKind::discover && kind != PlanKind::accept && kind != PlanKind::wake &&
-                        !w.plan.only_serves(s.name);
+  const bool installs =
+      kind != PlanKind::discover && kind != PlanKind::accept && kind != PlanKind::wake && !s.only_serves;
   if (first && installs)
     extra.push_back(effect::Change{
         [state = kind == PlanKind::drain ? NodeState::draining : NodeState::installing](NodeRow& changed) {
@@ -400,7 +402,7 @@ wire::WorkOrder NodeTurn::order_for() const {
   wire::WorkOrder order;
   order.id = own_order();
   order.kind = order_kind(action.kind);
-  order.params = s.follow.is_null() ? action.params : s.follow;
+  order.params = s.follow.is_null() ? action.params.json() : s.follow;
   // The order to restart and the look behind it have none: what is in them is for the node's row.
   if (action.kind == ActionKind::return_slot || action.phase == "return") order.params = Json::object();
   order.deadline = action.timeout;

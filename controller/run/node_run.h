@@ -127,7 +127,8 @@ struct NodeRun {
   double done = 0, total = 0, first_done = 0;
   SteadyMs first_at = {}, last_at = {};
   std::string unit, text, reason;
-  bool rented = false;  // its provider switches it, and cannot boot it from the network
+  bool rented = false;       // its provider switches it, and cannot boot it from the network
+  bool only_serves = false;  // it lets others use its storage, and stays what it is
 
   const std::vector<const Action*>& way() const { return returning ? rescue : actions; }
   const Action& action() const { return *way()[index]; }

@@ -134,7 +134,7 @@ void NodeTurn::resume() {
   const bool leaves = action.kind == ActionKind::boot_disk || action.kind == ActionKind::reboot;
   if (leaves && new_boot && agent.mode == wire::Mode::installed &&
       (action.kind == ActionKind::reboot ||
-       w.others.row_of(s.name).image_digest == text_of(action.params, "digest")))
+       w.others.row_of(s.name).image_digest == text_of(action.params.own(), "digest")))
     return succeed({{"boot_id", agent.boot_id}});
   if (is_for_slot(action.kind)) {
     s.sent = true;  // by the life before, for all this one knows

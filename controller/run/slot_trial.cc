@@ -54,7 +54,7 @@ bool NodeTurn::committed() const {
 }
 
 std::string NodeTurn::trial_text() const {
-  const Json& params = trial()->params;
+  const Json& params = trial()->params.own();
   return fmt::format("; it may run slot {} on trial: not committed, it goes back by itself within {}",
                      text_of(params, "slot"), to_human(static_cast<DurationMs>(number_of(params, "trial"))));
 }
@@ -68,7 +68,7 @@ bool NodeTurn::trial_over() {
   if (record.state != ActionState::succeeded) return false;
   const Json result = record.result.is_object() ? record.result.value("result", Json()) : Json();
   const bool same = agent.boot_id == text_of(result, "boot_id");
-  const std::string slot = text_of(boot->params, "slot");
+  const std::string slot = text_of(boot->params.own(), "slot");
   const bool ram = *agent.mode == wire::Mode::ram, told = ram || !agent.slot.empty();
   if (!ram && (same || agent.slot == slot)) return false;
   if (!told) return false;  // restarted, and its slot comes with the next request for orders
@@ -99,9 +99,9 @@ void NodeTurn::hello_from_slot(const Hello& hello) {
 
 void NodeTurn::came_back(const Hello& hello) {
   const Action& action = s.action();
-  const std::string slot = text_of(action.params, "slot");
+  const std::string slot = text_of(action.params.own(), "slot");
   if (hello.mode == wire::Mode::installed && hello.slot == slot &&
-      hello.image_digest == text_of(action.params, "digest"))
+      hello.image_digest == text_of(action.params.own(), "digest"))
     return succeed({{"boot_id", hello.boot_id}, {"slot", slot}});
   const bool tries = action.kind == ActionKind::boot_slot;
   std::string why = "it came back in " + system_of(hello);
@@ -126,8 +126,9 @@ bool NodeTurn::slot_reached() {
     return true;
   }
   if (action.kind != ActionKind::return_slot || s.departed || s.cycled) return false;
-  const bool there = known.mode == wire::Mode::installed && known.slot == text_of(action.params, "slot") &&
-                     known.image_digest == text_of(action.params, "digest");
+  const bool there = known.mode == wire::Mode::installed &&
+                     known.slot == text_of(action.params.own(), "slot") &&
+                     known.image_digest == text_of(action.params.own(), "digest");
   // Given up in the middle of its restart: what still answers may be about to go.
   const Action* boot = trial();
   const ActionRecord record = boot ? w.log.of(boot->id) : ActionRecord{};
@@ -145,14 +146,14 @@ void NodeTurn::describe_slot(Situation& now) const {
   const Action* boot = trial();
   if (now.kind != ActionKind::return_slot) return;
   const ActionRecord record = boot ? w.log.of(boot->id) : ActionRecord{};
-  const bool back = agent.slot == text_of(s.action().params, "slot") &&
+  const bool back = agent.slot == text_of(s.action().params.own(), "slot") &&
                     agent.boot_id != text_of(record.intent_data, "boot_before");
   now.may_cut = record.attempt > 0 && !back;
   // One that is merely silent may be at work in the right system. Of one that speaks, events may be here
   // before its slot is.
   const bool heard = agent.contact && w.now - agent.contact < w.timing.silent_after;
   const bool untold = agent.slot.empty() && w.now < s.started + w.timing.leave_shows;
-  const bool right = agent.slot == text_of(s.action().params, "slot");
+  const bool right = agent.slot == text_of(s.action().params.own(), "slot");
   now.in_doubt = !heard || (agent.mode != wire::Mode::ram && (untold || right));
 }
 
@@ -257,7 +258,7 @@ void NodeTurn::turn_back() {
 // What the plan says that its row was: in the action that goes back, or in another one of that way.
 std::string NodeTurn::state_to_restore() const {
   for (const Action* action : s.rescue)
-    if (std::string state = text_of(action->params, "state"); !state.empty()) return state;
+    if (std::string state = text_of(action->params.own(), "state"); !state.empty()) return state;
   return "";
 }
 
@@ -286,7 +287,7 @@ std::vector<effect::Draft> NodeTurn::returned() {
   const NodeState state = known ? *was : NodeState::degraded;
   const Action* back = of_kind(s.rescue, ActionKind::return_slot);
   const std::string why =
-      back ? fmt::format("returned to slot {}: {}", text_of(back->params, "slot"), s.reason)
+      back ? fmt::format("returned to slot {}: {}", text_of(back->params.own(), "slot"), s.reason)
            : fmt::format("not re-imaged: {}", s.reason);
   tell("node", {{"state", "returned"}, {"reason", why}});
   s.reason = why;

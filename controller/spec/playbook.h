@@ -33,6 +33,10 @@
 // Acceptance profiles (playbooks/acceptance/<profile>.yaml) are playbooks whose modules measure.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,5 +80,34 @@ ParsedPlaybook parse_playbook(const std::string& text);
 // context value is not a string keeps its type (list, number, bool, object); as an element of a list, the
 // name of a list stands for its elements. An unknown variable is an error that names it.
 Result<Json> render_params(const Json& value, const Json& context);
+
+// What a name in a template stands for, "node.address"; null: nobody knows it. It stays where it is until the
+// template is rendered.
+using FindName = std::function<const Json*(const std::string& name)>;
+
+// Renders as render_params() does. Each template is read once, however often it is rendered.
+class Templates {
+ public:
+  Templates();
+  ~Templates();
+  Templates(const Templates&) = delete;
+  Templates& operator=(const Templates&) = delete;
+
+  Result<Json> render(const Json& value, const FindName& find);
+
+ private:
+  struct Template;
+  Result<Json> list(const Json& items, const FindName& find);
+  Result<Json> text(const std::string& source, const FindName& find);
+
+  std::map<std::string, std::unique_ptr<Template>> read_;  // by its text
+};
+
+// The names in all templates of the value: all that its rendering depends on.
+std::set<std::string> names_in(const Json& value);
+// "{{name}}" or "{{{name}}}" and nothing else -> name; else "".
+std::string whole_name(const std::string& text);
+// A member of a member ..., "node.address"; null: there is none.
+const Json* find_name(const Json& object, const std::string& dotted);
 
 }  // namespace muster

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <set>
-
 #include "base/json_dump.h"
 #include "controller/spec/playbook.h"
 
@@ -19,9 +17,9 @@ using kainjow::mustache::data;
 // Falsy for sections: false, null, "", and empty lists.
 data to_data(const Json& json) {
   if (json.is_object()) {
-    kainjow::mustache::object out;
-    for (const auto& [key, value] : json.items()) out.emplace(key, to_data(value));
-    return data(out);
+    data out(data::type::object);
+    for (const auto& [key, value] : json.items()) out[key] = to_data(value);
+    return out;
   }
   if (json.is_array()) {
     data out(data::type::list);
@@ -34,17 +32,57 @@ data to_data(const Json& json) {
   return data(dump_json(json));  // true, numbers
 }
 
-// Remembers the names nobody knows.
+// Looks up what a template names when it is needed: a context has thousands of nodes, a template mostly names
+// its own. Remembers the names nobody knows.
 class StrictContext : public kainjow::mustache::context<std::string> {
  public:
-  explicit StrictContext(const data* root) : context(root) {}
+  StrictContext(const std::set<std::string>& names, const FindName& find)
+      : context(&kNothing), names_(names), find_(find) {}
+
+  void push(const data* item) override {
+    ++depth_;
+    context::push(item);
+  }
+  void pop() override {
+    --depth_;
+    context::pop();
+  }
   const data* get(const std::string& name) const override {
-    const data* found = context::get(name);
-    if (!found) unknown.insert(name);
-    return found;
+    if (name == "." || depth_ > 0)
+      if (const data* inside = context::get(name)) return inside;
+    if (const auto known = known_.find(name); known != known_.end()) return &known->second;
+    // What is not among the names of the template as it was read does not count among those it depends on.
+    const Json* found = names_.count(name) > 0 ? find_(name) : nullptr;
+    if (found) return &known_.emplace(name, to_data(*found)).first->second;
+    unknown.insert(name);
+    return nullptr;
   }
   mutable std::set<std::string> unknown;
+
+ private:
+  static const data kNothing;
+
+  const std::set<std::string>& names_;
+  const FindName& find_;
+  int depth_ = 0;  // sections we are in
+  mutable std::map<std::string, data> known_;
 };
+const data StrictContext::kNothing;
+
+// The names between the braces of a template.
+std::set<std::string> names_of(const std::string& source) {
+  std::set<std::string> out;
+  for (size_t at = source.find("{{"); at != std::string::npos; at = source.find("{{", at)) {
+    at = source.find_first_not_of("{#^/& ", at);
+    if (at == std::string::npos) break;
+    const size_t end = std::min(source.find_first_of("} ", at), source.size());
+    out.insert(source.substr(at, end - at));
+    at = end;
+  }
+  return out;
+}
+
+}  // namespace
 
 // "{{name}}" or "{{{name}}}" and nothing else -> name.
 std::string whole_name(const std::string& text) {
@@ -62,8 +100,8 @@ std::string whole_name(const std::string& text) {
   return name ? inside : "";
 }
 
-const Json* lookup(const Json& context, const std::string& dotted) {
-  const Json* at = &context;
+const Json* find_name(const Json& object, const std::string& dotted) {
+  const Json* at = &object;
   for (size_t start = 0; start <= dotted.size();) {
     const size_t dot = std::min(dotted.find('.', start), dotted.size());
     if (!at->is_object()) return nullptr;
@@ -75,76 +113,70 @@ const Json* lookup(const Json& context, const std::string& dotted) {
   return at;
 }
 
-// The first parts of all names in a template: what of a context it can reach from the outside. A context has
-// thousands of nodes, a template mostly names its own.
-std::set<std::string> roots_of(const std::string& source) {
-  std::set<std::string> out;
-  for (size_t at = source.find("{{"); at != std::string::npos; at = source.find("{{", at)) {
-    at = source.find_first_not_of("{#^/& ", at);
-    if (at == std::string::npos) break;
-    const size_t end = std::min(source.find_first_of(".} ", at), source.size());
-    out.insert(source.substr(at, end - at));
-    at = end;
+struct Templates::Template {
+  explicit Template(const std::string& source)
+      : whole(whole_name(source)), names(names_of(source)), form(source) {
+    form.set_custom_escape([](const std::string& s) { return s; });
+  }
+  std::string whole;
+  std::set<std::string> names;
+  kainjow::mustache::mustache form;
+};
+
+Templates::Templates() = default;
+Templates::~Templates() = default;
+
+Result<Json> Templates::render(const Json& value, const FindName& find) {
+  if (value.is_string()) return text(value.get_ref<const std::string&>(), find);
+  if (!value.is_structured()) return value;
+  if (value.is_array()) return list(value, find);
+  Json out = value;
+  for (auto& [key, child] : out.items()) {
+    auto rendered = render(child, find);
+    if (!rendered.ok()) return std::move(rendered).error().with(key);
+    child = std::move(rendered).value();
   }
   return out;
 }
 
-class Renderer {
- public:
-  explicit Renderer(const Json& context) : context_(context) {}
-
-  Result<Json> value(const Json& json) {
-    if (json.is_string()) return text(json.get<std::string>());
-    if (!json.is_structured()) return json;
-    if (json.is_array()) return list(json);
-    Json out = json;
-    for (auto& [key, child] : out.items()) {
-      auto rendered = value(child);
-      if (!rendered.ok()) return std::move(rendered).error().with(key);
-      child = std::move(rendered).value();
-    }
-    return out;
+Result<Json> Templates::list(const Json& items, const FindName& find) {
+  Json out = Json::array();
+  for (size_t i = 0; i < items.size(); ++i) {
+    auto rendered = render(items[i], find);
+    if (!rendered.ok()) return std::move(rendered).error().with(fmt::format("[{}]", i));
+    if (items[i].is_string() && rendered->is_array())
+      out.insert(out.end(), rendered->begin(), rendered->end());
+    else
+      out.push_back(std::move(rendered).value());
   }
+  return out;
+}
 
- private:
-  Result<Json> list(const Json& json) {
-    Json out = Json::array();
-    for (size_t i = 0; i < json.size(); ++i) {
-      auto rendered = value(json[i]);
-      if (!rendered.ok()) return std::move(rendered).error().with(fmt::format("[{}]", i));
-      if (json[i].is_string() && rendered->is_array())
-        out.insert(out.end(), rendered->begin(), rendered->end());
-      else
-        out.push_back(std::move(rendered).value());
-    }
-    return out;
-  }
+Result<Json> Templates::text(const std::string& source, const FindName& find) {
+  if (source.find("{{") == std::string::npos) return Json(source);
+  auto& read = read_[source];
+  if (!read) read = std::make_unique<Template>(source);
+  if (!read->whole.empty())
+    if (const Json* found = find(read->whole)) return *found;
+  if (!read->form.is_valid())
+    return fail(Code::invalid, fmt::format("'{}': {}", source.substr(0, 80), read->form.error_message()));
+  StrictContext strict(read->names, find);
+  std::string out = read->form.render(strict);
+  if (!strict.unknown.empty())
+    return fail(Code::invalid, fmt::format("unknown variable {}", fmt::join(strict.unknown, ", ")));
+  return Json(std::move(out));
+}
 
-  Result<Json> text(const std::string& source) {
-    if (source.find("{{") == std::string::npos) return Json(source);
-    if (const std::string name = whole_name(source); !name.empty())
-      if (const Json* found = lookup(context_, name)) return *found;
-    kainjow::mustache::mustache form(source);
-    if (!form.is_valid())
-      return fail(Code::invalid, fmt::format("'{}': {}", source.substr(0, 80), form.error_message()));
-    form.set_custom_escape([](const std::string& s) { return s; });
-    kainjow::mustache::object named;
-    for (const auto& root : roots_of(source))
-      if (const auto found = context_.find(root); found != context_.end())
-        named.emplace(root, to_data(*found));
-    const data reachable(named);
-    StrictContext strict(&reachable);
-    std::string out = form.render(strict);
-    if (!strict.unknown.empty())
-      return fail(Code::invalid, fmt::format("unknown variable {}", fmt::join(strict.unknown, ", ")));
-    return Json(std::move(out));
-  }
+Result<Json> render_params(const Json& value, const Json& context) {
+  return Templates().render(value, [&](const std::string& name) { return find_name(context, name); });
+}
 
-  const Json& context_;
-};
-
-}  // namespace
-
-Result<Json> render_params(const Json& value, const Json& context) { return Renderer(context).value(value); }
+std::set<std::string> names_in(const Json& value) {
+  if (value.is_string()) return names_of(value.get_ref<const std::string&>());
+  std::set<std::string> out;
+  if (value.is_structured())
+    for (const Json& child : value) out.merge(names_in(child));
+  return out;
+}
 
 }  // namespace muster

@@ -56,17 +56,16 @@ Status put(Connection& db, const JournalRow& r) {
 Status put(Connection& db, const NodeRow& r) {
   return db.run(
       "INSERT INTO node (name, state, reason, image_digest, config_digest, mode, boot_id, product_uuid, "
-      "system_serial, last_seen, facts_time, facts, accepted_run, held_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, "
-      "?, ?, ?, "
-      "?, ?, ?) ON CONFLICT (name) DO UPDATE SET state = excluded.state, reason = excluded.reason, "
-      "image_digest "
-      "= excluded.image_digest, config_digest = excluded.config_digest, mode = excluded.mode, boot_id = "
-      "excluded.boot_id, product_uuid = excluded.product_uuid, system_serial = excluded.system_serial, "
-      "last_seen = excluded.last_seen, facts_time = excluded.facts_time, facts = excluded.facts, "
-      "accepted_run = excluded.accepted_run, held_by = excluded.held_by",
+      "system_serial, last_seen, facts_time, facts, accepted_run, held_by, disk_written) VALUES (?, ?, ?, ?, "
+      "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET state = excluded.state, reason = "
+      "excluded.reason, image_digest = excluded.image_digest, config_digest = excluded.config_digest, mode = "
+      "excluded.mode, boot_id = excluded.boot_id, product_uuid = excluded.product_uuid, system_serial = "
+      "excluded.system_serial, last_seen = excluded.last_seen, facts_time = excluded.facts_time, facts = "
+      "excluded.facts, accepted_run = excluded.accepted_run, held_by = excluded.held_by, disk_written = "
+      "excluded.disk_written",
       {r.name, std::string(to_string(r.state)), r.reason, r.image_digest, r.config_digest, r.mode, r.boot_id,
-       r.product_uuid, r.system_serial, r.last_seen, r.facts_time, r.facts, r.accepted_run,
-       std::string(to_string(r.held_by))});
+       r.product_uuid, r.system_serial, r.last_seen, r.facts_time, r.facts.text(), r.accepted_run,
+       std::string(to_string(r.held_by)), dump_json(Json(r.disk_written))});
 }
 
 Status put(Connection& db, const TokenRow& r) {
@@ -136,18 +135,33 @@ Result<RunRow> run_row(const Row& r) {
     return fail(Code::corrupt, fmt::format("row of run {}: {}", r.number(0), state.error().message));
   return RunRow{r.number(0), r.text(1), *state, r.number(3), r.number(4), r.text(5)};
 }
+// Taken for nothing, one that cannot be read would let what is on a disk by now be planned with as it was.
+Result<std::map<std::string, TimeMs>> written_from(const std::string& text) {
+  TRY(const Json json, parse_json(text));
+  if (!json.is_object()) return fail(Code::corrupt, "disk_written is no object");
+  std::map<std::string, TimeMs> out;
+  for (const auto& [slot, time] : json.items()) {
+    if (!time.is_number_integer()) return fail(Code::corrupt, "disk_written." + slot + " is no time");
+    out[slot] = time.get<TimeMs>();
+  }
+  return out;
+}
 Result<NodeRow> node_row(const Row& r) {
   const auto state = node_state_from_string(r.text(1));
-  if (!state.ok())
-    return fail(Code::corrupt, fmt::format("row of node {}: {}", r.text(0), state.error().message));
+  const auto written = written_from(r.text(14));
+  if (!state.ok() || !written.ok())
+    return fail(Code::corrupt, fmt::format("row of node {}: {}", r.text(0),
+                                           (state.ok() ? written.error() : state.error()).message));
   return NodeRow{r.text(0),    *state,
                  r.text(2),    r.text(3),
                  r.text(4),    r.text(5),
                  r.text(6),    r.text(7),
                  r.text(8),    r.number(9),
                  r.number(10), r.text(11),
-                 r.number(12), held_by_from_string(r.text(13))};
+                 r.number(12), held_by_from_string(r.text(13)),
+                 *written};
 }
+Result<std::string> name_row(const Row& r) { return r.text(0); }
 Result<JournalRow> journal_row(const Row& r) {
   JournalRow out{r.number(0), r.number(1), r.text(2), r.text(3), static_cast<int>(r.number(4)),
                  r.text(5),   r.number(6), {}};
@@ -198,8 +212,8 @@ Result<T> one(Connection& db, Reader<T> read, const char* sql, const std::vector
 
 constexpr const char* kNode =
     "SELECT name, state, reason, image_digest, config_digest, mode, boot_id, product_uuid, system_serial, "
-    "last_seen, facts_time, facts, accepted_run, held_by FROM node WHERE name = coalesce(?, name) ORDER BY "
-    "name";
+    "last_seen, facts_time, facts, accepted_run, held_by, disk_written FROM node WHERE name = coalesce(?, "
+    "name) ORDER BY name";
 constexpr const char* kRun =
     "SELECT id, plan_digest, state, started, ended, approved_by FROM run WHERE id = coalesce(?, (SELECT "
     "max(id) FROM run))";
@@ -219,16 +233,21 @@ Result<SpecRow> read_spec(Connection& db, int64_t revision) {
              "max(revision) FROM spec))",
              {null_if_zero(revision)}, "no such spec revision");
 }
-Result<PlanRow> read_plan(Connection& db, const std::string& digest) {
+Result<PlanRow> read_plan_head(Connection& db, const std::string& digest) {
   TRY(const std::string prefix, plan_prefix(digest));
   // The prefix holds hexadecimal digits only, so 'g' is behind all that begin with it.
   TRY(auto found,
       all(db, plan_row,
-          "SELECT digest, kind, spec_revision, time, json FROM plan WHERE digest >= ? AND digest < ? LIMIT 2",
+          "SELECT digest, kind, spec_revision, time, '' FROM plan WHERE digest >= ? AND digest < ? LIMIT 2",
           {prefix, prefix + "g"}));
   if (found.empty()) return fail(Code::not_found, "no plan " + digest);
   if (found.size() > 1) return fail(Code::conflict, "more than one plan begins with " + digest);
   return std::move(found.front());
+}
+Result<PlanRow> read_plan(Connection& db, const std::string& digest) {
+  TRY(const PlanRow head, read_plan_head(db, digest));
+  return one(db, plan_row, "SELECT digest, kind, spec_revision, time, json FROM plan WHERE digest = ?",
+             {head.digest}, "no plan " + digest);
 }
 Result<std::vector<RunRow>> read_runs(Connection& db) {
   return all(db, run_row, "SELECT id, plan_digest, state, started, ended, approved_by FROM run ORDER BY id");
@@ -242,7 +261,17 @@ Result<std::vector<JournalRow>> read_journal(Connection& db, int64_t run) {
       "SELECT seq, run, action, node, attempt, event, time, data FROM journal WHERE run IS ? ORDER BY seq",
       {null_if_zero(run)});
 }
+Result<std::vector<JournalRow>> read_journal_times(Connection& db, int64_t run) {
+  return all(
+      db, journal_row,
+      "SELECT seq, run, action, node, attempt, event, time, '{}' FROM journal WHERE run IS ? AND event <> "
+      "'step' ORDER BY seq",
+      {null_if_zero(run)});
+}
 Result<std::vector<NodeRow>> read_nodes(Connection& db) { return all(db, node_row, kNode, {nullptr}); }
+Result<std::vector<std::string>> read_node_names(Connection& db) {
+  return all(db, name_row, "SELECT name FROM node ORDER BY name");
+}
 Result<NodeRow> read_node(Connection& db, const std::string& name) {
   return one(db, node_row, kNode, {name}, "no node " + name);
 }

@@ -105,10 +105,15 @@ class SqliteStore : public Store {
   Result<std::vector<SpecRow>> specs() override { return read_specs(reader_); }
   Result<SpecRow> spec(int64_t revision) override { return read_spec(reader_, revision); }
   Result<PlanRow> plan(const std::string& digest) override { return read_plan(reader_, digest); }
+  Result<PlanRow> plan_head(const std::string& digest) override { return read_plan_head(reader_, digest); }
   Result<std::vector<RunRow>> runs() override { return read_runs(reader_); }
   Result<RunRow> run(int64_t id) override { return read_run(reader_, id); }
   Result<std::vector<JournalRow>> journal(int64_t run) override { return read_journal(reader_, run); }
+  Result<std::vector<JournalRow>> journal_times(int64_t run) override {
+    return read_journal_times(reader_, run);
+  }
   Result<std::vector<NodeRow>> nodes() override { return read_nodes(reader_); }
+  Result<std::vector<std::string>> node_names() override { return read_node_names(reader_); }
   Result<NodeRow> node(const std::string& name) override { return read_node(reader_, name); }
   Result<TokenRow> token(const std::string& digest) override { return read_token(reader_, digest); }
   Result<std::vector<TokenRow>> join_tokens(const std::string& node) override {

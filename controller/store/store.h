@@ -9,10 +9,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/facts_text.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -27,7 +30,7 @@ struct SpecRow {
   std::string text, digest, note;
 };
 struct PlanRow {
-  std::string digest, kind;  // kind: for people who read the table; what counts is in `json`
+  std::string digest, kind;  // kind: what `json` says too, for whoever needs no more of it
   int64_t spec_revision = 0;
   TimeMs time = 0;
   std::string json;
@@ -59,9 +62,12 @@ struct NodeRow {
   std::string product_uuid, system_serial;  // the machine this name is bound to
   TimeMs last_seen = 0;
   TimeMs facts_time = 0;
-  std::string facts;  // JSON of base/facts.h, "" when never seen
+  FactsText facts;  // "" when never seen
   int64_t accepted_run = 0;
   HeldBy held_by = HeldBy::nobody;  // while the state is quarantined, and only then
+  // When a run last began to write its OS disk ("") or, beside its jobs, a root slot of it ("a", "b"): what
+  // was seen there before says nothing since. Written with the intent.
+  std::map<std::string, TimeMs> disk_written = {};
 };
 struct TokenRow {                     // one-time join tokens: only the digest is stored
   std::string digest, node, purpose;  // purpose: join | adopt | discover
@@ -127,10 +133,31 @@ class Store {
   virtual Result<SpecRow> spec(int64_t revision) = 0;  // 0: the newest; not_found when none
   virtual Result<PlanRow> plan(
       const std::string& digest) = 0;  // a unique prefix of at least 8 digits will do
+  // plan() without `json`, which may be large.
+  virtual Result<PlanRow> plan_head(const std::string& digest) {
+    auto row = plan(digest);
+    if (row.ok()) row->json.clear();
+    return row;
+  }
   virtual Result<std::vector<RunRow>> runs() = 0;
   virtual Result<RunRow> run(int64_t id) = 0;                        // 0: the newest
   virtual Result<std::vector<JournalRow>> journal(int64_t run) = 0;  // in order
-  virtual Result<std::vector<NodeRow>> nodes() = 0;                  // by name
+  // When its actions began and ended: journal() without rows of steps, and without `data`.
+  virtual Result<std::vector<JournalRow>> journal_times(int64_t run) {
+    auto rows = journal(run);
+    if (!rows.ok()) return rows;
+    std::erase_if(*rows, [](const JournalRow& row) { return row.event == "step"; });
+    for (JournalRow& row : *rows) row.data = Json::object();
+    return rows;
+  }
+  virtual Result<std::vector<NodeRow>> nodes() = 0;  // by name
+  // Those that have a row, in the same order; the rows themselves hold whole inventories.
+  virtual Result<std::vector<std::string>> node_names() {
+    TRY(const auto rows, nodes());
+    std::vector<std::string> names;
+    for (const NodeRow& row : rows) names.push_back(row.name);
+    return names;
+  }
   virtual Result<NodeRow> node(const std::string& name) = 0;
   virtual Result<TokenRow> token(const std::string& digest) = 0;
   // Of purpose "join", those that expire last at the end.

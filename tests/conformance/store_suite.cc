@@ -65,6 +65,7 @@ NodeRow node_row(std::string name) {
   row.facts = "{\"uefi\":true}";
   row.accepted_run = 9;
   row.held_by = HeldBy::an_operator;
+  row.disk_written = {{"", 7}, {"b", 1'700'000'000'000}};
   return row;
 }
 
@@ -83,6 +84,7 @@ void check_equal(const NodeRow& a, const NodeRow& b) {
   CHECK(a.facts_time == b.facts_time);
   CHECK(a.facts == b.facts);
   CHECK(a.accepted_run == b.accepted_run);
+  CHECK(a.disk_written == b.disk_written);
 }
 
 }  // namespace
@@ -252,6 +254,30 @@ void plans_are_found_by_prefix(StoreHarness& h) {
   CHECK(s.plan("abcdef0").error().code == Code::invalid);
   CHECK(s.plan("zzzzzzzz").error().code == Code::invalid);
   CHECK(s.plan("99999999").error().code == Code::not_found);
+}
+
+void large_parts_are_left_out(StoreHarness& h) {
+  must(h, {run_row(1), plan_row("1234567890"), plan_row("1234567899"), node_row("gpu02"), node_row("gpu01")});
+  JournalRow step = journal_row(1, "gpu01/configure", "step");
+  must(h, {journal_row(1, "gpu01/image", "intent"), step, journal_row(1, "gpu01/image", "succeeded")});
+  Store& s = h.store();
+  const auto head = s.plan_head("1234567890");
+  REQUIRE(head.ok());
+  CHECK(head->kind == "install");
+  CHECK(head->digest == plan_row("1234567890").digest);
+  CHECK(head->json.empty());
+  CHECK(s.plan("1234567890")->json == "{}");
+  CHECK(s.plan_head("12345678").error().code == Code::conflict);
+  CHECK(s.plan_head("99999999").error().code == Code::not_found);
+  CHECK(*s.node_names() == std::vector<std::string>{"gpu01", "gpu02"});
+  const auto times = *s.journal_times(1);
+  REQUIRE(times.size() == 2);
+  CHECK(times[0].event == "intent");
+  CHECK(times[1].event == "succeeded");
+  CHECK(times[1].time == 77);
+  CHECK(times[1].action == "gpu01/image");
+  CHECK(times[1].node == "gpu01");
+  CHECK(times[1].data == Json::object());
 }
 
 void events_are_paged(StoreHarness& h) {

@@ -13,6 +13,36 @@ std::pair<std::string, int> action_of(const std::string& order) {
 
 }  // namespace
 
+void Checkers::approve(const Plan& plan) {
+  plan_ = plan;
+  stops_.clear();
+  by_id_.clear();
+  by_node_.clear();
+  for (const auto& a : plan_.actions) {
+    by_id_.emplace(a.id, &a);
+    by_node_[a.node].push_back(&a);
+  }
+}
+
+const Action* Checkers::planned(const std::string& action) const {
+  const auto found = by_id_.find(action);
+  return found == by_id_.end() ? nullptr : found->second;
+}
+
+const std::vector<const Action*>& Checkers::actions_of(const std::string& node) const {
+  static const std::vector<const Action*> none;
+  const auto found = by_node_.find(node);
+  return found == by_node_.end() ? none : found->second;
+}
+
+void Checkers::written(const std::vector<Write>& rows) {
+  for (const Write& row : rows) {
+    if (const auto* run = std::get_if<RunRow>(&row)) durable_.add(*run);
+    if (const auto* entry = std::get_if<JournalRow>(&row))
+      if (auto legal = durable_.add(*entry); !legal.ok()) world_.violated("S5", legal.error().message);
+  }
+}
+
 StepLog Checkers::replay(int64_t run) {
   StepLog log;
   for (const auto& row : store_.journal(run).value_or({}))
@@ -20,28 +50,19 @@ StepLog Checkers::replay(int64_t run) {
   return log;
 }
 
-bool Checkers::intent_is_durable(const std::string& action, int attempt) {
-  const auto run = store_.run(0);
-  if (!run.ok()) return false;
-  for (const auto& row : store_.journal(run->id).value_or({}))
-    if (row.action == action && row.event == "intent" && row.attempt == attempt) return true;
-  return false;
-}
-
 void Checkers::on_power(const std::string& node, const Executor& executor) {
   bool named = false, intended = false;
   const Action* before = nullptr;  // the node's own
-  for (const auto& a : plan_.actions) {
-    if (a.node != node) continue;
+  for (const Action* a : actions_of(node)) {
     // An inventory of the RAM system that the plan itself started right before.
-    const bool of_ram = a.kind == ActionKind::inventory && before && before->kind == ActionKind::netboot;
-    before = &a;
-    const bool power = of_ram || a.kind == ActionKind::netboot || a.kind == ActionKind::image ||
-                       a.kind == ActionKind::boot_disk;
+    const bool of_ram = a->kind == ActionKind::inventory && before && before->kind == ActionKind::netboot;
+    before = a;
+    const bool power = of_ram || a->kind == ActionKind::netboot || a->kind == ActionKind::image ||
+                       a->kind == ActionKind::boot_disk;
     named = named || power;
-    const auto& record = executor.log().of(a.id);
+    const auto& record = executor.log().of(a->id);
     const bool open = record.state == ActionState::intent || record.state == ActionState::started;
-    intended = intended || (power && open && intent_is_durable(a.id, record.attempt));
+    intended = intended || (power && open && intent_is_durable(a->id, record.attempt));
   }
   if (!named) world_.violated("S1", "power cycle of " + node + ", for which the plan has no such action");
   if (!intended) world_.violated("S2", "power cycle of " + node + " without a durable intent");
@@ -56,11 +77,11 @@ void Checkers::on_power(const std::string& node, const Executor& executor) {
 }
 
 void Checkers::on_wake(const std::string& node, const Executor& executor) {
-  for (const auto& a : plan_.actions) {
-    if (a.node == node && switches(a, executor)) return;
-    if (a.node != node || a.kind != ActionKind::wake) continue;
-    const auto& record = executor.log().of(a.id);
-    if (record.state != ActionState::intent || !intent_is_durable(a.id, record.attempt))
+  for (const Action* a : actions_of(node)) {
+    if (switches(*a, executor)) return;
+    if (a->kind != ActionKind::wake) continue;
+    const auto& record = executor.log().of(a->id);
+    if (record.state != ActionState::intent || !intent_is_durable(a->id, record.attempt))
       world_.violated("S2", node + " is powered on without a durable intent");
     return;
   }
@@ -69,18 +90,18 @@ void Checkers::on_wake(const std::string& node, const Executor& executor) {
 
 void Checkers::on_cycle(const std::string& node, const Executor& executor, bool running) {
   if (!running) return;
-  for (const auto& a : plan_.actions) {
-    const auto& record = executor.log().of(a.id);
+  for (const Action* a : actions_of(node)) {
+    const auto& record = executor.log().of(a->id);
     const bool open = record.state == ActionState::intent || record.state == ActionState::started;
-    if (a.node == node && open && stops_.count(fmt::format("{}#{}", a.id, record.attempt))) return;
+    if (open && stops_.count(fmt::format("{}#{}", a->id, record.attempt))) return;
   }
   world_.violated("S8", "the power of " + node + " is cut though its system runs and was not asked to stop");
 }
 
 void Checkers::on_offer(const std::string& node, const wire::WorkOrder& order) {
   const auto [action, attempt] = action_of(order.id);
-  const Action* planned = plan_.find(action);
-  if (!planned || planned->node != node)
+  const Action* known = planned(action);
+  if (!known || known->node != node)
     return world_.violated("S1", "order " + order.id + " for " + node + " is not in the plan");
   if (order.kind == wire::OrderKind::power_off) stops_.insert(fmt::format("{}#{}", action, attempt));
   if (!intent_is_durable(action, attempt))
@@ -95,7 +116,7 @@ void Checkers::on_order_run(const std::string& node, const wire::WorkOrder& orde
   const auto [action, attempt] = action_of(order.id);
   const auto run = store_.run(0);
   if (run.ok() && order.id == order_id(*run, action, attempt) &&
-      replay(run->id).of(action).state == ActionState::succeeded)
+      durable_.log().of(action).state == ActionState::succeeded)
     world_.violated("S3", order.id + " is carried out although " + action + " succeeded");
 }
 
@@ -105,10 +126,9 @@ void Checkers::on_order_end(const std::string& node, const std::string& order, b
 }
 
 void Checkers::on_disk_write(const std::string& node, const std::string& serial, const std::string& content) {
-  for (const auto& a : plan_.actions) {
-    if (a.node != node || a.kind != ActionKind::image || a.params.value("disk_serial", "") != serial)
-      continue;
-    const bool bound = a.params.value("content_hash", "") == content || a.params.value("allow_ours", false);
+  for (const Action* a : actions_of(node)) {
+    if (a->kind != ActionKind::image || a->params.value("disk_serial", "") != serial) continue;
+    const bool bound = a->params.value("content_hash", "") == content || a->params.value("allow_ours", false);
     if (!bound)
       world_.violated(
           "S1", node + ": disk " + serial + " is written although it holds something else than approved");
@@ -118,21 +138,21 @@ void Checkers::on_disk_write(const std::string& node, const std::string& serial,
 }
 
 void Checkers::on_step(const std::string& node, const std::string& step) {
-  for (const auto& a : plan_.actions) {
-    if (a.node != node || !a.params.contains("steps")) continue;
-    for (const auto& s : a.params["steps"])
+  for (const Action* a : actions_of(node)) {
+    if (!a->params.contains("steps")) continue;
+    for (const auto& s : a->params["steps"])
       if (s["id"] == step) return;
   }
   world_.violated("S1", node + ": step " + step + " is not in the plan");
 }
 
 void Checkers::on_succeeded(const std::string& action, int attempt) {
-  const Action* planned = plan_.find(action);
+  const Action* known = planned(action);
   const auto run = store_.run(0);
-  if (!planned || !run.ok()) return;
+  if (!known || !run.ok()) return;
   // What counts for these is the system that came up, whatever made it.
-  if (planned->kind == ActionKind::netboot || planned->kind == ActionKind::boot_disk ||
-      planned->kind == ActionKind::wake || is_for_slot(planned->kind))
+  if (known->kind == ActionKind::netboot || known->kind == ActionKind::boot_disk ||
+      known->kind == ActionKind::wake || is_for_slot(known->kind))
     return;
   if (!carried_out_.count(order_id(*run, action, attempt)))
     world_.violated("S3",
@@ -150,7 +170,7 @@ void Checkers::on_quarantined(const std::string& node, const std::string& reason
 void Checkers::at_all_times(const Executor& executor) {
   int imaging = 0, netboot = 0;
   for (const auto& [id, record] : executor.log().all()) {
-    const Action* action = executor.plan().find(id);
+    const Action* action = planned(id);
     const bool open = record.state == ActionState::intent || record.state == ActionState::started;
     imaging +=
         open && action && (action->kind == ActionKind::image || action->kind == ActionKind::write_slot);
@@ -197,8 +217,7 @@ void Checkers::at_run_end(const Executor& executor, const RunRow& run) {
   size_t good = 0;
   for (const auto& node : plan_.nodes) {
     bool all = true;
-    for (const auto& a : plan_.actions)
-      all = all && (a.node != node || durable.of(a.id).state == ActionState::succeeded);
+    for (const Action* a : actions_of(node)) all = all && durable.of(a->id).state == ActionState::succeeded;
     good += all;
     const auto row = store_.node(node);
     const bool accepted =

@@ -14,6 +14,7 @@
 //   I1 in place: nothing is done to a system but what the plan does to that one, and none is committed but
 //      the one that runs
 //   I2 a slot that stands always boots: it holds a whole image that did not fail
+//   R1 no event holds the reactor for longer than a request may have to wait (world.h)
 //   L1 all live nodes end accepted or explained (the controller's loop asks)
 //   L2 no wait outlives its deadline
 #pragma once
@@ -24,6 +25,7 @@
 
 #include "controller/run/executor.h"
 #include "controller/store/store.h"
+#include "tests/sim/durable.h"
 #include "tests/sim/world.h"
 
 namespace muster::sim {
@@ -32,8 +34,9 @@ class Checkers {
  public:
   Checkers(World& world, Store& store) : world_(world), store_(store) {}
 
-  void approve(const Plan& plan) { plan_ = plan, stops_.clear(); }  // the operator's approval
-  void controller_died() { last_power_ = 0; }
+  void approve(const Plan& plan);  // the operator's approval
+  void controller_died() { last_power_ = 0, durable_.read(store_); }
+  void written(const std::vector<Write>& rows);  // they are durable
   // Effects, as the machines see them or as they leave the controller.
   void on_power(const std::string& node, const Executor& executor);
   void on_wake(const std::string& node, const Executor& executor);               // power on, no cut
@@ -56,14 +59,21 @@ class Checkers {
   void at_run_end(const Executor& executor, const RunRow& run);
 
  private:
-  bool intent_is_durable(const std::string& action, int attempt);
+  bool intent_is_durable(const std::string& action, int attempt) const {
+    return durable_.has_intent(action, attempt);
+  }
   StepLog replay(int64_t run);
+  const Action* planned(const std::string& action) const;
+  const std::vector<const Action*>& actions_of(const std::string& node) const;
   bool switches(const Action& action, const Executor& executor);
   void ends_in_place(const StepLog& durable, const RunRow& run);
 
   World& world_;
   Store& store_;
+  Durable durable_;
   Plan plan_;
+  std::map<std::string, const Action*> by_id_;  // of plan_
+  std::map<std::string, std::vector<const Action*>> by_node_;
   std::map<std::string, std::string> running_;  // node -> order
   std::set<std::string> stops_;        // attempts, as "n001/netboot#1", in which a system was asked to stop
   std::set<std::string> carried_out_;  // orders that ended well in truth

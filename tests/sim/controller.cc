@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "controller/nodes/states.h"
-#include "tests/sim/early_store.h"
 
 namespace muster::sim {
 namespace {
@@ -82,8 +81,8 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
 
   Life(SimController& c)
       : home(c),
-        early(c.store_, c.world_.reactor),
-        store(c.world_.options.plant == "early" ? static_cast<Store&>(early) : c.store_) {
+        early(c.watched_, c.world_.reactor),
+        store(c.world_.options.plant == "early" ? static_cast<Store&>(early) : c.watched_) {
     ExecutorHooks hooks;
     hooks.observe = [this](const RunEvent& e) { observe(e); };
     hooks.ended = [this](const RunRow& run) { home.ended(run); };
@@ -224,6 +223,7 @@ SimController::SimController(World& world)
     : world_(world),
       store_(world.reactor, [&world] { return world.random.range(1, 30); }),
       checkers_(world, store_),
+      watched_(store_, [this](const std::vector<Write>& rows) { checkers_.written(rows); }),
       spec_(make_spec(world.options)) {
   world.answers = [this](const std::string& address, bool begins) {
     const auto found = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
@@ -328,7 +328,8 @@ void SimController::next_command() {
 }
 
 void SimController::make_next_plan() {
-  auto made = make_plan(input());
+  // In the daemon a worker's thread makes it.
+  auto made = world_.reactor.watch.elsewhere([this] { return make_plan(input()); });
   if (!made.ok()) return world_.violated("planner", made.error().message);
   if (!made->refusals.empty())
     return world_.violated("planner", made->refusals[0].node + ": " + made->refusals[0].message);

@@ -13,6 +13,7 @@
 #include "controller/run/executor.h"
 #include "tests/fakes/mem_store.h"
 #include "tests/sim/checkers.h"
+#include "tests/sim/early_store.h"
 #include "tests/sim/node.h"
 #include "tests/sim/operator.h"
 #include "tests/sim/world.h"
@@ -62,6 +63,7 @@ class SimController : public Uplink {
   World& world_;
   MemStore store_;
   Checkers checkers_;
+  WatchedStore watched_;
   Spec spec_;
   std::map<std::string, std::unique_ptr<SimNode>> nodes_;
   std::unique_ptr<Life> life_;

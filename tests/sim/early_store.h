@@ -1,6 +1,9 @@
-// A store with a bug on purpose: it says "durable" before it is. Everything else is the store behind it.
+// Stores in front of a store: one that shows what is durable, and one with a bug on purpose, which says
+// "durable" before it is. Everything else is the store behind it.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -9,13 +12,9 @@
 
 namespace muster::sim {
 
-class EarlyStore : public Store {
+class StoreInFront : public Store {
  public:
-  EarlyStore(Store& store, Reactor& reactor) : store_(store), reactor_(reactor) {}
-  void write(std::vector<Write> batch, Done done) override {
-    store_.write(std::move(batch), [](Status) {});
-    reactor_.post([done] { done(Ok{}); });
-  }
+  explicit StoreInFront(Store& store) : store_(store) {}
   Result<std::vector<SpecRow>> specs() override { return store_.specs(); }
   Result<SpecRow> spec(int64_t revision) override { return store_.spec(revision); }
   Result<PlanRow> plan(const std::string& digest) override { return store_.plan(digest); }
@@ -42,8 +41,35 @@ class EarlyStore : public Store {
   int64_t next_run_id() override { return store_.next_run_id(); }
   int64_t next_spec_revision() override { return store_.next_spec_revision(); }
 
- private:
+ protected:
   Store& store_;
+};
+
+class WatchedStore : public StoreInFront {
+ public:
+  using Watch = std::function<void(const std::vector<Write>&)>;
+  WatchedStore(Store& store, Watch watch) : StoreInFront(store), watch_(std::move(watch)) {}
+  void write(std::vector<Write> batch, Done done) override {
+    auto rows = std::make_shared<const std::vector<Write>>(batch);
+    store_.write(std::move(batch), [this, rows, done = std::move(done)](Status written) {
+      if (written.ok()) watch_(*rows);
+      done(std::move(written));
+    });
+  }
+
+ private:
+  Watch watch_;
+};
+
+class EarlyStore : public StoreInFront {
+ public:
+  EarlyStore(Store& store, Reactor& reactor) : StoreInFront(store), reactor_(reactor) {}
+  void write(std::vector<Write> batch, Done done) override {
+    store_.write(std::move(batch), [](Status) {});
+    reactor_.post([done] { done(Ok{}); });
+  }
+
+ private:
   Reactor& reactor_;
 };
 

@@ -126,8 +126,9 @@ bool Checkers::switches(const Action& action, const Executor& executor) {
 }
 
 void Checkers::on_cut(const std::string& node, const Executor& executor, bool running) {
-  const bool named = std::any_of(plan_.actions.begin(), plan_.actions.end(),
-                                 [&](const Action& a) { return a.node == node && switches(a, executor); });
+  const auto& own = actions_of(node);
+  const bool named =
+      std::any_of(own.begin(), own.end(), [&](const Action* a) { return switches(*a, executor); });
   if (!named) world_.violated("S1", "the power of " + node + " is cut, for which no action is open");
   if (running) world_.violated("S8", "the power of " + node + " is cut though its system runs and is heard");
 }
@@ -146,8 +147,8 @@ void Checkers::ends_in_place(const StepLog& durable, const RunRow& run) {
     if (row.event == "returned") back.insert(row.node);
   for (const auto& node : plan_.nodes) {
     bool all = true;
-    for (const auto& a : plan_.actions)
-      all = all && (a.node != node || a.when_failed || durable.of(a.id).state == ActionState::succeeded);
+    for (const Action* a : actions_of(node))
+      all = all && (a->when_failed || durable.of(a->id).state == ActionState::succeeded);
     const bool returned = back.count(node) > 0;
     good += all;
     works += all || returned;

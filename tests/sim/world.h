@@ -97,12 +97,40 @@ inline Options options_in_place(uint64_t seed, int nodes) {
   return o;
 }
 
+// Under a sanitizer everything takes several times as long.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// The reactor of the controller and of all machines. What an event costs in real CPU time is measured.
+class SimReactor : public ManualReactor {
+ public:
+  bool step(int64_t end) {
+    bool ran = false;
+    watch.run("an event", [&] { ran = ManualReactor::step(end); });
+    return ran;
+  }
+  void label(std::string_view name) override { watch.label(name); }
+
+  ReactorWatch watch;
+};
+
 class World {
  public:
-  explicit World(Options o) : options(std::move(o)), random(options.seed) {}
+  explicit World(Options o) : options(std::move(o)), random(options.seed) {
+    if (kSanitized) return;
+    reactor.watch.on_slow([this](const std::string& name, DurationMs took) {
+      violated("R1",
+               fmt::format("{} took {} ms of CPU time, and {} ms are the limit", name, took, kLongestTask));
+    });
+  }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
 
   Options options;
-  ManualReactor reactor;
+  SimReactor reactor;
   const SteadyMs begin = reactor.steady();
   Random random;
   // Since the beginning, whatever a clock on a wall shows.

@@ -37,6 +37,7 @@ struct Cluster : Controller {
     return good(
         call(Door::local, "POST", "/v1/plan", R"({"kind": "adopt", "nodes": ["spare01"]})"))["digest"];
   }
+  void plan_another() { good(call(Door::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})")); }
   HttpResponse approve(const std::string& digest) {
     return call(Door::local, "POST", "/v1/plans/" + digest + "/approve", "{}");
   }
@@ -53,6 +54,16 @@ struct Cluster : Controller {
 };
 
 std::string code_of(const HttpResponse& answer) { return parse_json(answer.body).value().value("code", ""); }
+std::string message_of(const HttpResponse& answer) {
+  return parse_json(answer.body).value().value("message", "");
+}
+
+void another_disk(NodeRow& row) {
+  std::string text = row.facts.text();
+  const auto at = text.find("FASTa31");
+  REQUIRE(at != std::string::npos);
+  row.facts = text.replace(at, 7, "FASTc31");
+}
 
 }  // namespace
 
@@ -102,13 +113,7 @@ TEST_CASE("a plan of a world that changed is not carried out", "[api][approve]")
     REQUIRE(c.plan() != digest);
   }
   SECTION("what was found in it is another disk") {
-    c.on_reactor([&] {
-      c.services().bringup.executor().set_node("spare01", [](NodeRow& row) {
-        const auto at = row.facts.find("FASTa31");
-        REQUIRE(at != std::string::npos);
-        row.facts.replace(at, 7, "FASTc31");
-      });
-    });
+    c.on_reactor([&] { c.services().bringup.executor().set_node("spare01", another_disk); });
     REQUIRE(c.plan() != digest);
   }
   SECTION("an operator took the node out: no plan at all") {
@@ -125,15 +130,12 @@ TEST_CASE("a world that changes while an approved run is being prepared ends it 
           "[api][approve]") {
   Cluster c;
   const std::string digest = c.plan();
+  c.plan_another();  // so that this one has to be read again, which takes a moment
   std::promise<Result<int64_t>> answered;
   c.on_reactor([&] {
     c.services().bringup.approve(digest, "test",
                                  [&](Result<int64_t> run) { answered.set_value(std::move(run)); });
-    c.services().bringup.executor().set_node("spare01", [](NodeRow& row) {
-      const auto at = row.facts.find("FASTa31");
-      REQUIRE(at != std::string::npos);
-      row.facts.replace(at, 7, "FASTc31");
-    });
+    c.services().bringup.executor().set_node("spare01", another_disk);
   });
   const auto run = answered.get_future().get();
   REQUIRE_FALSE(run.ok());
@@ -144,46 +146,103 @@ TEST_CASE("a world that changes while an approved run is being prepared ends it 
 
 TEST_CASE("what was found on a node before its disks were written is not planned with", "[api][approve]") {
   Cluster c;
-  TimeMs seen = 0;
-  c.on_reactor([&] { seen = c.services().bringup.executor().node_row("spare01").facts_time; });
   REQUIRE(c.observed("spare01").facts.has_value());
-  // What an action does is what the plan says of it, whatever it is called.
-  Plan plan;
-  plan.kind = PlanKind::install;
-  for (const auto& [id, kind] : std::map<std::string, ActionKind>{{"spare01/write", ActionKind::image},
-                                                                  {"spare01/image", ActionKind::steps}}) {
-    Action action;
-    action.id = id;
-    action.node = "spare01";
-    action.kind = kind;
-    plan.actions.push_back(action);
-  }
-  const PlanRow stored{plan_digest(plan), "install", 1, 1, to_json(plan).dump()};
-  const auto begun_at = [&](TimeMs time, const std::string& action, const std::string& digest) {
+  const auto written_at = [&](const std::string& slot, DurationMs after) {
     c.on_reactor([&] {
-      RunRow run;
-      run.id = c.services().store.next_run_id();
-      run.plan_digest = digest;
-      run.state = RunState::partial;
-      run.started = time;
-      run.ended = seen + kMinute;
-      JournalRow intent;
-      intent.run = run.id;
-      intent.node = "spare01";
-      intent.action = action;
-      intent.attempt = 1;
-      intent.event = "intent";
-      intent.time = time;
-      c.services().store.write({stored, run, intent}, {});
+      c.services().bringup.executor().set_node(
+          "spare01", [slot, after](NodeRow& row) { row.disk_written[slot] = row.facts_time + after; });
     });
-    c.settle();
   };
-  begun_at(seen - 1, "spare01/write", stored.digest);
+  written_at("", 0);
   CHECK(c.observed("spare01").facts.has_value());
-  begun_at(seen + 1, "spare01/image", stored.digest);
-  CHECK(c.observed("spare01").facts.has_value());
-  SECTION("as its plan says") { begun_at(seen + 1, "spare01/write", stored.digest); }
-  SECTION("as a plan that cannot be read may say") { begun_at(seen + 1, "spare01/boot", "sha256:x"); }
+  written_at("b", 1);
+  REQUIRE(c.observed("spare01").facts.has_value());
+  CHECK(c.observed("spare01").facts->boot.slots.at("b").stage == "writing");
+  const std::string digest = c.plan();
+  written_at("", 1);
   CHECK_FALSE(c.observed("spare01").facts.has_value());
   CHECK(c.observed("spare01").machine.has_value());  // its processors are what they were
+  CHECK(c.approve(digest).status == 409);
+}
+
+TEST_CASE("a conflict says what is different, and what no plan depends on makes none", "[api][approve]") {
+  Cluster c;
+  const std::string digest = c.plan();
+  SECTION("when it was looked at, and in which words") {
+    c.on_reactor([&] {
+      c.services().bringup.executor().set_node("spare01", [](NodeRow& row) {
+        row.facts_time += kMinute;
+        row.last_seen += kMinute;
+        row.boot_id = "another";
+        row.facts = "  " + row.facts.text() + "\n";
+      });
+    });
+    CHECK(c.approve(digest).status == 200);
+    return;
+  }
+  SECTION("an operator took it out") {
+    REQUIRE(c.call(Door::local, "POST", "/v1/nodes/spare01/quarantine", "{}").status == 200);
+    const auto refused = c.approve(digest);
+    CHECK(refused.status == 409);
+    CHECK(message_of(refused).find("(node spare01: it is quarantined now, not ") != std::string::npos);
+  }
+  SECTION("another spec is stored") {
+    REQUIRE(c.call(Door::local, "PUT", "/v1/spec", "# a remark\n" + c.spec()).status == 200);
+    const auto refused = c.approve(digest);
+    CHECK(refused.status == 409);
+    CHECK(message_of(refused).find("spec: revision 3 is stored") != std::string::npos);
+  }
+  CHECK(c.runs() == 0);
+}
+
+TEST_CASE("while plans are made the controller answers, and each who asked gets the own plan",
+          "[api][approve]") {
+  Cluster c;
+  std::promise<void> release, begun;
+  std::promise<Result<Bringup::MadePtr>> first, second;
+  c.on_reactor([&] {
+    Bringup& bringup = c.services().bringup;
+    bringup.plan_and_store(
+        {RequestKind::adopt, {"spare01"}},
+        [&](const Bringup::Made&) {
+          begun.set_value();
+          release.get_future().get();
+          return std::string("shown");
+        },
+        [&](Result<Bringup::MadePtr> made) { first.set_value(std::move(made)); });
+    bringup.plan_and_store({RequestKind::up, {"node01"}}, {},
+                           [&](Result<Bringup::MadePtr> made) { second.set_value(std::move(made)); });
+  });
+  begun.get_future().get();
+  CHECK(c.call(Door::local, "GET", "/v1/status").status == 200);
+  CHECK(c.call(Door::local, "GET", "/v1/nodes/spare01").status == 200);
+  release.set_value();
+  const auto adopted = first.get_future().get(), looked = second.get_future().get();
+  REQUIRE(adopted.ok());
+  REQUIRE(looked.ok());
+  CHECK((*adopted)->plan->kind == PlanKind::adopt);
+  CHECK((*adopted)->shown == "shown");
+  CHECK((*adopted)->digest == c.plan());
+  CHECK((*looked)->plan->kind == PlanKind::discover);
+  CHECK((*looked)->plan->nodes == std::vector<std::string>{"node01"});
+  CHECK((*looked)->shown.empty());
+}
+
+TEST_CASE("a stored plan that is not the one that was approved is not carried out", "[api][approve]") {
+  Cluster c;
+  const std::string digest = c.plan();
+  c.plan_another();  // the newest is at hand
+  std::promise<void> written;
+  c.on_reactor([&] {
+    PlanRow row = c.services().store.plan(digest).value();
+    const auto at = row.json.find("spare01/");
+    REQUIRE(at != std::string::npos);
+    row.json.replace(at, 8, "spare02/");
+    c.services().store.write({row}, [&](Status) { written.set_value(); });
+  });
+  written.get_future().get();
+  const auto refused = c.approve(digest);
+  CHECK(refused.status == 500);
+  CHECK(code_of(refused) == "corrupt");
+  CHECK(c.runs() == 0);
 }

@@ -49,7 +49,7 @@ class Controller {
     end();
     daemon_.reset();
     if (between) between();
-    reactor_ = make_reactor(2);
+    reactor_ = make_reactor(kWorkers);
     begin();
   }
   // From the next restart() on: one of real servers.
@@ -79,6 +79,27 @@ class Controller {
     request.target = target;
     request.body = body;
     return call(door, std::move(request));
+  }
+  // Sends it; the answer comes when it comes.
+  struct Sent {
+    std::promise<HttpResponse> promise = {};
+    std::future<HttpResponse> answer = promise.get_future();
+  };
+  std::unique_ptr<Sent> send(api::Door door, const std::string& method, const std::string& target,
+                             const std::string& body = "") {
+    HttpRequest request;
+    request.method = method;
+    request.target = target;
+    request.body = body;
+    REQUIRE(parse_target(request).ok());
+    auto sent = std::make_unique<Sent>();
+    on_reactor([&] { api::dispatch(services(), door, request, std::make_shared<Caught>(sent->promise)); });
+    return sent;
+  }
+  // What is given to the workers from now on waits until then.
+  void hold_workers(const std::shared_future<void>& until) {
+    for (int i = 0; i < kWorkers; ++i)
+      on_reactor([&] { services().reactor.offload([until] { until.wait(); }, [] {}); });
   }
   std::string token_for(const std::string& node) {
     std::promise<std::string> promise;
@@ -137,7 +158,8 @@ class Controller {
 
   TempDir dir_;
   DaemonOptions options_;
-  std::unique_ptr<RealReactor> reactor_ = make_reactor(2);
+  static constexpr int kWorkers = 2;
+  std::unique_ptr<RealReactor> reactor_ = make_reactor(kWorkers);
   std::unique_ptr<Daemon> daemon_;
   std::thread thread_;
 };

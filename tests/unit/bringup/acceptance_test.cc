@@ -401,8 +401,11 @@ TEST_CASE("a node below a floor that the others reach is quarantined; with the f
 
   Bench f;
   f.all_nodes("node01");
-  for (auto& action : f.plan.actions)
-    action.params["steps"][0]["expect"] = {{"gflops", {{"min", 1}, {"fleet_min_ratio", 0.9}}}};
+  for (auto& action : f.plan.actions) {
+    Json params = action.params.json();
+    params["steps"][0]["expect"] = {{"gflops", {{"min", 1}, {"fleet_min_ratio", 0.9}}}};
+    action.params = std::move(params);
+  }
   f.measure = [](const std::string& node, const wire::Step& step) {
     if (step.module == "accept_mpi")
       return all_reduce(step, [](const auto&) { return measured("allreduce", "busbw_mbps", 100); });
@@ -452,10 +455,12 @@ TEST_CASE(
   const bool dies = GENERATE(false, true);
   Bench b;
   b.all_nodes("node01");
-  Json& steps = b.plan.actions[0].params["steps"];
+  Json params = b.plan.actions[0].params.json();
+  Json& steps = params["steps"];
   Json hosts = steps[1]["params"]["hosts"];
   steps.push_back(Bench::step("acceptance/training load", "accept_mpi",
                               {{"hosts", hosts}, {"load", "training"}}, {{"ranks", {{"min", 2}}}}));
+  b.plan.actions[0].params = params;
   b.measure = [&](const std::string&, const wire::Step& step) {
     if (step.module != "accept_mpi") return measured("dgemm", "gflops", 50);
     const bool training = step.params.value("load", "") == "training";
@@ -717,8 +722,11 @@ TEST_CASE("errors that all nodes have are no question about a floor", "[acceptan
   Bench b;
   with_stages(b);
   for (auto& action : b.plan.actions)
-    if (action.id == action.node + "/accept")
-      action.params["steps"][0]["expect"] = {{"triad_mbps", {{"max", 10}}}};  // as counters have it
+    if (action.id == action.node + "/accept") {
+      Json params = action.params.json();
+      params["steps"][0]["expect"] = {{"triad_mbps", {{"max", 10}}}};  // as counters have it
+      action.params = std::move(params);
+    }
   b.measure = kernels({});
   b.run();
   CHECK(b.in_state(NodeState::quarantined).size() == 4);
@@ -936,7 +944,11 @@ void with_nccl(Bench& b, const std::string& leader, const std::vector<std::strin
       Bench::step("acceptance/nccl", "accept_mpi", {{"load", "nccl"}, {"hosts", hosts}}, std::move(expect));
   step["mandatory"] = mandatory;
   for (auto& action : b.plan.actions)
-    if (action.node == leader) action.params["steps"].push_back(step);
+    if (action.node == leader) {
+      Json params = action.params.json();
+      params["steps"].push_back(step);
+      action.params = std::move(params);
+    }
 }
 // All that is measured on a node alone is well; `nccl` is what the test of several nodes comes to.
 std::function<Json(const std::string&, const wire::Step&)> nccl_comes_to(const Json& nccl) {
@@ -976,8 +988,9 @@ TEST_CASE("who starts a test over other nodes' GPUs need have none: the GPUs are
     Bench b;
     with_gpus(b);
     set_gpus(b, "node01", 0);
-    Json& own = b.plan.actions[0].params["steps"];  // as it is planned for a node without any
-    own = Json::array({own[0]});
+    Json params = b.plan.actions[0].params.json();
+    params["steps"] = Json::array({params["steps"][0]});  // as it is planned for a node without any
+    b.plan.actions[0].params = std::move(params);
     with_nccl(b, "node01", {"node02", "node03", "node04"}, mandatory);
     b.reactor.advance(100);
     b.measure = nccl_comes_to(row.nccl);

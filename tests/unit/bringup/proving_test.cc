@@ -48,16 +48,35 @@ TEST_CASE("proving: what the node did itself, and not what it waited for others"
       row("look", "succeeded", 9000),      row("resume", "intent", 9100),
       row("resume", "succeeded", 9800),    row("resume-old", "intent", 9850),
       row("resume-old", "succeeded", 9900)};
-  CHECK(proving_took(plan, journal, "n1") == 1500);
-  CHECK(proving_took(plan, journal, "n2") == 0);
+  CHECK(proving_times(plan, journal) == std::map<std::string, DurationMs>{{"n1", 1500}});
   plan.kind = PlanKind::accept;  // perhaps of another profile
-  CHECK(proving_took(plan, journal, "n1") == 0);
+  CHECK(proving_times(plan, journal).empty());
 }
 
 TEST_CASE("proving: what the journal does not show to its end is not counted", "[bringup]") {
   const Plan plan = plan_with({{"configure", ActionKind::steps}, {"accept", ActionKind::check}});
-  CHECK(proving_took(plan, {row("configure", "intent", 10), row("configure", "succeeded", 60)}, "n1") == 50);
-  CHECK(proving_took(plan, {row("configure", "intent", 10), row("accept", "succeeded", 60)}, "n1") == 0);
-  CHECK(proving_took(plan, {row("configure", "intent", 60), row("configure", "succeeded", 10)}, "n1") == 0);
-  CHECK(proving_took(plan, {}, "n1") == 0);
+  const auto took = [&](const std::vector<JournalRow>& journal) {
+    const auto times = proving_times(plan, journal);
+    return times.count("n1") ? times.at("n1") : 0;
+  };
+  CHECK(took({row("configure", "intent", 10), row("configure", "succeeded", 60)}) == 50);
+  CHECK(took({row("configure", "intent", 10), row("accept", "succeeded", 60)}) == 0);
+  CHECK(took({row("configure", "intent", 60), row("configure", "succeeded", 10)}) == 0);
+  CHECK(took({}) == 0);
+}
+
+TEST_CASE("proving: each node's own actions count for it, and nobody else's word on them", "[bringup]") {
+  Plan plan = plan_with({{"configure", ActionKind::steps}});
+  Action other = plan.actions.front();
+  other.id = "n2/configure";
+  other.node = "n2";
+  plan.actions.push_back(other);
+  JournalRow begins = row("configure", "intent", 5), ends = row("configure", "succeeded", 905);
+  begins.action = ends.action = "n2/configure";
+  const std::vector<JournalRow> claimed = {begins, ends};  // as n1
+  CHECK(proving_times(plan, claimed).empty());
+  begins.node = ends.node = "n2";
+  const std::vector<JournalRow> both = {row("configure", "intent", 10), begins, ends,
+                                        row("configure", "succeeded", 60)};
+  CHECK(proving_times(plan, both) == std::map<std::string, DurationMs>{{"n1", 50}, {"n2", 900}});
 }

@@ -38,7 +38,7 @@ std::map<std::string, wire::Step> firewall_of(const Spec& spec, const std::strin
   std::map<std::string, wire::Step> out;
   for (const std::string phase : {"node", "cluster"})
     for (auto& planned : plan_steps(shipped_playbooks().at("firewall"), phase, context, problems))
-      out[planned.name] = planned.step;
+      out[planned.name] = planned.step();
   for (const auto& problem : problems) UNSCOPED_INFO(problem);
   REQUIRE(problems.empty());
   return out;

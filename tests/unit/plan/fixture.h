@@ -149,6 +149,14 @@ inline PlannerInput with_nodes(NodeObservation (*make)(const std::string&)) {
   for (const auto& n : in.spec.nodes) in.nodes[n.name] = make(n.name);
   return in;
 }
+// As if the action had been planned so.
+template <typename Change>
+void change_params(Action& action, Change change) {
+  Json params = action.params.json();
+  change(params);
+  action.params = std::move(params);
+}
+
 inline Plan planned(const PlannerInput& in) {
   auto made = make_plan(in);
   if (!made.ok()) FAIL(made.error().message);

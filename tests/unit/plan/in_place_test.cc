@@ -342,7 +342,9 @@ TEST_CASE("in place: lint sees what must not be", "[plan]") {
   CHECK(changed([&](Plan& p) { action(p, "node02/return").when_failed = false; }));
   CHECK(changed([&](Plan& p) { action(p, "node02/accept").when_failed = true; }));
   CHECK(changed([&](Plan& p) { action(p, "node02/boot").max_attempts = 2; }));
-  CHECK(changed([&](Plan& p) { action(p, "node02/write").params["image"]["allow_ours"] = false; }));
+  CHECK(changed([&](Plan& p) {
+    change_params(action(p, "node02/write"), [](Json& params) { params["image"]["allow_ours"] = false; });
+  }));
   CHECK(changed([&](Plan& p) { p.barriers.push_back({"node02/return"}); }));
   CHECK(changed([&](Plan& p) { action(p, "node02/look-old").behind = 0; }));
   CHECK(changed([&](Plan& p) { std::swap(p.actions.front(), p.actions.back()); }));

@@ -39,7 +39,7 @@ std::vector<wire::Step> steps_of(const Spec& spec, const std::string& node, cons
   std::vector<std::string> problems;
   std::vector<wire::Step> out;
   for (const std::string phase : {"node", "cluster"})
-    for (auto& planned : plan_steps(book.playbook, phase, context, problems)) out.push_back(planned.step);
+    for (auto& planned : plan_steps(book.playbook, phase, context, problems)) out.push_back(planned.step());
   for (const auto& problem : problems) UNSCOPED_INFO(problem);
   REQUIRE(problems.empty());
   for (const auto& step : out) {

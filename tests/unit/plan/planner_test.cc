@@ -245,7 +245,7 @@ TEST_CASE("the system of a node of the same name in another cluster is foreign",
   REQUIRE(os != plan.destroys.end());
   CHECK(os->content_hash == "sha256:ours");
   CHECK(os->content.find("the system of node " + disks[0].muster_node + " of ") != std::string::npos);
-  const Json& job = plan.find("node02/image")->params;
+  const Json job = plan.find("node02/image")->params.json();
   CHECK(job["allow_ours"] == false);
   CHECK(job["content_hash"] == "sha256:ours");
   CHECK(job["cluster"] == "gaggle");
@@ -511,15 +511,17 @@ TEST_CASE("only disks of the destruction list carry the right to be formatted", 
   }
   Plan plan = planned(in);
   for (const auto& d : plan.destroys) CHECK((d.serial != disks[1].serial && d.serial != disks[2].serial));
-  Json& array = const_cast<Action*>(plan.find("node01/configure"))->params["steps"][1]["params"];
+  const Json array = plan.find("node01/configure")->params["steps"][1]["params"];
   REQUIRE(array["disks"].size() == 2);
   CHECK(array["disks"][0]["serial"] == disks[1].serial);
   CHECK(array["disks"][0]["content_hash"] == "");
   CHECK(array["disks"][1]["content_hash"] == "");
-  const Json& blank = plan.find("node02/configure")->params["steps"][1]["params"]["disks"];
+  const Json blank = plan.find("node02/configure")->params["steps"][1]["params"]["disks"];
   CHECK(blank[0]["content_hash"] == in.nodes["node02"].facts->disks[1].content_hash);
   CHECK(lint_plan(plan).empty());
-  array["disks"][0]["content_hash"] = "sha256:precious";
+  change_params(*const_cast<Action*>(plan.find("node01/configure")), [](Json& params) {
+    params["steps"][1]["params"]["disks"][0]["content_hash"] = "sha256:precious";
+  });
   REQUIRE_FALSE(lint_plan(plan).empty());
   CHECK(lint_plan(plan).front().find("not in the destruction list") != std::string::npos);
 }
@@ -585,7 +587,7 @@ TEST_CASE("a plan survives its JSON form and its digest sees every change", "[pl
   auto read = plan_from_json(parse_json(to_json(plan).dump()).value());
   REQUIRE(read.ok());
   CHECK(plan_digest(*read) == digest);
-  plan.actions.back().params["steps"][0]["params"]["seconds"] = 2;
+  change_params(plan.actions.back(), [](Json& params) { params["steps"][0]["params"]["seconds"] = 2; });
   CHECK(plan_digest(plan) != digest);
   Json unknown = to_json(plan);
   unknown["extra"] = 1;
@@ -617,9 +619,12 @@ TEST_CASE("lint finds what must not be in a plan", "[plan]") {
   CHECK(complains([](Plan& p) { p.actions[0].behind = static_cast<int>(p.barriers.size()); }));
   CHECK(complains([](Plan& p) { p.actions[0].behind = 0; }));  // behind what comes after it
   CHECK(complains([](Plan& p) { p.actions[0].timeout = 0; }));
-  CHECK(complains([](Plan& p) { p.actions[0].params["password"] = "hunter2"; }));
-  CHECK_FALSE(complains([](Plan& p) { p.actions[0].params["password"] = "secret:bmc"; }));
-  CHECK(complains([](Plan& p) { p.actions[0].params["key"] = "-----BEGIN OPENSSH PRIVATE KEY-----"; }));
+  const auto with = [](const char* key, const char* value) {
+    return [=](Plan& p) { change_params(p.actions[0], [&](Json& params) { params[key] = value; }); };
+  };
+  CHECK(complains(with("password", "hunter2")));
+  CHECK_FALSE(complains(with("password", "secret:bmc")));
+  CHECK(complains(with("key", "-----BEGIN OPENSSH PRIVATE KEY-----")));
 }
 
 TEST_CASE("drain: playbooks in reverse order, one node after the other, the volume's master never",

@@ -344,7 +344,7 @@ TEST_CASE("one order with steps about different nodes: each has the ring of its 
   }
   const Plan plan = planned_of(in);
   const Steps steps(plan);
-  const Json& params = steps.actions.at("gpu01/configure")->params;
+  const ActionParams& params = steps.actions.at("gpu01/configure")->params;
   CHECK_FALSE(params.contains("ring"));
   CHECK(names(params["rings"]["base/asks the next"]) == kAll);
   CHECK(names(params["rings"]["ssh/asks the next"]) == kSlurm);

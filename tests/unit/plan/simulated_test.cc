@@ -16,12 +16,11 @@ namespace {
 
 // Its id is not what it is known by.
 PlannedStep planned(const std::string& name, const char* params, const char* expect) {
-  PlannedStep out;
-  out.name = name;
-  out.step.id = "profile/step[" + name + "]";
-  out.step.params = Json::parse(params);
-  out.step.expect = Json::parse(expect);
-  return out;
+  wire::Step step;
+  step.id = "profile/step[" + name + "]";
+  step.params = Json::parse(params);
+  step.expect = Json::parse(expect);
+  return {name, std::make_shared<const RenderedStep>(std::move(step))};
 }
 
 // The first node's steps of all its orders for the acceptance, by id.
@@ -61,11 +60,11 @@ TEST_CASE("a lab's limits take the place of the profile's, and its comparisons g
   SECTION("compared") {
     Simulated simulated(lab);
     simulated.change(steps);
-    CHECK(steps[0].step.expect["gflops"] ==
+    CHECK(steps[0].step().expect["gflops"] ==
           Json::parse(R"({"min":0.001,"derive":"cpu_peak","ratio":0.4,"fleet_min_ratio":0.9,
                           "unit":"GFLOP/s","set_by":"lab"})"));
-    CHECK(steps[1].step.expect["rtt_ms"] == Json::parse(R"({"unit":"ms","set_by":"lab"})"));
-    CHECK(steps[1].step.expect["send_mbps"] == Json::parse(R"({"min":20})"));
+    CHECK(steps[1].step().expect["rtt_ms"] == Json::parse(R"({"unit":"ms","set_by":"lab"})"));
+    CHECK(steps[1].step().expect["send_mbps"] == Json::parse(R"({"min":20})"));
     const auto notes = simulated.notes("quick");
     REQUIRE(notes.size() == 2);
     CHECK(notes[0].find("dgemm/gflops {\"min\":0.001}") != std::string::npos);
@@ -74,8 +73,8 @@ TEST_CASE("a lab's limits take the place of the profile's, and its comparisons g
   SECTION("not compared") {
     lab.compare = false;
     Simulated(lab).change(steps);
-    CHECK(steps[0].step.expect["gflops"] == Json::parse(R"({"min":0.001,"unit":"GFLOP/s","set_by":"lab"})"));
-    CHECK(steps[1].step.expect["send_mbps"] == Json::parse(R"({"min":20})"));
+    CHECK(steps[0].step().expect["gflops"] == Json::parse(R"({"min":0.001,"unit":"GFLOP/s","set_by":"lab"})"));
+    CHECK(steps[1].step().expect["send_mbps"] == Json::parse(R"({"min":20})"));
   }
 }
 
@@ -91,7 +90,7 @@ TEST_CASE("a lab that compares nothing may still hold file systems to their driv
           "random_read_iops":{"derive":"drive_models","ratio":0.5,"fail_ratio":0.2,"unit":"1/s"}})")};
   Simulated simulated(lab);
   simulated.change(steps);
-  const Json& expect = steps[0].step.expect;
+  const Json& expect = steps[0].step().expect;
   CHECK(expect["read_mbps"] ==
         Json::parse(R"({"of_raw_reads":0.001,"otherwise_min":0.05,"unit":"MB/s","set_by":"lab"})"));
   CHECK(expect["write_mbps"] == Json::parse(R"({"unit":"MB/s"})"));
@@ -111,11 +110,11 @@ TEST_CASE("a lab's scale shortens times and sizes, never to nothing and never de
       planned("training load", R"({"max_bytes":67108864,"options":{"model":512,"heads":8}})", "null"),
       planned("short", R"({"seconds":"0.6","options":{"seconds":0.5}})", "null")};
   Simulated(lab).change(steps);
-  CHECK(steps[0].step.params == Json::parse(R"({"deadline_seconds":7500,"options":{"seconds":72,"n":256}})"));
-  CHECK(steps[1].step.params == Json::parse(R"({"options":{"size":82,"random-seconds":1,"timeout":150}})"));
-  CHECK(steps[2].step.params == Json::parse(R"({"seconds":"1","serve_seconds":900})"));
-  CHECK(steps[3].step.params == Json::parse(R"({"max_bytes":1048576,"options":{"model":32,"heads":8}})"));
-  CHECK(steps[4].step.params == Json::parse(R"({"seconds":"0.6","options":{"seconds":0.5}})"));
+  CHECK(steps[0].step().params == Json::parse(R"({"deadline_seconds":7500,"options":{"seconds":72,"n":256}})"));
+  CHECK(steps[1].step().params == Json::parse(R"({"options":{"size":82,"random-seconds":1,"timeout":150}})"));
+  CHECK(steps[2].step().params == Json::parse(R"({"seconds":"1","serve_seconds":900})"));
+  CHECK(steps[3].step().params == Json::parse(R"({"max_bytes":1048576,"options":{"model":32,"heads":8}})"));
+  CHECK(steps[4].step().params == Json::parse(R"({"seconds":"0.6","options":{"seconds":0.5}})"));
 }
 
 TEST_CASE("every node is measured by the lab's limits, and the plan says which", "[plan][simulated]") {

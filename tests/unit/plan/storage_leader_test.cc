@@ -222,7 +222,7 @@ TEST_CASE("the shipped playbook gives no disk a label before a master answers", 
   REQUIRE(master != nullptr);
   CHECK(master->params["steps"][0]["module"] == "moosefs_master");
   // Who may mount: every other declared node, by its address.
-  const Json& step = master->params["steps"][0]["params"];
+  const Json step = master->params["steps"][0]["params"];
   CHECK(step["address"] == in.spec.nodes[0].address);
   REQUIRE(step["clients"].size() == in.spec.nodes.size() - 1);
   for (size_t i = 1; i < in.spec.nodes.size(); ++i)

@@ -61,7 +61,7 @@ TEST_CASE("RDMA is measured by itself, where it is declared, and its port errors
         std::find_if(steps.begin(), steps.end(), [](const auto& s) { return s.module == "accept_rdma"; });
     REQUIRE(rdma != steps.end());
     CHECK(rdma->mandatory);
-    CHECK(rdma->when == "{{#rdma_peers}}yes{{/rdma_peers}}");
+    CHECK(rdma->when == "{{#has_rdma_peers}}yes{{/has_rdma_peers}}");
     for (const auto& other : steps)  // traffic of another test at the same time would be measured with it
       CHECK((other.name == "rdma" || other.phase != "cluster" || other.stage != rdma->stage));
     const auto counters = std::find_if(steps.begin(), steps.end(),

@@ -111,7 +111,9 @@ TEST_CASE("who took a node out before there was a column for it is read from its
   auto db = sqlite::Connection::open(":memory:", sqlite::Mode::read_write);
   REQUIRE(db.ok());
   REQUIRE(migrate(*db).ok());
-  REQUIRE(db->script("ALTER TABLE node DROP COLUMN held_by; PRAGMA user_version = 4").ok());
+  REQUIRE(db->script("ALTER TABLE node DROP COLUMN disk_written; ALTER TABLE node DROP COLUMN held_by; "
+                     "PRAGMA user_version = 4")
+              .ok());
   const auto insert = [&](const std::string& name, const std::string& state, const std::string& reason) {
     return db->run("INSERT INTO node VALUES (?, ?, ?, '', '', '', '', '', '', 0, 0, '', 0)",
                    {name, state, reason});
@@ -126,6 +128,90 @@ TEST_CASE("who took a node out before there was a column for it is read from its
             }).ok());
   CHECK(held == std::map<std::string, std::string>{{"a", "operator"}, {"b", "run"}, {"c", ""}});
   CHECK(held_by_from_string("somebody else's word") == HeldBy::an_operator);
+}
+
+namespace {
+
+// As a controller of the version before the column of NodeRow::disk_written left it: nodes accepted, looked
+// at at 100, and three runs.
+void leave_schema_5(const TempDir& dir) {
+  make_database(dir);
+  auto db = sqlite::Connection::open(dir.path("muster.db"), sqlite::Mode::read_write);
+  REQUIRE(db.ok());
+  REQUIRE(db->script("DELETE FROM node; ALTER TABLE node DROP COLUMN disk_written; PRAGMA user_version = 5")
+              .ok());
+  for (const char* node : {"n1", "n2", "n3", "n4"})
+    REQUIRE(
+        db->run("INSERT INTO node VALUES (?, 'accepted', '', 'sha256:i', 'sha256:c', 'installed', 'b', '', "
+                "'', 90, 100, '{}', 1, '')",
+                {std::string(node)})
+            .ok());
+  const std::string plan = R"({"actions": [{"id": "n1/w", "kind": "image", "params": {}},
+    {"id": "n1/image", "kind": "steps"}, {"id": "n2/s", "kind": "write_slot", "params": {"slot": "b"}},
+    {"id": "n2/t", "kind": "write_slot", "params": {}}, "odd"]})";
+  REQUIRE(db->run("INSERT INTO plan VALUES ('sha256:a', 'install', 1, 1, ?)", {plan}).ok());
+  REQUIRE(db->run("INSERT INTO plan VALUES ('sha256:b', 'install', 1, 1, '{broken')", {}).ok());
+  for (const auto& [run, digest] :
+       std::map<int64_t, std::string>{{1, "sha256:a"}, {2, "sha256:b"}, {3, "sha256:lost"}})
+    REQUIRE(db->run("INSERT INTO run VALUES (?, ?, 'partial', 1, 2, 'ops')", {run, digest}).ok());
+  const auto journal = [&](int64_t run, const std::string& action, const std::string& event, int64_t time) {
+    REQUIRE(
+        db->run(
+              "INSERT INTO journal (run, action, node, attempt, event, time, data) VALUES (?, ?, ?, 1, ?, ?, "
+              "'{}')",
+              {run, action, action.substr(0, action.find('/')), event, time})
+            .ok());
+  };
+  journal(1, "n1/w", "intent", 99);  // before it was looked at
+  journal(1, "n1/w", "intent", 120);
+  journal(1, "n1/w", "intent", 130);
+  journal(1, "n1/w", "succeeded", 140);
+  journal(1, "n1/image", "intent", 150);  // by its name alone
+  journal(1, "n2/s", "intent", 160);
+  journal(1, "n2/t", "intent", 170);
+  journal(2, "n3/x", "intent", 101);
+  journal(3, "n3/x", "intent", 105);
+  journal(1, "n4/configure", "intent", 500);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "what was written before there was a column for it is read from the journals, and nodes stay accepted",
+    "[store]") {
+  const TempDir dir;
+  leave_schema_5(dir);
+  const auto store = open(dir);
+  INFO((store.ok() ? "" : store.error().message));
+  REQUIRE(store.ok());
+  using Written = std::map<std::string, TimeMs>;
+  CHECK((*store)->node("n1")->disk_written == Written{{"", 130}});
+  CHECK((*store)->node("n2")->disk_written == Written{{"", 170}, {"b", 160}});
+  CHECK((*store)->node("n3")->disk_written == Written{{"", 105}});  // of a plan that cannot be read
+  CHECK((*store)->node("n4")->disk_written.empty());
+  for (const auto& row : *(*store)->nodes()) {
+    CAPTURE(row.name);
+    CHECK(row.state == NodeState::accepted);
+    CHECK(row.image_digest == "sha256:i");
+    CHECK(row.config_digest == "sha256:c");
+    CHECK(row.accepted_run == 1);
+    CHECK(row.facts.text() == "{}");
+  }
+}
+
+TEST_CASE("a row that does not say when its disk was written is an error, and not a disk that was not",
+          "[store]") {
+  const TempDir dir;
+  make_database(dir);
+  const std::string bad = GENERATE(as<std::string>(), "", "[]", "{\"\": \"soon\"}", "{\"\": 1");
+  {
+    auto db = sqlite::Connection::open(dir.path("muster.db"), sqlite::Mode::read_write);
+    REQUIRE(db.ok());
+    REQUIRE(db->run("UPDATE node SET disk_written = ?", {bad}).ok());
+  }
+  const auto store = open(dir);
+  REQUIRE(store.ok());
+  CHECK((*store)->node("gpu01").error().code == Code::corrupt);
 }
 
 TEST_CASE("a second controller is refused and told who has it", "[store]") {

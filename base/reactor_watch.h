@@ -1,0 +1,79 @@
+// ReactorWatch: whether a task holds its reactor for too long. While one runs, no request is answered and no
+// agent is heard; what takes longer than kLongestTask belongs to a worker's thread, or into pieces.
+//
+// What counts is CPU time of the reactor's thread: a machine that is busy with something else, or a debugger,
+// makes no task slow. Thread: the reactor's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/steady.h"
+#include "base/time.h"
+
+namespace muster {
+
+constexpr DurationMs kLongestTask = 100;
+
+// CPU time of the calling thread, in nanoseconds.
+int64_t thread_cpu_time();
+
+class ReactorWatch {
+ public:
+  using OnSlow = std::function<void(const std::string& name, DurationMs took)>;
+  using CpuClock = std::function<int64_t()>;
+
+  explicit ReactorWatch(OnSlow on_slow = {}, CpuClock cpu = thread_cpu_time)
+      : on_slow_(std::move(on_slow)), cpu_(std::move(cpu)) {}
+
+  void on_slow(OnSlow hook) { on_slow_ = std::move(hook); }
+  // Names the task under way. It may know no better name than `run` was given.
+  void label(std::string_view name) { name_ = name; }
+
+  template <typename Work>
+  void run(std::string_view name, Work&& work) {
+    name_ = name;
+    elsewhere_ = 0;
+    const int64_t began = cpu_();
+    std::forward<Work>(work)();
+    judge(cpu_() - began - elsewhere_);
+  }
+  // Work within a task that a worker's thread would do in the daemon: it is not counted.
+  template <typename Work>
+  auto elsewhere(Work&& work) {
+    struct Span {
+      explicit Span(ReactorWatch& w) : watch(w), began(w.cpu_()) {}
+      ~Span() { watch.elsewhere_ += watch.cpu_() - began; }
+      Span(const Span&) = delete;
+      Span& operator=(const Span&) = delete;
+      ReactorWatch& watch;
+      int64_t began;
+    } span(*this);
+    return std::forward<Work>(work)();
+  }
+
+  struct Held {
+    std::string name;
+    double ms = 0;
+  };
+  const Held& longest() const { return longest_; }
+
+ private:
+  void judge(int64_t took);
+
+  OnSlow on_slow_;
+  CpuClock cpu_;
+  std::string name_;
+  int64_t elsewhere_ = 0;
+  Held longest_;
+};
+
+// Calls `then` for each name once in an hour.
+ReactorWatch::OnSlow once_an_hour(std::function<SteadyMs()> now, ReactorWatch::OnSlow then);
+// A warning in the log.
+void warn_of_slow(const std::string& name, DurationMs took);
+
+}  // namespace muster

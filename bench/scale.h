@@ -1,0 +1,144 @@
+// A simulated cluster under the production controller: its executor, its agent link and its store, which
+// writes a real database in a temporary folder. Everything else, the time included, is simulated: waiting
+// costs nothing, and the disk takes what it takes. Thread: one, beside the store's own.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/link/link_hub.h"
+#include "controller/plan/planner.h"
+#include "controller/run/executor.h"
+#include "tests/fakes/temp_dir.h"
+#include "tests/sim/early_store.h"
+#include "tests/sim/world.h"
+
+namespace muster::bench {
+
+// A commit takes so long by the virtual clock, or longer by the real one, which stands still meanwhile.
+constexpr DurationMs kCommit = 20;
+
+class ScaleClock : public sim::SimReactor {
+ public:
+  // From the store's thread.
+  void hand_in(Task task);
+  // Runs what was handed in; waits until something is.
+  void wait_for_store();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Task> handed_in_;
+};
+
+// The store, and since when each of its writes is on its way.
+class TimedStore : public sim::StoreInFront {
+ public:
+  TimedStore(Store& store, const Reactor& clock) : StoreInFront(store), clock_(clock) {}
+  void write(std::vector<Write> batch, Done done) override;
+  // Of the oldest that is not durable; none: all are.
+  SteadyMs oldest() const { return on_their_way_.empty() ? SteadyMs{} : on_their_way_.front(); }
+
+ private:
+  const Reactor& clock_;
+  std::deque<SteadyMs> on_their_way_;
+};
+
+// One machine: what it was told to do it does, in the time that this takes.
+class Machine {
+ public:
+  Machine(ScaleClock& clock, LinkHub& hub, sim::Random& random, const NodeSpec& spec);
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  void power_cycle() { restart(wire::Mode::ram); }
+  size_t steps() const { return steps_; }  // that it reported
+
+ private:
+  void restart(wire::Mode mode);
+  void ask();
+  void take(const wire::PollReply& reply);
+  void begin(const wire::WorkOrder& order);
+  void write_image(const std::shared_ptr<const wire::WorkOrder>& order, int slice);
+  void step(const std::shared_ptr<const wire::WorkOrder>& order, Json done);
+  void finish(const wire::WorkOrder& order, Json result);
+  void say(const std::string& order, const std::string& kind, Json data);
+  // Not when it is restarted meanwhile.
+  void later(DurationMs from, DurationMs to, std::function<void()> then);
+
+  ScaleClock& clock_;
+  LinkHub& hub_;
+  sim::Random& random_;
+  const NodeSpec& spec_;
+  wire::Mode mode_ = wire::Mode::ram;
+  std::string boot_, image_;
+  uint64_t boots_ = 0, events_ = 0;
+  std::set<std::string> has_;  // orders
+  size_t steps_ = 0;
+};
+
+// How long calls took, in milliseconds.
+class Spread {
+ public:
+  void add(double ms) { all_.push_back(ms); }
+  double at(double share) const;  // 0.99: of a hundred calls one took longer
+  size_t count() const { return all_.size(); }
+
+ private:
+  std::vector<double> all_;
+};
+
+class ScaleCluster : private PowerPort, private BootPort {
+ public:
+  explicit ScaleCluster(int nodes);
+  ~ScaleCluster() override;
+  ScaleCluster(const ScaleCluster&) = delete;
+  ScaleCluster& operator=(const ScaleCluster&) = delete;
+
+  // Discovers all nodes and installs them, each by a plan of its own. {"progress_p99_ms", ...}: what it cost.
+  Json bring_up();
+  // What the database says of it afterwards, read by another connection.
+  Json read_back();
+
+ private:
+  PlannerInput input() const;
+  void carry_out(const std::string& what);
+  void run_until(const std::function<bool()>& over);
+  void look();
+  void timed(const std::string& name, const std::function<Json()>& call);
+
+  void netboot(const std::string& node, PowerPort::Done done) override;
+  void power_off(const std::string& node, PowerPort::Done done) override;
+  void power_on(const std::string& node, PowerPort::Done done) override;
+  void forget(const std::string&) override {}
+  void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
+  void arm(const std::string& node, std::function<void(Status)> done) override;
+  void rearm(const std::string& node, std::function<void(Status)> done) override;
+  void leave_order(const std::string& node, std::function<void(Result<Json>)> done) override;
+  void disarm(const std::string&) override {}
+
+  TempDir folder_;
+  ScaleClock clock_;
+  const SteadyMs begin_ = clock_.steady();
+  sim::Random random_{1};
+  std::map<std::string, DurationMs> slow_;  // handlers, with the longest each took
+  std::unique_ptr<Store> database_;
+  std::unique_ptr<TimedStore> store_;
+  std::unique_ptr<LinkHub> hub_;
+  std::unique_ptr<Executor> executor_;
+  PlannerInput spec_;
+  std::map<std::string, std::unique_ptr<Machine>> machines_;
+  std::map<std::string, Spread> calls_;
+  std::optional<RunRow> ended_;
+  double planning_s_ = 0;
+};
+
+}  // namespace muster::bench

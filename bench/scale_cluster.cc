@@ -1,0 +1,255 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/json_dump.h"
+#include "bench/cluster.h"
+#include "bench/scale.h"
+#include "controller/bringup/run_view.h"
+#include "controller/store/sqlite_store.h"
+
+namespace muster::bench {
+namespace {
+
+constexpr DurationMs kLookEvery = 50 * kSecond;
+constexpr DurationMs kBound = 1000 * 60 * kMinute;  // of virtual time; more is a hang
+constexpr int kNodesAsked = 4;                      // each time
+
+std::string database_path(const TempDir& folder) { return folder.path("muster.db"); }
+
+}  // namespace
+
+// ---- the clock and the store ----
+
+void ScaleClock::hand_in(Task task) {
+  {
+    const std::lock_guard hold(mutex_);
+    handed_in_.push_back(std::move(task));
+  }
+  wake_.notify_one();
+}
+
+void ScaleClock::wait_for_store() {
+  std::vector<Task> tasks;
+  {
+    std::unique_lock hold(mutex_);
+    wake_.wait(hold, [this] { return !handed_in_.empty(); });
+    tasks.swap(handed_in_);
+  }
+  for (const Task& task : tasks) watch.run("the end of a write", task);
+}
+
+void TimedStore::write(std::vector<Write> batch, Done done) {
+  on_their_way_.push_back(clock_.steady());
+  // They become durable in their order.
+  store_.write(std::move(batch), [this, done = std::move(done)](Status written) {
+    on_their_way_.pop_front();
+    done(std::move(written));
+  });
+}
+
+double Spread::at(double share) const {
+  if (all_.empty()) return 0;
+  std::vector<double> sorted = all_;
+  std::sort(sorted.begin(), sorted.end());
+  const auto place = static_cast<size_t>(share * static_cast<double>(sorted.size()));
+  return sorted[std::min(place, sorted.size() - 1)];
+}
+
+// ---- the controller ----
+
+ScaleCluster::ScaleCluster(int nodes) : spec_(cluster_of(nodes)) {
+  clock_.watch.on_slow(
+      [this](const std::string& name, DurationMs took) { slow_[name] = std::max(slow_[name], took); });
+  auto opened = open_sqlite_store(
+      database_path(folder_), [this](Reactor::Task task) { clock_.hand_in(std::move(task)); }, clock_.now());
+  if (!opened.ok()) give_up(opened.error().message);
+  database_ = std::move(*opened);
+  store_ = std::make_unique<TimedStore>(*database_, clock_);
+  hub_ =
+      std::make_unique<LinkHub>(clock_, *store_, [](const Json& params) -> Result<Json> { return params; });
+  ExecutorHooks hooks;
+  hooks.ended = [this](const RunRow& run) { ended_ = run; };
+  executor_ =
+      std::make_unique<Executor>(clock_, ExecutorPorts{*store_, *this, *this, *hub_}, std::move(hooks));
+  hub_->connect(
+      {[this](const Hello& hello) { executor_->on_hello(hello); },
+       [this](const std::string& node, const wire::Event& event) { executor_->on_event(node, event); },
+       [this](const std::string& node, const Presence& present) { executor_->on_contact(node, present); },
+       [this](const std::string& node, const std::string& order) {
+         return executor_->expects(node, order);
+       }});
+  for (const auto& node : spec_.spec.nodes)
+    machines_[node.name] = std::make_unique<Machine>(clock_, *hub_, random_, node);
+}
+
+ScaleCluster::~ScaleCluster() = default;
+
+// As the daemon observes them: by their rows and their agents.
+PlannerInput ScaleCluster::input() const {
+  PlannerInput in = spec_;
+  for (const auto& node : in.spec.nodes) {
+    const NodeRow row = executor_->node_row(node.name);
+    NodeObservation seen;
+    if (const auto facts = row.facts.facts()) seen.facts = seen.machine = *facts;
+    seen.mode = executor_->mode_of(node.name);
+    const auto silent = executor_->silent_for(node.name);
+    seen.online = silent && *silent < kMinute && seen.mode;
+    seen.state = row.state;
+    seen.image_digest = row.image_digest;
+    seen.config_digest = row.config_digest;
+    seen.product_uuid = row.product_uuid;
+    in.nodes[node.name] = std::move(seen);
+  }
+  return in;
+}
+
+// A worker's thread makes and stores a plan; the run of it is the reactor's.
+void ScaleCluster::carry_out(const std::string& what) {
+  std::shared_ptr<const Plan> plan;
+  PlanRow row;
+  planning_s_ += seconds_of([&] {
+    plan = std::make_shared<const Plan>(planned(input()));
+    row = {plan_digest(*plan), std::string(to_string(plan->kind)), plan->spec_revision, clock_.now(),
+           dump_json(to_json(*plan))};
+  });
+  if (row.kind != what) give_up(fmt::format("a plan to {}, and not to {}", row.kind, what));
+  bool stored = false;
+  const std::string digest = row.digest;
+  store_->write({std::move(row)}, [&stored](Status written) {
+    if (!written.ok()) give_up(written.error().message);
+    stored = true;
+  });
+  run_until([&] { return stored; });
+  ended_.reset();
+  clock_.post([&] {
+    clock_.label("approve");
+    executor_->start(plan, digest, "bench", [](Result<int64_t> id) {
+      if (!id.ok()) give_up(id.error().message);
+    });
+  });
+  run_until([this] { return ended_.has_value(); });
+  if (ended_->state != RunState::done)
+    give_up(fmt::format("the run to {} ended as {}", what, to_string(ended_->state)));
+}
+
+void ScaleCluster::run_until(const std::function<bool()>& over) {
+  const SteadyMs end = clock_.steady() + kBound;
+  while (!over()) {
+    const SteadyMs oldest = store_->oldest();
+    if (clock_.step((oldest ? oldest + kCommit : end).ms)) continue;
+    if (!oldest) give_up("the run does not come to its end");
+    clock_.wait_for_store();
+  }
+}
+
+// ---- what operators look at meanwhile ----
+
+void ScaleCluster::timed(const std::string& name, const std::function<Json()>& call) {
+  clock_.post([this, name, call] {
+    clock_.label(name);
+    const int64_t began = thread_cpu_time();
+    const size_t bytes = dump_json(call()).size();
+    calls_[name].add(static_cast<double>(thread_cpu_time() - began) / 1e6);
+    if (bytes < 2) give_up(name + ": nothing");
+  });
+}
+
+void ScaleCluster::look() {
+  clock_.after(kLookEvery, [this] {
+    if (executor_->active()) {
+      timed("status", [this] { return executor_->progress(); });
+      timed("run view", [this] {
+        auto view = run_view(*store_, executor_->run_id());
+        if (!view.ok()) give_up(view.error().message);
+        return std::move(*view);
+      });
+      for (int i = 0; i < kNodesAsked; ++i)
+        timed("why", [this] {
+          const auto last = static_cast<int64_t>(spec_.spec.nodes.size()) - 1;
+          return executor_->why(spec_.spec.nodes[static_cast<size_t>(random_.range(0, last))].name);
+        });
+    }
+    look();
+  });
+}
+
+Json ScaleCluster::bring_up() {
+  look();
+  carry_out("discover");
+  carry_out("install");
+  Json out = {{"planning_s", planning_s_},
+              {"virtual_s", (clock_.steady() - begin_) / kSecond},
+              {"events", clock_.steps()},
+              {"longest_ms", clock_.watch.longest().ms},
+              {"longest", clock_.watch.longest().name},
+              {"slow", slow_},
+              {"calls", Json::object()}};
+  for (const auto& [name, calls] : calls_)
+    out["calls"][name] = {{"count", calls.count()}, {"p99_ms", calls.at(0.99)}, {"most_ms", calls.at(1)}};
+  return out;
+}
+
+// ---- what became of it ----
+
+Json ScaleCluster::read_back() {
+  std::map<std::string, size_t> reported;
+  for (const auto& [name, machine] : machines_) reported[name] = machine->steps();
+  machines_.clear();
+  executor_.reset();
+  hub_.reset();
+  store_.reset();
+  database_.reset();
+  ManualReactor reactor;
+  auto opened = open_sqlite_store(database_path(folder_), reactor);
+  if (!opened.ok()) give_up(opened.error().message);
+  Store& store = **opened;
+  size_t accepted = 0, steps = 0;
+  for (const auto& row : store.nodes().value_or({})) accepted += row.state == NodeState::accepted;
+  std::map<std::string, size_t> written;
+  StepLog log;
+  const RunRow run = store.run(0).value_or({});
+  for (const auto& row : store.journal(run.id).value_or({})) {
+    if (const auto legal = log.apply(row); !legal.ok()) give_up(legal.error().message);
+    if (row.event == "step") ++written[row.node], ++steps;
+  }
+  for (const auto& [id, record] : log.all())
+    if (record.state != ActionState::succeeded)
+      give_up(fmt::format("{} is {} in the database", id, to_string(record.state)));
+  for (const auto& [name, count] : reported)
+    if (written[name] != count)
+      give_up(fmt::format("{} reported {} steps, {} are in the database", name, count, written[name]));
+  return {{"accepted", accepted},
+          {"steps", reported.empty() ? 0 : steps / reported.size()},
+          {"state", to_string(run.state)}};
+}
+
+// ---- the world ----
+
+void ScaleCluster::netboot(const std::string& node, PowerPort::Done done) {
+  clock_.after(random_.range(2, 8) * kSecond, [this, node, done = std::move(done)] {
+    machines_.at(node)->power_cycle();
+    done(Ok{});
+  });
+}
+void ScaleCluster::power_off(const std::string&, PowerPort::Done done) {
+  clock_.after(kSecond, [done = std::move(done)] { done(Ok{}); });
+}
+void ScaleCluster::power_on(const std::string&, PowerPort::Done done) {
+  clock_.after(kSecond, [done = std::move(done)] { done(Ok{}); });
+}
+void ScaleCluster::state(const std::string&, std::function<void(Result<PowerState>)> done) {
+  clock_.after(kSecond, [done = std::move(done)] { done(PowerState::on); });
+}
+void ScaleCluster::arm(const std::string&, std::function<void(Status)> done) {
+  clock_.after(1, [done = std::move(done)] { done(Ok{}); });
+}
+void ScaleCluster::rearm(const std::string& node, std::function<void(Status)> done) {
+  arm(node, std::move(done));
+}
+void ScaleCluster::leave_order(const std::string& node, std::function<void(Result<Json>)> done) {
+  clock_.post([node, done = std::move(done)] { done(fail(Code::invalid, node + " has a BMC")); });
+}
+
+}  // namespace muster::bench

@@ -1,0 +1,127 @@
+#include "cli/shown_nodes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "cli/cli_context.h"
+#include "cli/terminal.h"
+#include "controller/nodes/states.h"
+
+namespace muster::cli {
+namespace {
+
+std::string text_at(const Json& node, const char* key) {
+  const auto it = node.is_object() ? node.find(key) : node.end();
+  return it != node.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+bool is_true(const Json& node, const char* key) {
+  const auto it = node.is_object() ? node.find(key) : node.end();
+  return it != node.end() && *it == true;
+}
+
+// While a run is at it, the run says what it waits for.
+bool silent(const Json& node) {
+  const auto since = node.is_object() ? node.find("silent_since") : node.end();
+  return since != node.end() && since->is_number() && *since > 0 && text_at(node, "phase").empty();
+}
+bool returned(const Json& node) {
+  return text_at(node, "run_state") == "returned" || is_true(node, "returning");
+}
+bool waiting(const Json& node) { return !text_at(node, "waiting").empty(); }
+
+std::set<std::string> words_of(const std::string& list) {
+  std::set<std::string> out;
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    if (end > at) out.insert(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+bool has(const std::vector<std::string>& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+bool fits(const Json& node, const NodeFilter& filter) {
+  const auto& [names, states, roles] = filter;
+  if (!names.empty() && !has(names, text_at(node, "name"))) return false;
+  if (!roles.empty() && !has(roles, text_at(node, "role"))) return false;
+  return states.empty() || has(states, text_at(node, "state")) || (has(states, "silent") && silent(node)) ||
+         (has(states, "returned") && returned(node)) || (has(states, "waiting") && waiting(node));
+}
+
+}  // namespace
+
+Result<NodeFilter> node_filter(const std::string& names, const std::string& states,
+                               const std::string& roles) {
+  NodeFilter out;
+  TRY(out.names, node_list(names));
+  for (const auto& word : words_of(states)) {
+    if (word != "silent" && word != "returned" && word != "waiting") TRY_(node_state_from_string(word));
+    out.states.push_back(word);
+  }
+  for (const auto& word : words_of(roles)) out.roles.push_back(word);
+  return out;
+}
+
+Json only(Json status, const NodeFilter& filter) {
+  const auto nodes = status.is_object() ? status.find("nodes") : status.end();
+  if (nodes == status.end() || !nodes->is_array()) return status;
+  Json kept = Json::array();
+  for (Json& node : *nodes)
+    if (fits(node, filter)) kept.push_back(std::move(node));
+  *nodes = std::move(kept);
+  return status;
+}
+
+Urgency urgency_of(const Json& node) {
+  const std::string state = text_at(node, "state"), run_state = text_at(node, "run_state");
+  if (state == "quarantined") return Urgency::quarantined;
+  if (returned(node)) return Urgency::returned;
+  if (silent(node)) return Urgency::silent;
+  if (is_true(node, "by_hand")) return Urgency::by_hand;
+  // "waiting": its turn has not come, which is so for most nodes of a large run, and nothing to look at.
+  if (waiting(node) && run_state != "waiting") return Urgency::waits_at_work;
+  if (state == "degraded") return Urgency::degraded;
+  if (run_state == "running") return Urgency::at_work;
+  return Urgency::calm;
+}
+
+ShownNodes shown_nodes(const Json& nodes, size_t most) {
+  ShownNodes out;
+  for (const Json& node : nodes) out.nodes.push_back(&node);
+  if (most == 0 || out.nodes.size() <= most) return out;
+  std::stable_sort(out.nodes.begin(), out.nodes.end(),
+                   [](const Json* a, const Json* b) { return urgency_of(*a) < urgency_of(*b); });
+  out.left_out = out.nodes.size() - most;
+  out.nodes.resize(most);
+  return out;
+}
+
+std::string node_counts(const Json& nodes) {
+  std::map<std::string, size_t> states;
+  size_t silent_ones = 0, returned_ones = 0;
+  for (const Json& node : nodes) {
+    ++states[clean(text_at(node, "state"))];
+    silent_ones += silent(node);
+    returned_ones += returned(node);
+  }
+  std::vector<std::pair<size_t, std::string>> by_count;
+  for (const auto& [state, count] : states) by_count.emplace_back(count, state);
+  std::stable_sort(by_count.begin(), by_count.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string out;
+  for (const auto& [count, state] : by_count)
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, state.empty() ? "unknown" : state);
+  out = fmt::format("{} nodes: {}", nodes.size(), out);
+  if (silent_ones) out += fmt::format("; {} silent", silent_ones);
+  if (returned_ones) out += fmt::format("; {} back in the system of before", returned_ones);
+  return out;
+}
+
+}  // namespace muster::cli

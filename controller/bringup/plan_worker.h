@@ -1,0 +1,65 @@
+// PlanWorker: makes plans on a worker's thread while the reactor goes on. One after the other: that of a
+// large cluster takes much memory, and two at once would not come sooner.
+//
+// What it is made from is looked at when its turn has come. Thread: the reactor's; what it is given to run on
+// the worker says so.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "controller/bringup/planned_inputs.h"
+#include "controller/bringup/planning_snapshot.h"
+#include "controller/plan/planner.h"
+
+namespace muster {
+
+struct MadePlan {
+  std::shared_ptr<const Plan> plan = std::make_shared<const Plan>();
+  std::string digest = {};
+  std::vector<Refusal> refusals = {};  // with them there is nothing else but `inputs`
+  std::string json = {};               // as it is stored; empty when there is nothing to do
+  PlannedInputs inputs = {};
+  std::string shown = {};  // what `show` made of it
+};
+using MadePlanPtr = std::shared_ptr<const MadePlan>;
+
+class PlanWorker {
+ public:
+  using Task = std::function<void()>;
+  // Runs `work` on another thread, then `done` on the reactor's, also when `work` threw.
+  using Offload = std::function<void(Task work, Task done)>;
+  using Look = std::function<Result<PlanningSnapshot>()>;
+  using Show = std::function<std::string(const MadePlan&)>;  // on the worker's thread; may be null
+  using Done = std::function<void(Result<MadePlanPtr>)>;
+
+  explicit PlanWorker(Offload offload) : offload_(std::move(offload)) {}
+  ~PlanWorker() { *alive_ = false; }  // no `done` is called from then on
+  PlanWorker(const PlanWorker&) = delete;
+  PlanWorker& operator=(const PlanWorker&) = delete;
+
+  void make(Look look, Show show, Done done);
+
+ private:
+  struct Job {
+    Look look;
+    Show show;
+    Done done;
+  };
+  void next();
+  void start(Job job, PlanningSnapshot snapshot);
+
+  Offload offload_;
+  std::deque<Job> waiting_;
+  bool busy_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// What the worker does.
+Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWorker::Show& show);
+
+}  // namespace muster

@@ -1,0 +1,229 @@
+#include "controller/bringup/planned_inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/digest.h"
+#include "base/json_dump.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kLongest = 80;  // of a value that is kept as it is
+constexpr size_t kInOneLine = 4;
+
+std::string yes(bool is) { return is ? "yes" : "no"; }
+
+// Text of any length, and lists with each element's length before it: two lists never look the same.
+std::string short_of(const std::string& text) { return text.size() <= kLongest ? text : sha256(text); }
+template <typename List>
+std::string list_of(const List& list) {
+  std::string out;
+  for (const std::string& one : list) out += fmt::format("{}:{} ", one.size(), one);
+  return short_of(out);
+}
+
+std::string digest_of(const HardwareFacts& facts) { return sha256(dump_ascii(to_json(facts))); }
+
+InputFields fields_of(const PlannerImage& image) {
+  const auto& [digest, manifest_path, trial] = image;
+  return {{"digest", digest}, {"manifest", manifest_path}, {"trial", yes(trial)}};
+}
+
+InputFields fields_of(const PlanRequest& request) {
+  const auto& [kind, nodes, force, profile, through_ram, reimage] = request;
+  return {{"kind", std::to_string(static_cast<int>(kind))},
+          {"nodes", list_of(nodes)},
+          {"force", list_of(force)},
+          {"profile", profile},
+          {"through_ram", yes(through_ram)},
+          {"reimage", yes(reimage)}};
+}
+
+InputFields fields_of(const OwnMachine& own) {
+  const auto& [uuid, macs, addresses, names] = own;
+  return {
+      {"uuid", uuid}, {"macs", list_of(macs)}, {"addresses", list_of(addresses)}, {"names", list_of(names)}};
+}
+
+InputFields fields_of(const wire::SlotProgram& program) {
+  const auto& [path, digest, size, mode] = program;
+  return {{"path", path}, {"digest", digest}, {"size", std::to_string(size)}, {"mode", std::to_string(mode)}};
+}
+
+InputFields fields_of(const GpuResults& results) {
+  const auto& [digest, models] = results;
+  std::string speeds;
+  for (const auto& [model, of_model] : models)
+    for (const auto& [check, proven] : of_model) {
+      const auto& [value, gpus] = proven;
+      speeds += fmt::format("{}:{} {}:{} {} {}\n", model.size(), model, check.size(), check, value, gpus);
+    }
+  return {{"digest", digest}, {"models", short_of(speeds)}};
+}
+
+// As the planner gets it: of facts that do not hold any more there is nothing in it.
+InputFields fields_of(const NodeObservation& seen, const LookedAt* at) {
+  const auto& [facts, machine, mode, online, state, image_digest, config_digest, product_uuid, doubtful,
+               held_by, reason, proving_took] = seen;
+  std::string now, ever;
+  if (at) {
+    const auto& [text, written] = *at;
+    ever = text.digest();
+    if (!ever.empty() && !written.count("")) now = written.empty() ? ever : ever + " " + list_of(written);
+  } else {
+    now = facts ? digest_of(*facts) : "";
+    ever = machine ? digest_of(*machine) : "";
+  }
+  return {{"facts", now},
+          {"machine", ever},
+          {"mode", mode ? std::string(wire::to_string(*mode)) : ""},
+          {"online", yes(online)},
+          {"state", std::string(to_string(state))},
+          {"image", image_digest},
+          {"config", config_digest},
+          {"uuid", product_uuid},
+          {"doubtful", yes(doubtful)},
+          {"held_by", std::string(to_string(held_by))},
+          {"reason", short_of(reason)},
+          {"proving", std::to_string(proving_took)}};
+}
+
+void add_nodes(const PlanningSnapshot& snapshot, PlannedInputs& out) {
+  const auto part = [&](const std::string& name) -> InputFields& { return out["node " + name]; };
+  for (const auto& [name, seen] : snapshot.in.nodes) {
+    const auto at = snapshot.looked_at.find(name);
+    part(name) = fields_of(seen, at == snapshot.looked_at.end() ? nullptr : &at->second);
+  }
+  for (const auto& [name, at] : snapshot.looked_at)
+    if (!snapshot.in.nodes.count(name)) part(name) = fields_of({}, &at);
+  // The run's plan and journal are what they were when it ended.
+  for (const auto& [run, proven] : snapshot.proven)
+    for (const auto& name : proven.nodes) part(name).emplace_back("proven", std::to_string(run));
+}
+
+// ---- in words
+
+struct Said {
+  std::string_view field;
+  const char* words;  // {0}: what it is now, {1}: what it was
+};
+constexpr Said kOfNode[] = {{"facts", "what was found in it is different"},
+                            {"machine", "what was found in it is different"},
+                            {"mode", "its agent runs in another system now ('{0}', not '{1}')"},
+                            {"state", "it is {0} now, not {1}"},
+                            {"image", "it runs another image"},
+                            {"config", "it is configured differently"},
+                            {"uuid", "the name is bound to another machine"},
+                            {"held_by", "it is taken out by '{0}' now, not by '{1}'"},
+                            {"reason", "it is taken out for another reason"},
+                            {"proving", "another time was measured for its proving"},
+                            {"proven", "it was accepted by run {0}, not by run {1}"}};
+
+std::string of_node(std::string_view field, const std::string& before, const std::string& now) {
+  const bool is = now == "yes";
+  if (field == "online") return is ? "its agent answers now" : "its agent is silent now";
+  if (field == "doubtful")
+    return is ? "its row is one of an older copy of the database" : "its agent answered for the first time";
+  if (field == "mode" && now.empty()) return "what its agent runs in is not known now";
+  if (field == "facts" && now.empty()) return "what is on its disks is not known now";
+  if (field == "facts" && before.empty()) return "what is on its disks is known now";
+  for (const auto& [name, words] : kOfNode)
+    if (name == field) return fmt::format(fmt::runtime(words), now, before);
+  return fmt::format("'{}' is another one", field);
+}
+
+std::string kind_of(const std::string& part) { return part.substr(0, part.find(' ')); }
+
+std::string in_words(const std::string& part, std::string_view field, const std::string& before,
+                     const std::string& now) {
+  const std::string kind = kind_of(part);
+  if (kind == "node") return of_node(field, before, now);
+  if (part == "spec")
+    return field == "revision" ? fmt::format("revision {} is stored", now) : "its text is another";
+  if (part == "newest run") return "another run began since";
+  if (part == "lab") return now == "yes" ? "the controller is a lab's now" : "the controller is no lab's now";
+  if (kind == "image") return field == "trial" ? "it takes itself back differently" : "another build";
+  if (kind == "program") return "another build";
+  if (kind == "playbook") return "its text is another";
+  if (part == "own machine") return fmt::format("the controller's own {}", field);
+  return now.size() < kLongest && !now.empty() ? fmt::format("now '{}'", now) : "another one";
+}
+
+std::string value_of(const InputFields& fields, std::string_view name) {
+  const auto found =
+      std::find_if(fields.begin(), fields.end(), [&](const auto& field) { return field.first == name; });
+  return found == fields.end() ? "" : found->second;
+}
+
+void compare(const std::string& part, const InputFields& before, const InputFields& now,
+             std::vector<std::string>& out) {
+  const auto differs = [&](std::string_view field) {
+    return value_of(before, field) != value_of(now, field);
+  };
+  const auto say = [&](std::string_view field, const std::string& was, const std::string& is) {
+    if (was == is) return;
+    // Who took a node out, and why, belongs to that it is out; another text to another revision.
+    if (differs("state") && (field == "held_by" || field == "reason")) return;
+    if (differs("revision") && field == "text") return;
+    std::string line = part + ": " + in_words(part, field, was, is);
+    if (std::find(out.begin(), out.end(), line) == out.end()) out.push_back(std::move(line));
+  };
+  for (const auto& [field, value] : now) say(field, value_of(before, field), value);
+  for (const auto& [field, value] : before)
+    if (value_of(now, field).empty()) say(field, value, "");
+}
+
+}  // namespace
+
+PlannedInputs inputs_of(const PlanningSnapshot& snapshot) {
+  const auto& [revision, books, looked_at, proven, in] = snapshot;
+  // The rest of a revision, and a playbook, is what its text says.
+  const auto& [spec, number, playbooks, images, nodes, request, public_values, authority, follows, address,
+               own, programs, kernel_options, lab, gpu_results] = in;
+  PlannedInputs out;
+  out["spec"] = {{"revision", std::to_string(revision->revision)}, {"text", revision->digest}};
+  for (const auto& [name, digest] : books->digests) out["playbook " + name] = {{"text", digest}};
+  for (const auto& [name, image] : images) out["image " + name] = fields_of(image);
+  add_nodes(snapshot, out);
+  out["request"] = fields_of(request);
+  for (const auto& [name, value] : public_values) out["value " + name] = {{"is", short_of(value)}};
+  out["authority"] = {{"is", authority}};
+  out["newest run"] = {{"is", follows}};
+  out["controller's address"] = {{"is", address}};
+  out["own machine"] = fields_of(own);
+  for (size_t i = 0; i < programs.size(); ++i) {
+    std::string part = "program " + programs[i].path;
+    while (out.count(part)) part += " (again)";
+    out[part] = fields_of(programs[i]);
+    out[part].emplace_back("place", std::to_string(i));
+  }
+  out["kernel options"] = {{"is", short_of(kernel_options)}};
+  out["lab"] = {{"is", yes(lab)}};
+  if (gpu_results) out["GPU results"] = fields_of(*gpu_results);
+  return out;
+}
+
+std::vector<std::string> changed_inputs(const PlannedInputs& before, const PlannedInputs& now) {
+  std::vector<std::string> out;
+  for (const auto& [part, fields] : now) {
+    const auto was = before.find(part);
+    if (was == before.end())
+      out.push_back(part + ": it is new");
+    else
+      compare(part, was->second, fields, out);
+  }
+  for (const auto& [part, fields] : before)
+    if (!now.count(part)) out.push_back(part + ": it is gone");
+  return out;
+}
+
+std::string in_one_line(const std::vector<std::string>& changed) {
+  std::string out;
+  for (size_t i = 0; i < std::min(changed.size(), kInOneLine); ++i) out += (i ? "; " : "") + changed[i];
+  if (changed.size() > kInOneLine) out += fmt::format("; and {} more", changed.size() - kInOneLine);
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+// RunRecords: what the journal of a run says, read in one pass: the record of each action, and by node its
+// actions, why it was quarantined, whether it went back to the system of before. Pure; thread: a value.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "controller/plan/plan.h"
+#include "controller/run/step_log.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+struct PhaseTime {
+  std::string phase;
+  TimeMs start = 0, end = 0;     // end 0: not over
+  std::string outcome = "done";  // done | failed | running
+};
+// Why a node went back to the system that it had before, or is on its way there.
+struct WentBack {
+  std::string reason;
+  bool there = false;
+};
+
+class RunRecords {
+ public:
+  struct Node {
+    std::vector<const Action*> actions = {};  // in order
+    std::string reason = {};                  // of its quarantine; "" when it was not
+    std::optional<WentBack> back = {};        // none: it did not
+  };
+
+  // `plan` must outlive it. conflict: the journal has rows that cannot follow each other.
+  static Result<RunRecords> of(const Plan& plan, const std::vector<JournalRow>& journal);
+
+  const Node& node(const std::string& name) const;
+  const ActionRecord& record(const std::string& action) const { return log_.of(action); }
+  // Of one node, in order of their first action.
+  std::vector<PhaseTime> phases(const std::string& node) const;
+
+ private:
+  StepLog log_;
+  std::map<std::string, Node> nodes_;
+};
+
+}  // namespace muster

@@ -1,0 +1,59 @@
+// ActionParams: what an action is done with, a JSON object. Orders for many nodes have the same steps and
+// name the same nodes: such members are held as text that the actions of a plan share, the others as they
+// are. A value; what it shares never changes.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "controller/plan/shared_text.h"
+
+namespace muster {
+
+class ActionParams {
+ public:
+  ActionParams() = default;  // {}
+  // Of a Json, and not of what could become one: braces around braces would mean something else here.
+  template <std::same_as<Json> Value>
+  ActionParams(Value whole) : own_(std::move(whole)) {}
+  ActionParams& operator=(Json whole) { return *this = ActionParams(std::move(whole)); }
+  // With the texts of its steps, and of what else the steps of an order are about, found in the pool.
+  static ActionParams with_texts(const Json& whole, TextPool& pool);
+
+  void set_steps(std::vector<SharedText> steps);
+  void set(const std::string& key, SharedText value);
+
+  // All of it; each call makes it anew.
+  Json json() const;
+  bool is_object() const { return own_.is_object(); }
+  bool contains(const std::string& key) const;
+  // A member, made anew: to change it there changes nothing here. Where there is none: null, or `otherwise`.
+  const Json operator[](const std::string& key) const { return value(key, Json()); }
+  Json value(const std::string& key, Json otherwise) const;
+
+  // What dump_json() writes of it, in pieces.
+  void each_piece(const std::function<void(std::string_view)>& take) const;
+  // Bytes of what is held as text.
+  size_t size_of_texts() const;
+  // The members that are held as they are, and as text.
+  const Json& own() const { return own_; }
+  const std::vector<SharedText>& steps() const { return steps_; }
+  const std::map<std::string, SharedText>& shared() const { return shared_; }
+
+  friend bool operator==(const ActionParams& a, const ActionParams& b) { return a.text() == b.text(); }
+
+ private:
+  std::string text() const;
+
+  Json own_ = Json::object();
+  bool has_steps_ = false;
+  std::vector<SharedText> steps_;  // "steps", one by one
+  std::map<std::string, SharedText> shared_;
+};
+
+}  // namespace muster

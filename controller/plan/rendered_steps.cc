@@ -1,0 +1,101 @@
+#include "controller/plan/rendered_steps.h"
+
+#include <set>
+
+#include "base/json_dump.h"
+#include "controller/plan/context.h"
+#include "controller/plan/json_pieces.h"
+#include "controller/plan/network_services.h"
+
+namespace muster {
+namespace {
+
+// So many of the last different values of a name: as many groups of nodes may take turns.
+constexpr size_t kKnown = 16;
+
+bool truthy(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value != 0;
+  if (!value.is_string()) return !value.is_null() && !value.empty();
+  std::string text = value.get<std::string>();
+  text.erase(0, text.find_first_not_of(" \n\t"));
+  text.erase(text.find_last_not_of(" \n\t") + 1);
+  return !(text.empty() || text == "no" || text == "false" || text == "0");
+}
+
+}  // namespace
+
+RenderedStep::RenderedStep(wire::Step what, std::string from)
+    : step(std::move(what)), peers(std::move(from)) {
+  Json all = wire::to_json(step);
+  if (peers.empty()) {
+    text = std::make_shared<const std::string>(dump_json(all));
+    return;
+  }
+  all.erase("params");
+  const TextAround outer = text_around(all, "params"), inner = text_around(step.params, "peers");
+  text = std::make_shared<const std::string>(outer.before + inner.before);
+  rest = std::make_shared<const std::string>(inner.after + outer.after);
+}
+
+uintptr_t KnownValues::number_of(const std::string& name, const Json* value) {
+  if (!value) return 0;
+  auto& known = values_[name];
+  for (const auto& [other, number] : known)
+    if (other == *value) return number;
+  if (known.size() == kKnown) known.pop_back();
+  known.emplace_front(*value, ++last_);
+  return last_;
+}
+
+const RenderedSteps::Source& RenderedSteps::source_of(const PlaybookStep& step) {
+  if (const auto known = sources_.find(&step); known != sources_.end()) return known->second;
+  Source source{step.params, "", {}};
+  if (const auto peers = source.params.find("peers"); peers != source.params.end() && peers->is_string()) {
+    const std::string name = whole_name(peers->get<std::string>());
+    if (name == "peers" || name == "rdma_peers") source.peers = name;
+  }
+  if (!source.peers.empty()) source.params.erase("peers");
+  const auto names = names_in({step.when, source.params, step.verify, step.expect});
+  source.names.assign(names.begin(), names.end());
+  if (step.module == "sysctl") source.names.push_back("sysctls");
+  return sources_[&step] = std::move(source);
+}
+
+Result<RenderedStepPtr> RenderedSteps::of(const PlaybookStep& step, const std::string& id,
+                                          NodeContext& context) {
+  std::vector<uintptr_t> values;
+  for (const auto& name : source_of(step).names) context.identify(name, values);
+  Key key{&step, std::move(values), id};
+  if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  TRY(RenderedStepPtr made, render(step, id, context));
+  return known_[std::move(key)] = std::move(made);
+}
+
+Result<RenderedStepPtr> RenderedSteps::render(const PlaybookStep& step, const std::string& id,
+                                              NodeContext& context) {
+  const auto put_in = [&](const Json& value) {
+    return templates_.render(value, [&](const std::string& name) { return context.find(name); });
+  };
+  if (!step.when.empty()) {
+    TRY(const Json when, put_in(Json(step.when)));
+    if (!truthy(when)) return RenderedStepPtr();
+  }
+  const Source& source = source_of(step);
+  wire::Step out;
+  out.id = id;
+  out.module = step.module;
+  out.phase = step.phase;
+  out.mandatory = step.mandatory;
+  TRY(out.params, put_in(source.params));
+  TRY(out.verify, put_in(step.verify));
+  TRY(out.expect, put_in(step.expect));
+  // There, because agents of an older version refuse a step with a key they do not know.
+  if (!step.blocks.empty()) out.expect["blocks"] = step.blocks;
+  if (out.params.is_null()) out.params = Json::object();
+  if (step.module == "sysctl")
+    if (const Json* declared = context.find("sysctls")) prefer_declared(*declared, out.params);
+  return std::make_shared<const RenderedStep>(std::move(out), source.peers);
+}
+
+}  // namespace muster

@@ -1,0 +1,53 @@
+// SharedText: text in pieces, of which each is held once by all who have it: a copy copies no text. A value;
+// what it shares never changes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace muster {
+
+using TextPtr = std::shared_ptr<const std::string>;
+
+class SharedText {
+ public:
+  SharedText() = default;
+  explicit SharedText(TextPtr whole) { add(std::move(whole)); }
+  explicit SharedText(std::string own) { add(std::make_shared<const std::string>(std::move(own))); }
+
+  void add(TextPtr whole);
+  void add(TextPtr of, size_t begin, size_t end);  // its bytes from begin to end
+  void add_literal(std::string_view text);         // of static storage
+  void add(const SharedText& other);
+
+  size_t size() const;
+  std::string text() const;
+  // The pieces in order.
+  void each(const std::function<void(std::string_view)>& take) const;
+  // The texts that the pieces are from, whole.
+  void each_source(const std::function<void(std::string_view)>& take) const;
+
+  friend bool operator==(const SharedText& a, const SharedText& b) { return a.text() == b.text(); }
+
+ private:
+  struct Piece {
+    TextPtr owner;  // null: static storage
+    std::string_view text;
+  };
+  std::vector<Piece> pieces_;
+};
+
+// Finds texts by what they say, so that each is there once.
+class TextPool {
+ public:
+  TextPtr of(std::string text);
+
+ private:
+  std::unordered_map<std::string_view, TextPtr> texts_;
+};
+
+}  // namespace muster

@@ -1,0 +1,94 @@
+// ReadyQueue: which nodes of a run are to be looked at, and what the others wait for.
+//
+// A node that was looked at and cannot begin waits for one thing: an action of another node, a barrier, or a
+// place in a lane. It is looked at again when that may have come, and not before: whoever changes what a node
+// can wait for says so here. A look too many changes nothing; one too few leaves a node waiting for good.
+// Behind one barrier thousands wait for the same member: that is noted once, for the barrier.
+//
+// Nodes are numbers in the order of the plan, which is the order in which they are looked at. Pure. Thread:
+// the reactor's. Never reads a clock.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/run/run_limits.h"
+
+namespace muster {
+
+class ReadyQueue {
+ public:
+  using Lane = Limits::Lane;
+  struct Awaited {  // an action, and whose it is
+    size_t of = 0;
+    std::string action;
+  };
+
+  explicit ReadyQueue(size_t nodes = 0) : of_(nodes), wants_(nodes) {}
+
+  // It is to be looked at, whatever it waits for.
+  void add(size_t node);
+  void add_all();
+  // It has nothing to begin now: it is not looked at, and waits for nothing.
+  void drop(size_t node);
+
+  // What a node waits for now that it was looked at; for nothing else any more. `member`: the first of the
+  // barrier that is not settled.
+  void wait_for(size_t node, Awaited what);
+  void wait_for_barrier(size_t node, size_t barrier, Awaited member);
+  void wait_for_place(size_t node, Lane lane);
+
+  // That action succeeded.
+  void succeeded(const Awaited& what);
+  // What became of this node may settle any of its actions.
+  void changed(size_t node);
+
+  // The next barrier whose member may be settled, with that member; none: there is none at which somebody
+  // waits.
+  struct Due {
+    size_t barrier = 0;
+    std::string member;
+  };
+  std::optional<Due> next_barrier();
+  // What comes of a look at it: it waits for another member, or those that wait there are looked at.
+  void hold(size_t barrier, Awaited member);
+  void open(size_t barrier);
+
+  // Takes out the first node from `from` on that is to be looked at, or waits for a place where there is one.
+  std::optional<size_t> next(size_t from, const std::function<bool(Lane)>& has_place);
+
+  // The action that this node waits for, by itself or behind a barrier; null: none.
+  const std::string* awaited(size_t node) const;
+
+ private:
+  struct Waiters {
+    std::set<size_t> nodes, barriers;
+  };
+  struct Barrier {
+    std::set<size_t> waiting;
+    Awaited member;
+  };
+  enum class For { nothing, action, barrier, place };
+  struct Want {
+    For what = For::nothing;
+    Awaited action = {};
+    size_t barrier = 0;
+    Lane lane = Lane::free;
+  };
+
+  Waiters* waiters_of(const Awaited& what);
+  void wake(Waiters waiters);
+
+  std::set<size_t> ready_, due_;                    // nodes, barriers
+  std::vector<std::map<std::string, Waiters>> of_;  // by whose action it is, by the action
+  std::map<size_t, Barrier> barriers_;
+  std::map<Lane, std::set<size_t>> places_;
+  std::vector<Want> wants_;  // by node
+};
+
+}  // namespace muster

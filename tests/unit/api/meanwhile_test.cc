@@ -1,0 +1,111 @@
+// Plans are made on a worker: what happens to a request when the world goes on meanwhile.
+#include "tests/unit/api/controller.h"
+#include "tests/unit/plan/fixture.h"
+#include "tests/source_dir.h"
+
+using namespace muster;
+using api::Door;
+using testing::Controller;
+
+namespace {
+
+struct Cluster : Controller {
+  Cluster() : Controller(source_dir() + "/playbooks", "/bin/true") {
+    std::string spec = testing::kSpec;
+    const std::string books = "[ base, storage, shared ]";
+    spec.replace(spec.find(books), books.size(), "[ base ]");
+    REQUIRE(call(Door::local, "PUT", "/v1/spec", spec).status == 200);
+  }
+  Json good(const HttpResponse& answer) {
+    INFO(answer.body);
+    REQUIRE(answer.status == 200);
+    return parse_json(answer.body).value();
+  }
+  Json get(const std::string& target) { return good(call(Door::local, "GET", target)); }
+  std::string adoption(const std::string& digest = "") {
+    const Json host = {{"name", "spare01"},
+                       {"like", "node03"},
+                       {"host", "10.20.0.31"},
+                       {"host_key", "SHA256:" + std::string(43, 'A')},
+                       {"facts", to_json(*testing::seen_in_ram("31").facts)}};
+    return Json{{"hosts", {host}}, {"digest", digest}}.dump();
+  }
+  // While it is called, plans that were asked for wait.
+  HttpResponse while_planned(const std::string& target, const std::string& body,
+                             const std::function<void()>& meanwhile) {
+    std::promise<void> release;
+    hold_workers(release.get_future().share());
+    const auto sent = send(Door::local, "POST", target, body);
+    meanwhile();
+    release.set_value();
+    REQUIRE(sent->answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    return sent->answer.get();
+  }
+  void remark() {
+    const std::string text = get("/v1/spec")["text"];
+    REQUIRE(call(Door::local, "PUT", "/v1/spec", "# later\n" + text).status == 200);
+  }
+};
+
+bool says(const HttpResponse& answer, const std::string& words) {
+  return answer.body.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("while a plan is made everybody else is answered", "[api][meanwhile]") {
+  Cluster c;
+  const auto planned = c.while_planned("/v1/plan", R"({"nodes": ["node01"]})", [&] {
+    CHECK(c.get("/v1/status")["nodes"].size() == 3);
+    CHECK(c.get("/v1/nodes/node01")["name"] == "node01");
+    CHECK(c.get("/v1/runs")["runs"].empty());
+  });
+  CHECK(c.good(planned)["kind"] == "discover");
+}
+
+TEST_CASE("a plan is of the world as it was when it was asked for, and no approval of it counts after that",
+          "[api][meanwhile]") {
+  Cluster c;
+  const Json planned = c.good(c.while_planned("/v1/plan", R"({"nodes": ["node01"]})", [&] { c.remark(); }));
+  CHECK(planned["plan"]["spec_revision"] == 1);
+  const std::string digest = planned["digest"];
+  const auto refused = c.call(Door::local, "POST", "/v1/plans/" + digest + "/approve", "{}");
+  CHECK(refused.status == 409);
+  CHECK(says(refused, "spec: revision 2 is stored"));
+  CHECK(c.get("/v1/runs")["runs"].empty());
+}
+
+TEST_CASE("a spec that is stored while an approved adoption is planned makes the approval worthless",
+          "[api][meanwhile]") {
+  Cluster c;
+  const std::string digest = c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"];
+  const auto refused = c.while_planned("/v1/nodes/adopt", c.adoption(digest), [&] { c.remark(); });
+  CHECK(refused.status == 409);
+  CHECK(says(refused, "spec: revision"));
+  const std::string text = c.get("/v1/spec")["text"];
+  CHECK(text.find("# later") != std::string::npos);
+  CHECK(text.find("spare01") == std::string::npos);
+  // Nothing changes: it is carried out.
+  const std::string again = c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"];
+  CHECK(c.good(c.while_planned("/v1/nodes/adopt", c.adoption(again), [] {}))["tokens"].contains("spare01"));
+}
+
+TEST_CASE("a run that begins while an approved adoption is planned comes first", "[api][meanwhile]") {
+  Cluster c;
+  const std::string digest = c.good(c.call(Door::local, "POST", "/v1/nodes/adopt", c.adoption()))["digest"];
+  const auto refused =
+      c.while_planned("/v1/nodes/adopt", c.adoption(digest), [&] { c.start_a_run("node01"); });
+  CHECK(refused.status == 409);
+  CHECK(says(refused, "is under way"));
+  CHECK(c.get("/v1/spec")["revision"] == 1);
+}
+
+TEST_CASE("a controller that ends while a plan is made answers nobody, and ends", "[api][meanwhile]") {
+  Cluster c;
+  std::promise<void> release;
+  c.hold_workers(release.get_future().share());
+  const auto sent = c.send(Door::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})");
+  c.restart([&] { release.set_value(); });
+  CHECK(sent->answer.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+  CHECK(c.get("/v1/status")["nodes"].size() == 3);
+}

@@ -1,0 +1,96 @@
+// What holds a reactor for too long is named. CPU time is what the test says.
+#include "base/reactor_watch.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/reactor.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+using Told = std::vector<std::pair<std::string, DurationMs>>;
+
+struct Watched {
+  int64_t cpu = 7 * kMs;
+  Told told;
+  ReactorWatch watch{[this](const std::string& name, DurationMs took) { told.emplace_back(name, took); },
+                     [this] { return cpu; }};
+  void takes(DurationMs ms) { cpu += ms * kMs; }
+};
+
+}  // namespace
+
+TEST_CASE("a task that takes longer than the limit is named, and no other", "[reactor]") {
+  Watched w;
+  w.watch.run("timer", [&] { w.takes(kLongestTask); });
+  CHECK(w.told.empty());
+  w.takes(10 * kLongestTask);  // between two tasks nobody waits
+  w.watch.run("timer", [&] { w.takes(kLongestTask + 1); });
+  CHECK(w.told == Told{{"timer", kLongestTask + 1}});
+  CHECK(w.watch.longest().name == "timer");
+  CHECK(w.watch.longest().ms == static_cast<double>(kLongestTask + 1));
+}
+
+TEST_CASE("a task's own name counts, for that task alone", "[reactor]") {
+  Watched w;
+  w.watch.run("post", [&] {
+    w.watch.label("GET /v1/status");
+    w.takes(150);
+  });
+  w.watch.run("post", [&] { w.takes(200); });
+  CHECK(w.told == Told{{"GET /v1/status", 150}, {"post", 200}});
+}
+
+TEST_CASE("what a worker would do is not counted", "[reactor]") {
+  Watched w;
+  w.watch.run("post", [&] {
+    w.takes(60);
+    CHECK(w.watch.elsewhere([&] { return w.takes(500), 3; }) == 3);
+    w.takes(30);
+  });
+  CHECK(w.told.empty());
+  w.watch.run("post", [&] { w.takes(101); });  // what was left out once counts again
+  CHECK(w.told.size() == 1);
+}
+
+TEST_CASE("a name is told of once in an hour", "[reactor]") {
+  SteadyMs now{1000};
+  Told told;
+  const auto hook = once_an_hour(
+      [&] { return now; }, [&](const std::string& name, DurationMs took) { told.emplace_back(name, took); });
+  hook("a", 101);
+  hook("a", 102);
+  hook("b", 103);
+  now += 59 * kMinute;
+  hook("a", 104);
+  now += kMinute;
+  hook("a", 105);
+  CHECK(told == Told{{"a", 101}, {"b", 103}, {"a", 105}});
+}
+
+TEST_CASE("the real reactor measures posts and timers, under their names", "[reactor]") {
+  int64_t cpu = 1;
+  Told told;
+  const auto reactor = make_reactor(1, [&] { return cpu; });
+  reactor->on_slow([&](const std::string& name, DurationMs took) { told.emplace_back(name, took); });
+  reactor->post([&] { cpu += 101 * kMs; });
+  reactor->post([&] {
+    reactor->label("PUT /v1/spec");
+    cpu += 102 * kMs;
+  });
+  reactor->post([&] { cpu += 100 * kMs; });
+  reactor->after(0, [&] {
+    cpu += 103 * kMs;
+    reactor->stop();
+  });
+  reactor->run();
+  std::sort(told.begin(), told.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  CHECK(told == Told{{"post", 101}, {"PUT /v1/spec", 102}, {"timer", 103}});
+}

@@ -1,0 +1,155 @@
+// What a screen shows of a thousand nodes.
+#include "cli/shown_nodes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/terminal.h"
+#include "tests/catch.h"
+#include "tests/fakes/muster_command.h"
+
+using namespace muster;
+using namespace muster::cli;
+
+namespace {
+
+Json accepted(size_t count) {
+  Json nodes = Json::array();
+  for (size_t i = 0; i < count; ++i)
+    nodes.push_back(
+        {{"name", fmt::format("n{:04}", i)}, {"state", "accepted"}, {"role", i % 2 ? "gpu" : "cpu"}});
+  return nodes;
+}
+
+// A thousand, some of which somebody has to look at.
+Json large() {
+  Json nodes = accepted(1000);
+  nodes[100]["state"] = "degraded";
+  nodes[200]["run_state"] = "running";
+  nodes[300] = {
+      {"name", "n0300"}, {"state", "installing"}, {"run_state", "running"}, {"waiting", "its agent"}};
+  nodes[400] = {{"name", "n0400"}, {"state", "discovered"}, {"run_state", "waiting"}, {"waiting", "a place"}};
+  nodes[500] = {{"name", "n0500"}, {"state", "installing"}, {"by_hand", true}, {"waiting", "switch it on"}};
+  nodes[600]["silent_since"] = 1;
+  nodes[700]["returning"] = true;
+  nodes[800]["run_state"] = "returned";
+  nodes[900]["state"] = "quarantined";
+  return {{"cluster", "heron"}, {"time", 2}, {"problems", {{"dhcp", "no interface"}}}, {"nodes", nodes}};
+}
+
+std::vector<std::string> names_of(const ShownNodes& shown) {
+  std::vector<std::string> out;
+  for (const Json* node : shown.nodes) out.push_back(node->value("name", ""));
+  return out;
+}
+
+size_t lines_of(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+TEST_CASE("of very many nodes those that matter are shown, the most urgent first", "[cli]") {
+  const Json status = large();
+  const auto shown = shown_nodes(status["nodes"], 10);
+  CHECK(names_of(shown) == std::vector<std::string>{"n0900", "n0700", "n0800", "n0600", "n0500", "n0300",
+                                                    "n0100", "n0200", "n0000", "n0001"});
+  CHECK(shown.left_out == 990);
+  CHECK(urgency_of(status["nodes"][400]) == Urgency::calm);
+}
+
+TEST_CASE("as many as there is room for are shown as they come", "[cli]") {
+  const Json nodes = large()["nodes"];
+  for (const size_t most : {size_t{0}, size_t{1000}, size_t{2000}}) {
+    const auto shown = shown_nodes(nodes, most);
+    CHECK(shown.left_out == 0);
+    CHECK(names_of(shown).at(900) == "n0900");
+  }
+}
+
+TEST_CASE("how many there are is said by state, the most first, with those that are silent or went back",
+          "[cli]") {
+  CHECK(node_counts(large()["nodes"]) ==
+        "1000 nodes: 995 accepted, 2 installing, 1 degraded, 1 discovered, 1 quarantined; 1 silent; 2 back "
+        "in the "
+        "system of before");
+}
+
+TEST_CASE("a filter takes names, states and roles together", "[cli]") {
+  const auto count = [](const std::string& names, const std::string& states, const std::string& roles) {
+    const auto filter = node_filter(names, states, roles);
+    REQUIRE(filter.ok());
+    return only(large(), *filter)["nodes"].size();
+  };
+  CHECK(count("", "", "") == 1000);
+  CHECK(count("n[0000-0009],n0900", "", "") == 11);
+  CHECK(count("", "quarantined", "") == 1);
+  CHECK(count("", "quarantined,degraded", "") == 2);
+  CHECK(count("", "silent", "") == 1);
+  CHECK(count("", "returned", "") == 2);
+  CHECK(count("", "waiting", "") == 3);
+  CHECK(count("", "", "gpu") == 500);
+  CHECK(count("n[0000-0009]", "accepted", "gpu") == 5);
+  CHECK(count("", "quarantined", "gpu") == 0);
+  CHECK(only(large(), {})["cluster"] == "heron");
+  CHECK(node_filter("", "broken", "").error().code == Code::invalid);
+  CHECK_FALSE(node_filter("n[3-1]", "", "").ok());
+}
+
+TEST_CASE("a table of very many has counts above and what is left out below", "[cli]") {
+  Look look{200, false, false};
+  look.nodes = kShownNodes;
+  const std::string table = render_status(large(), look);
+  CHECK(lines_of(table) == 1 + 1 + 1 + 1 + kShownNodes + 1);
+  CHECK(table.find("\n1000 nodes: 995 accepted") != std::string::npos);
+  CHECK(table.find("\nand 980 more: --all\n") != std::string::npos);
+  CHECK(table.find("n0900") < table.find("n0600"));
+  look.nodes = 0;
+  const std::string all = render_status(large(), look);
+  CHECK(lines_of(all) == 1 + 1 + 1 + 1000);
+  CHECK(all.find("1000 nodes") == std::string::npos);
+}
+
+TEST_CASE("the live table is no longer than its terminal, and a small cluster's is whole", "[cli]") {
+  for (const int height : {3, 10, 24, 50}) {
+    CAPTURE(height);
+    Look look{200, false, false};
+    look.nodes = nodes_that_fit(large(), height);
+    CHECK(look.nodes > 0);
+    if (height > 6) CHECK(lines_of(render_status(large(), look)) + 1 == static_cast<size_t>(height));
+  }
+  Json small = large();
+  small["nodes"] = accepted(20);
+  CHECK(nodes_that_fit(small, 24) == 0);
+  CHECK(nodes_that_fit(small, 23) == 17);
+  CHECK(nodes_that_fit(small, 0) == 0);  // nobody says how high it is
+}
+
+TEST_CASE("without a terminal very many nodes begin with counts, and then each change is a line", "[cli]") {
+  ChangeLines changes;
+  Json status = large();
+  const std::string first = changes.next(status);
+  CHECK(first.rfind("1000 nodes: ", 0) == 0);
+  CHECK(lines_of(first) == 1 + 5);
+  CHECK(changes.next(status).empty());
+  status["nodes"][3]["state"] = "quarantined";
+  const std::string next = changes.next(status);
+  CHECK(lines_of(next) == 1);
+  CHECK(next.find("n0003") != std::string::npos);
+  ChangeLines few;
+  status["nodes"] = accepted(kManyNodes);
+  CHECK(lines_of(few.next(status)) == kManyNodes);
+}
+
+TEST_CASE("status and watch refuse states that cannot be, and ranges", "[cli]") {
+  for (const char* verb : {"status", "watch"}) {
+    CAPTURE(verb);
+    const std::string socket = "/tmp/no-such-muster.sock";
+    CHECK(testing::muster_command({verb, "--state", "broken", "--socket", socket}).exit == 2);
+    CHECK(testing::muster_command({verb, "--limit", "n[3-1]", "--socket", socket}).exit == 2);
+  }
+  CHECK(testing::muster_command(
+            {"status", "--state", "silent", "--role", "gpu", "--all", "--socket", "/tmp/no-such-muster.sock"})
+            .exit == 1);
+}
