@@ -145,7 +145,7 @@ Result<int64_t> parse_rate(const std::string& text) {
 
 Result<DurationMs> parse_duration(const std::string& text) {
   TRY(const Quantity quantity, parse_quantity(text));
-  const std::string& unit = quantity.unit;
+  const std::string_view unit = quantity.unit;
   const double factor = unit == "ms"                   ? 1
                         : unit.empty() || unit == "s"  ? 1000
                         : unit == "min" || unit == "m" ? 60000

@@ -253,24 +253,24 @@ void SimController::start() {
 
 void SimController::begin_life() {
   world_.trace("", "controller starts");
+  world_.reactor.label("the controller's start");
   life_ = std::make_unique<Life>(*this);
   const auto run = store_.run(0);
-  if (run.ok() && run->state == RunState::running) {
-    auto resumed = life_->executor->resume(run->id);
-    if (!resumed.ok()) return world_.violated("S5", "resume: " + resumed.error().message);
-    checkers_.after_restart(*life_->executor);
-    return;
-  }
-  next_command();
+  if (!run.ok() || run->state != RunState::running) return next_command();
+  // A whole journal is read, before which nobody could be answered: not what R1 is about.
+  const Status resumed = world_.reactor.watch.elsewhere([&] { return life_->executor->resume(run->id); });
+  if (!resumed.ok()) return world_.violated("S5", "resume: " + resumed.error().message);
+  world_.reactor.watch.elsewhere([&] { checkers_.after_restart(*life_->executor); });
 }
 
 void SimController::kill() {
   if (!life_) return;
   world_.trace("", "controller killed");
+  world_.reactor.label("the controller's death");
   life_.reset();
   operator_.lose_command();
   store_.crash(world_.random.chance(0.5) ? MemStore::Unsynced::lost : MemStore::Unsynced::kept);
-  checkers_.controller_died();
+  world_.reactor.watch.elsewhere([this] { checkers_.controller_died(); });
   world_.reactor.after(world_.random.range(1, 30) * kSecond, [this] {
     if (!life_) begin_life();
   });
@@ -328,8 +328,13 @@ void SimController::next_command() {
 }
 
 void SimController::make_next_plan() {
-  // In the daemon a worker's thread makes it.
-  auto made = world_.reactor.watch.elsewhere([this] { return make_plan(input()); });
+  world_.reactor.label("the operator's next plan");
+  // In the daemon a worker's thread makes it, digests it, and writes it as JSON.
+  world_.reactor.watch.elsewhere([this] { plan_and_start(); });
+}
+
+void SimController::plan_and_start() {
+  auto made = make_plan(input());
   if (!made.ok()) return world_.violated("planner", made.error().message);
   if (!made->refusals.empty())
     return world_.violated("planner", made->refusals[0].node + ": " + made->refusals[0].message);

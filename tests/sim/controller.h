@@ -51,6 +51,7 @@ class SimController : public Uplink {
   void begin_life();
   void next_command();
   void make_next_plan();
+  void plan_and_start();
   // Options::in_place (in_place.cc)
   void begin_in_place();
   Plan plan_in_place() const;
