@@ -31,6 +31,7 @@ Status read_slots(const Json& json, ImageMarker& m) {
     r.get_or("stage", slot.stage, std::string());
     r.get_or("address", slot.address, std::string());
     r.get_or("order", slot.order, std::string());
+    r.get_or("trial", slot.trial, false);
     TRY_(r.finish());
   }
   return Ok{};
@@ -76,7 +77,8 @@ Json slots_json(const ImageMarker& m) {
                  {"digest", s.digest},
                  {"stage", s.stage},
                  {"address", s.address},
-                 {"order", s.order}};
+                 {"order", s.order},
+                 {"trial", s.trial}};
   return out;
 }
 

@@ -60,6 +60,7 @@ Json context() {
               {"time_zone", "Europe/Berlin"},
               {"paused", false},
               {"pausing", false},
+              {"has_mpi", true},
               {"drain_timeout_seconds", 86400},
               {"firewall", {{{"from", "10.0.0.0/8"}, {"ports", "443"}, {"comment", "declared"}}}},
               {"packages", {"tmux"}},
@@ -197,6 +198,7 @@ TEST_CASE("every shipped playbook fits the modules") {
     for (const auto& step : parsed.playbook.steps) {
       INFO(step.name);
       Json with = context();
+      CHECK(render_params(Json(step.otherwise), with).ok());
       std::vector<Json> items = {Json()};
       if (!step.for_each.empty()) {
         REQUIRE(with.contains(step.for_each));
