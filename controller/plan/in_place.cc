@@ -15,7 +15,7 @@ constexpr DurationMs kWrite = 45 * kMinute, kResume = 15 * kMinute;
 // Beside one boot: the node may lose its power, or its link, in the middle of it.
 constexpr DurationMs kCommit = 5 * kMinute;
 // So that the step's own deadline passes first: its error names the jobs that did not end.
-constexpr DurationMs kSpare = 5 * kMinute;
+constexpr DurationMs kSpare = 15 * kMinute;
 // Slurm's controller, or the master of a storage, may be restarting at the same time.
 constexpr int kResumeAttempts = 60;
 

@@ -45,6 +45,10 @@ Json network() {
           {"foreign_dns", {"10.20.0.53"}}};
 }
 
+Json pauses() {
+  return {{"paused", false}, {"pausing", false}, {"has_mpi", true}, {"drain_timeout_seconds", 86400}};
+}
+
 Json context() {
   const Json first = node("node01", "10.20.0.11"), second = node("node02", "10.20.0.12");
   Json out = {{"cluster", "lab"},
@@ -58,10 +62,6 @@ Json context() {
               {"users", {{{"name", "ops"}, {"keys", {"ssh-ed25519 AAAA ops"}}, {"sudo", true}, {"uid", 0}}}},
               {"network", network()},
               {"time_zone", "Europe/Berlin"},
-              {"paused", false},
-              {"pausing", false},
-              {"has_mpi", true},
-              {"drain_timeout_seconds", 86400},
               {"firewall", {{{"from", "10.0.0.0/8"}, {"ports", "443"}, {"comment", "declared"}}}},
               {"packages", {"tmux"}},
               {"sysctls", {{"vm.swappiness", "10"}}},
@@ -165,6 +165,7 @@ Json context() {
               {"gpu_fleet", {machine, machine}},
               {"gpus_of_each", 8}});
   out["node"].update({{"prefix", 24}, {"mac", "52:54:00:00:00:01"}, {"image", "debian-12"}});
+  out.update(pauses());
   return out;
 }
 
