@@ -84,8 +84,8 @@ TEST_CASE("pause: no job comes to a node that is not accepted yet, and `up` give
 TEST_CASE("pause: what a run left of it in the storage is ended by `up`, where the agent can", "[plan]") {
   const bool ceph = GENERATE(false, true);
   PlannerInput in = ceph ? with_ceph() : with_shipped("storage-shared");
-  const std::string ends =
-      ceph ? "storage-ceph/stores count[shared]" : "storage-shared/not in maintenance[shared]";
+  in.playbooks["shared"].name = "shared";  // as the role names it
+  const std::string ends = ceph ? "shared/stores count[shared]" : "shared/not in maintenance[shared]";
   CHECK(!has_step(planned(in), "node02", ends));  // it is taken from its work, and is not to come back yet
   in.request = {RequestKind::up, {"node02"}};
   CHECK(has_step(planned(in), "node02", ends));
