@@ -185,7 +185,7 @@ class HttpLink : public RenewableLink {
  private:
   Reactor& reactor_;
   std::string url_, asks_;
-  std::function<bool()> on_trial_;        // these two outlive the lanes, which call them
+  std::function<bool()> on_trial_;  // these two outlive the lanes, which call them
   std::function<std::string()> storage_;
   Lane polls_, posts_;
 };

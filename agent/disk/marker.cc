@@ -73,12 +73,8 @@ Result<ImageMarker> read_copy(const BlockDevice& disk, uint64_t offset) {
 Json slots_json(const ImageMarker& m) {
   Json out = Json::object();
   for (const auto& [name, s] : m.slots)
-    out[name] = {{"image", s.image},
-                 {"digest", s.digest},
-                 {"stage", s.stage},
-                 {"address", s.address},
-                 {"order", s.order},
-                 {"trial", s.trial}};
+    out[name] = {{"image", s.image},     {"digest", s.digest}, {"stage", s.stage},
+                 {"address", s.address}, {"order", s.order},   {"trial", s.trial}};
   return out;
 }
 

@@ -84,8 +84,8 @@ Status plan_work(Work& w, const BlockDevice& disk) {
   if (slot->size < w.manifest.raw_size)
     return fail(Code::invalid, "the image does not fit the root slot of this disk");
   w.result.slot = w.marker.slot;
-  w.marker.slots[w.marker.slot] = {w.job.image,          w.job.digest, kSlotWriting,
-                                   w.job.address_cidr,   w.deps.order, w.manifest.trial};
+  w.marker.slots[w.marker.slot] = {w.job.image,        w.job.digest, kSlotWriting,
+                                   w.job.address_cidr, w.deps.order, w.manifest.trial};
   return Ok{};
 }
 

@@ -102,7 +102,7 @@ struct Hello {
   std::string boot_id;
   std::string image_digest;  // of the running system; empty in the RAM system
   std::string slot = {};     // "a" | "b": which it runs from; empty: none, or an older agent does not say
-  bool trial = false;  // this boot is not committed, and ends by itself; an older agent never says so
+  bool trial = false;        // this boot is not committed, and ends by itself; an older agent never says so
 };
 
 }  // namespace muster

@@ -383,10 +383,8 @@ Samples samples_of_moosefs() {
       {"moosefs_maintenance",
        {[](FakeMachine& m) { m.put("/mfs/servers", "10.20.0.11 10.20.0.12"); },
         [](FakeMachine&) {
-          return Json{{"master", "10.20.0.11"},
-                      {"address", "10.20.0.11"},
-                      {"state", "on"},
-                      {"deadline_seconds", 0}};
+          return Json{
+              {"master", "10.20.0.11"}, {"address", "10.20.0.11"}, {"state", "on"}, {"deadline_seconds", 0}};
         }}},
       {"moosefs_mount", {nothing, [](FakeMachine&) { return mfs_mount(); }}},
       {"moosefs_policy", {with_shared, [](FakeMachine&) { return mfs_mount(); }}},

@@ -39,7 +39,7 @@ struct FakeController {
   std::mutex mutex;
   std::vector<std::string> polled_with;  // serials
   HttpRequest last_poll = {};
-  std::string renewed;                   // the serial of the certificate that was made
+  std::string renewed;  // the serial of the certificate that was made
   std::unique_ptr<HttpServer> server;
   FakeController() {
     auto own = pki::issue(ca, {"musterd", "muster-controller", {"127.0.0.1"}, true, 5}).value();

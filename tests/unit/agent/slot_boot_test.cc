@@ -270,10 +270,10 @@ TEST_CASE("a trial restarts after a panic, whatever the slot's own options say",
     const char* options;
     bool own;  // they restart it themselves
   };
-  for (const Row row : {Row{"quiet", false}, Row{"panic=0", false}, Row{"panic=10 panic=0", false},
-                        Row{"panic=", false}, Row{"panic", false}, Row{"panic=soon", false},
-                        Row{"xpanic=5", false}, Row{"panic=10", true}, Row{"panic=0 panic=10", true},
-                        Row{"panic=-1", true}, Row{"panic=0x10", true}}) {
+  for (const Row row :
+       {Row{"quiet", false}, Row{"panic=0", false}, Row{"panic=10 panic=0", false}, Row{"panic=", false},
+        Row{"panic", false}, Row{"panic=soon", false}, Row{"xpanic=5", false}, Row{"panic=10", true},
+        Row{"panic=0 panic=10", true}, Row{"panic=-1", true}, Row{"panic=0x10", true}}) {
     CAPTURE(row.options);
     const std::string plain = fmt::format("title x\nlinux /k\noptions root=x {}\nversion 1\n", row.options);
     const auto trial = trial_entry(plain, 60);
