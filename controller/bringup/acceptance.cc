@@ -235,7 +235,7 @@ NodeReport node_report(const Sources& s, const Executor& executor, const std::st
   node.reason = quarantine_reason(s.journal, name);
   const bool quarantined = !node.reason.empty();
   const auto back = went_back(s.journal, name);
-  if (!quarantined && back) node.reason = back->reason;
+  if (!quarantined) node.reason = back ? back->reason : stood_down(s.journal, name);
   node.verdict = verdict_of(s, name, quarantined, back && back->there);
   add_hardware(node, declared, executor.node_row(name));
   for (const auto& action : s.plan.actions)

@@ -12,7 +12,6 @@
 #include "base/os.h"
 #include "controller/bringup/signed_gpu_results.h"
 #include "controller/image/image_service.h"
-#include "controller/bringup/proving.h"
 #include "controller/plan/lint.h"
 #include "controller/bringup/run_view.h"
 #include "controller/spec/own_playbooks.h"
@@ -113,6 +112,9 @@ NodeObservation Bringup::observe(const std::string& name, const Written& written
   seen.online = silent && *silent < kOnline &&
                 seen.mode;  // what asks for orders and does not say what it is may be anything
   seen.doubtful = parts_.executor.outdated(name);
+  // One that fell silent may be on its way back, or hang: it is woken like any other.
+  seen.on_trial = seen.online && parts_.executor.on_trial(name);
+  seen.slot = parts_.executor.running_slot(name);
   if (row.facts.empty()) return seen;
   const auto json = parse_json(row.facts);
   if (!json.ok()) return seen;
@@ -190,22 +192,25 @@ Result<PlannerInput> Bringup::input(const Request& request, const Spec& spec, in
   return in;
 }
 
-// Of the nodes that may get a trial: each run is read once, as most were accepted by the same.
+std::optional<DoneRun> Bringup::done_run(int64_t id) const {
+  const auto run = parts_.store.run(id);
+  if (!run.ok()) return {};
+  auto plan = plan_of_run(parts_.store, *run);
+  auto journal = parts_.store.journal(id);
+  if (!plan.ok() || !journal.ok()) return {};
+  return DoneRun{std::move(plan).value(), std::move(journal).value()};
+}
+
+// Of the nodes that may get a trial.
 void Bringup::add_proving_times(PlannerInput& in) const {
-  std::map<int64_t, std::vector<std::string>> by_run;
+  std::map<std::string, int64_t> accepted;
   for (const auto& [name, seen] : in.nodes) {
     const auto& named = in.request.nodes;
     if (!named.empty() && std::find(named.begin(), named.end(), name) == named.end()) continue;
-    if (const int64_t run = parts_.executor.node_row(name).accepted_run; run > 0) by_run[run].push_back(name);
+    if (const int64_t run = parts_.executor.node_row(name).accepted_run; run > 0) accepted[name] = run;
   }
-  for (const auto& [id, names] : by_run) {
-    const auto run = parts_.store.run(id);
-    if (!run.ok()) continue;
-    const auto plan = plan_of_run(parts_.store, *run);
-    const auto journal = parts_.store.journal(id);
-    if (!plan.ok() || !journal.ok()) continue;
-    for (const auto& name : names) in.nodes[name].proving_took = proving_took(*plan, *journal, name);
-  }
+  for (const auto& [name, took] : proving_times(accepted, [this](int64_t id) { return done_run(id); }))
+    in.nodes[name].proving_took = took;
 }
 
 Result<Bringup::Made> Bringup::made_of(const PlannerInput& in) {

@@ -9,12 +9,14 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/reactor.h"
 #include "controller/bringup/current_spec.h"
 #include "controller/bringup/disks_written.h"
+#include "controller/bringup/proving.h"
 #include "controller/options.h"
 #include "controller/plan/planner.h"
 #include "controller/run/executor.h"
@@ -92,6 +94,7 @@ class Bringup {
   static Result<Made> made_of(const PlannerInput& in);
   NodeObservation observe(const std::string& node, const Written& written);
   void add_proving_times(PlannerInput& in) const;
+  std::optional<DoneRun> done_run(int64_t id) const;
   Written disks_written(TimeMs since);
   Status carried_out(const std::string& digest) const;
 

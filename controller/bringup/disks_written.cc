@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-// Its slot, "" for a whole disk; none: it writes neither.
+// The slot that it writes, "" for a whole disk; none: it writes neither.
 std::optional<std::string> target_of(const Action& action) {
   if (action.kind == ActionKind::image) return "";
   if (action.kind != ActionKind::write_slot || !action.params.is_object()) return std::nullopt;

@@ -1,5 +1,5 @@
-// Which disks, and which root slots, runs began to write since a node was looked at: what was seen of them
-// then says nothing now. Pure.
+// Disks and root slots that runs began to write since a node's last inventory, which is out of date for them.
+// Pure.
 #pragma once
 
 #include <map>
@@ -13,15 +13,15 @@
 
 namespace muster {
 
-// By node and by the letter of the slot, "" for a whole OS disk: when writing it last began.
+// By node, and by slot letter ("" for a whole OS disk): when the last write began.
 using Written = std::map<std::string, std::map<std::string, TimeMs>>;
 
-// Adds what the run began after `since`. Without its plan each of its actions may have written a disk.
+// Adds what the run began after `since`. Where its plan is lost, any of its actions may have written a disk.
 void note_written(const std::optional<Plan>& plan, const std::vector<JournalRow>& journal, TimeMs since,
                   Written& written);
 
-// Of what was seen of the node at `seen_at`: nothing where its disk was written since. A slot of a node at
-// work that was written beside it counts as half written until the next look.
+// The facts of the inventory at `seen_at` that still hold: none where the disk was written since. A slot that
+// was written beside the node's jobs counts as half written until the next inventory.
 std::optional<HardwareFacts> still_known(HardwareFacts facts, TimeMs seen_at, const std::string& node,
                                          const Written& written);
 

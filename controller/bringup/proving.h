@@ -1,7 +1,10 @@
-// How long a new system of a node needs to be proven: its configuration and its acceptance, as the run shows
-// in which it was accepted. Pure.
+// How long configuration and acceptance of a node take, measured in the run that accepted it: a trial has to
+// be longer. Pure.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +13,22 @@
 
 namespace muster {
 
-// The sum over its own actions, each from the beginning of the attempt that succeeded: what it waited for
-// other nodes in between is not counted. 0: the journal shows none; or the run only measured, perhaps with
-// another profile.
+// The sum over the node's own actions, each counted from the start of the attempt that succeeded: waiting for
+// other nodes in between does not count. 0: the journal has none of them; or the run only measured, perhaps
+// with another profile.
 DurationMs proving_took(const Plan& plan, const std::vector<JournalRow>& journal, const std::string& node);
+
+struct DoneRun {
+  Plan plan;
+  std::vector<JournalRow> journal;
+};
+// None: it cannot be read.
+using RunOf = std::function<std::optional<DoneRun>(int64_t id)>;
+
+// The same of nodes that were last accepted in the runs with these ids. Where that run only measured, the
+// newest of the runs before it that configured the node and accepted it counts; it is looked for in the last
+// 50 of them. Each run is read once.
+std::map<std::string, DurationMs> proving_times(const std::map<std::string, int64_t>& accepted,
+                                                const RunOf& run_of);
 
 }  // namespace muster

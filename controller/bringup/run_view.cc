@@ -100,6 +100,13 @@ std::string quarantine_reason(const std::vector<JournalRow>& journal, const std:
   return reason;
 }
 
+std::string stood_down(const std::vector<JournalRow>& journal, const std::string& node) {
+  std::string reason;
+  for (const auto& row : journal)
+    if (row.node == node && row.event == "not_started") reason = text_in(row.data, "reason");
+  return reason;
+}
+
 std::optional<WentBack> went_back(const std::vector<JournalRow>& journal, const std::string& node) {
   std::optional<WentBack> back;
   for (const auto& row : journal)
@@ -132,7 +139,9 @@ Result<Json> run_view(Store& store, int64_t run) {
     }
     view["nodes"].push_back({{"name", name},
                              {"result", result_of(plan, log, name, quarantined, back)},
-                             {"reason", quarantined.empty() && back ? back->reason : quarantined},
+                             {"reason", !quarantined.empty() ? quarantined
+                                        : back               ? back->reason
+                                                             : stood_down(journal, name)},
                              {"ms", last > first ? last - first : 0},
                              {"phases", phases}});
   }

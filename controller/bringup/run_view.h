@@ -28,6 +28,8 @@ std::vector<PhaseTime> phase_times(const Plan& plan, const std::vector<JournalRo
                                    const std::string& node);
 // Why the node was quarantined in this run; "" when it was not.
 std::string quarantine_reason(const std::vector<JournalRow>& journal, const std::string& node);
+// Why it was not begun, or was left where it was; "" when it was not.
+std::string stood_down(const std::vector<JournalRow>& journal, const std::string& node);
 // Why the node went back to the system that it had before, or is on its way there; none: it did not.
 struct WentBack {
   std::string reason;

@@ -71,7 +71,7 @@ Result<std::vector<PlannedStep>> plan_one(const PlaybookStep& step, const std::s
 }
 
 // Stands for a step whose list is empty here, or whose `when` says no: the report says why it was not run.
-PlannedStep not_here(const PlaybookStep& step, const std::string& id) {
+PlannedStep not_here(const PlaybookStep& step, const std::string& id, const std::string& why) {
   PlannedStep planned;
   planned.name = step.name;
   planned.stage = step.stage;
@@ -79,7 +79,7 @@ PlannedStep not_here(const PlaybookStep& step, const std::string& id) {
   planned.step.id = id;
   planned.step.module = "not_applicable";
   planned.step.phase = step.phase;
-  planned.step.params = {{"reason", step.otherwise}};
+  planned.step.params = {{"reason", why}};
   planned.step.mandatory = false;
   return planned;
 }
@@ -130,9 +130,16 @@ class StepPlanner {
   // A cluster of one node has nothing between nodes, and nobody asks why.
   void say_why(const PlaybookStep& step) {
     if (step.otherwise.empty() || home_.set->members.size() < 2) return;
-    out_.push_back(not_here(step, id_of(step)));
+    add_not_here(step);
     out_.back().on = "all";  // it does nothing that others would wait for
     out_.back().about = context_.view().set;
+  }
+
+  void add_not_here(const PlaybookStep& step) {
+    const auto why = render_params(Json(step.otherwise), context_.values());
+    if (!why.ok()) complain(step, why.error().message);
+    const bool text = why.ok() && why->is_string();
+    out_.push_back(not_here(step, id_of(step), text ? why->get<std::string>() : step.otherwise));
     ids_.insert(out_.back().step.id);
   }
 
@@ -145,10 +152,7 @@ class StepPlanner {
     if (!list || !list->is_array())
       return complain(step, "for_each: '" + step.for_each + "' is not a list of the context");
     const Json items = *list;
-    if (items.empty() && !step.otherwise.empty() && is_for(step, Json())) {
-      out_.push_back(not_here(step, id_of(step)));
-      ids_.insert(out_.back().step.id);
-    }
+    if (items.empty() && !step.otherwise.empty() && is_for(step, Json())) add_not_here(step);
     const NodeView all = context_.view();
     const std::string what_it_is =
         step.for_each == "own_gpus" && has_stand_ins() ? fmt::format(", {}", kSimulatedGpu) : "";

@@ -103,9 +103,15 @@ void Executor::kick() {
 
 void Executor::kick_node(Node& node, int quarantined) {
   if (!node.run.acts()) return feed(node, input::Settle{});
-  if (!node.run.begun && !node.run.returning && limits_.budget_spent(quarantined)) {
-    feed(node, input::StandDown{fmt::format("not started: {} nodes failed and the failure budget is {}",
-                                            quarantined, plan_.limits.failure_budget)});
+  // In place, the first nodes fail when all have begun: it is asked again before one leaves its system.
+  const auto stays = [&] {
+    const bool leaves = node.run.action().kind != ActionKind::write_slot && undisturbed(node.run, log_);
+    return !node.run.returning && (!node.run.begun || leaves);
+  };
+  if (limits_.budget_spent(quarantined) && stays()) {
+    feed(node, input::StandDown{fmt::format("not {}: {} nodes failed and the failure budget is {}",
+                                            node.run.begun ? "begun" : "started", quarantined,
+                                            plan_.limits.failure_budget)});
     return kick();
   }
   Gate::Answer gate = gate_.ask(node.run.action(), log_, [this](const std::string& name) -> const NodeRun* {
@@ -165,6 +171,7 @@ void Executor::carry_out(Node& node, Effect effect) {
                       [&](effect::Took took) { took_.add(took.kind, took.time); },
                       [&](effect::Accuse& accused) { accuse(accused.node, accused.reason); },
                       [&](effect::Absent& absent) { absent_[absent.node] = reactor_.steady(); },
+                      [&](effect::Committed) { book_.agent(name).trial = false; },
                       [&](effect::GoOn) { feed(node, input::Timer{}); }, [&](effect::Kick) { kick(); }},
              effect);
 }

@@ -84,13 +84,13 @@ Status Executor::resume(int64_t run) {
   TRY(const auto journal, ports_.store.journal(row.id));
   TRY(Recovery recovery, recover(row, journal));
   adopt(plan, row);
-  log_ = std::move(recovery.log);
   for (const auto& action : recovery.proven) gate_.prove(action);
   for (const auto& [name, node] : nodes_) {
     restore(node->run, recovery, hooks_);
     if (node->run.over() || node->run.returning)
       node->run.left_at = book_.steady_of(recovery.nodes[name].left);
   }
+  log_ = std::move(recovery.log);
   if (const std::string reason = abandoned(recovery.last_sign, reactor_.now(), timing_); !reason.empty()) {
     log::warning("run given up", {{"run", std::to_string(row.id)}, {"reason", reason}});
     cancel(reason);
