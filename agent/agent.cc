@@ -69,7 +69,8 @@ Status Agent::start() {
         {"boot_id", identity_.boot_id},
         {"image_digest", identity_.image_digest},
         {"agent_version", identity_.version},
-        {"slot", identity_.slot}});
+        {"slot", identity_.slot},
+        {"trial", identity_.on_trial && identity_.on_trial()}});
   return Ok{};
 }
 
@@ -136,7 +137,7 @@ void Agent::on_acked(Result<uint64_t> reply) {
     it = it->second <= *reply ? reported_.erase(it) : std::next(it);
   schedule_post(0);
   if (!std::exchange(greeted_, true)) schedule_poll(0);
-  if (current_ && departs(current_->kind) && finished_.count(current_->id) &&
+  if (current_ && !departing_ && departs(current_->kind) && finished_.count(current_->id) &&
       succeeded(finished_[current_->id]) && !reported_.count(current_->id)) {
     if (withdrawn_) return stay();
     depart();
@@ -182,7 +183,8 @@ void Agent::on_orders(Result<wire::PollReply> reply) {
 void Agent::stop(const std::string& order) {
   if (waiting_ && waiting_->id == order) waiting_.reset();
   if (!current_ || current_->id != order || withdrawn_) return;
-  if (gets_ready(current_->kind) ? departing_ : settling_ || departs(current_->kind)) return;
+  const bool undoes = departing_ && current_->kind == wire::OrderKind::boot_slot;
+  if (!undoes && (gets_ready(current_->kind) ? departing_ : settling_ || departs(current_->kind))) return;
   withdrawn_ = true;
   log("warning", order + " was withdrawn: it stops at its next safe point");
   if (runner_busy_) runner_.cancel();  // else it has not begun yet

@@ -21,6 +21,8 @@
 //   - an order that the controller withdraws is not begun, or stops at the runner's next safe point. A
 //      departure is not called off; `kexec` is until it goes: what was got ready is unloaded, also where the
 //      runner was past its last safe point or the success was reported already, and the order is `cancelled`.
+//      `boot_slot` that is withdrawn while it goes is cancelled at the runner, which undoes what the restart,
+//      should it still come, would start.
 // Thread: the reactor's thread. Never: touches the machine, reads a clock of its own, ends by itself.
 #pragma once
 
@@ -60,6 +62,9 @@ struct AgentIdentity {
   std::string image_digest;  // of the running system; empty in the RAM system
   std::string slot;          // root slot in use, "a" or "b"; empty in the RAM system
   std::string version;
+  // Whether this boot is on trial now (agent/image/trial.h): read for each request, since a commit ends it.
+  // Called on threads of the link's, too. Empty: it is not.
+  std::function<bool()> on_trial = {};
   uint64_t jitter_seed = 1;  // any number that differs between nodes
 };
 

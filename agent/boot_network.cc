@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "base/lower.h"
 
 namespace muster {
 namespace {
@@ -184,8 +185,7 @@ class Descent {
     std::string mac = text_in(link, "permaddr");
     if (mac.empty()) mac = files_.read_line("/sys/class/net/" + name + "/bonding_slave/perm_hwaddr");
     if (mac.empty()) mac = text_in(link, "address");
-    std::transform(mac.begin(), mac.end(), mac.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    mac = lower(mac);
     if (!is_mac(mac)) return fail(Code::denied, name + " has no MAC");
     return mac;
   }

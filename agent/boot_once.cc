@@ -9,6 +9,7 @@
 #include "agent/disk/bearers.h"
 #include "agent/image/efi_variables.h"
 #include "base/log.h"
+#include "base/lower.h"
 
 namespace muster {
 namespace {
@@ -68,8 +69,7 @@ Status one_bearer(const std::string& uuid, const std::vector<std::string>& all) 
 
 // The partition the loader itself was started from, mounted for root alone.
 Status mount_esp(const Files& files, Process& process) {
-  std::string part = efi::loader_text(files, "LoaderDevicePartUUID");
-  for (char& c : part) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string part = lower(efi::loader_text(files, "LoaderDevicePartUUID"));
   if (part.empty() || part.find_first_not_of("0123456789abcdef-") != std::string::npos)
     return denied("systemd-boot does not say where it was started from");
   TRY_(one_bearer("PARTUUID=" + part, partition_bearers(files, part)));

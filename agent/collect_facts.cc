@@ -39,7 +39,7 @@ std::string pci_of(const Files& files, const std::string& device) {
   const auto target = files.read_link(device);
   if (!target.ok()) return "";
   std::string found;
-  for (const auto& part : steps::split(*target, '/'))
+  for (const auto& part : split(*target, '/'))
     if (is_pci_address(part)) found = part;
   return found;
 }

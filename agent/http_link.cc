@@ -145,6 +145,7 @@ class HttpLink : public RenewableLink {
         asks_("/agent/v1/orders?boot=" + query_value(identity.boot_id) + "&mode=" +
               std::string(wire::to_string(identity.mode)) + "&image=" + query_value(identity.image_digest) +
               "&slot=" + query_value(identity.slot) + "&have="),
+        on_trial_(identity.on_trial),
         storage_(std::move(storage)),
         polls_(std::move(polls)),
         posts_(std::move(posts)) {}
@@ -156,7 +157,8 @@ class HttpLink : public RenewableLink {
       Result<wire::PollReply> reply =
           fail(Code::invalid, "the answer could not be read: see the agent's log");
       contain_exceptions("an answer with orders", [&] {
-        reply = ask_orders(client, target + (storage_ ? "&storage=" + query_value(storage_()) : ""));
+        reply = ask_orders(client, target + (on_trial_ && on_trial_() ? "&trial=1" : "") +
+                                       (storage_ ? "&storage=" + query_value(storage_()) : ""));
       });
       reactor_.post([done, reply = std::move(reply)] { done(reply); });
     });
@@ -183,7 +185,8 @@ class HttpLink : public RenewableLink {
  private:
   Reactor& reactor_;
   std::string url_, asks_;
-  std::function<std::string()> storage_;  // outlives the lanes, which call it
+  std::function<bool()> on_trial_;  // these two outlive the lanes, which call them
+  std::function<std::string()> storage_;
   Lane polls_, posts_;
 };
 

@@ -46,6 +46,7 @@
 #include "agent/ram_init.h"
 #include "agent/renewal.h"
 #include "agent/image/slot_boot.h"
+#include "agent/image/trial.h"
 #include "agent/step_runner.h"
 #include "agent/steps/gpu/acs.h"
 #include "agent/steps/two_phase.h"
@@ -53,6 +54,7 @@
 #include "base/digest.h"
 #include "base/json_dump.h"
 #include "base/log.h"
+#include "base/lower.h"
 #include "base/pki.h"
 #include "base/version.h"
 
@@ -101,8 +103,7 @@ Result<JoinOptions> join_options(const Files& files, const std::string& folder, 
   options.request.boot_id = files.read_line(kBootId);
   options.request.mode = mode;
   for (const auto& nic : nic_facts(files)) options.request.macs.push_back(nic.mac);
-  options.request.product_uuid = files.read_line("/sys/class/dmi/id/product_uuid");
-  for (char& c : options.request.product_uuid) c = static_cast<char>(tolower(c));
+  options.request.product_uuid = lower(files.read_line("/sys/class/dmi/id/product_uuid"));
   return options;
 }
 
@@ -130,6 +131,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
   const ImageRecord image = config.mode == wire::Mode::ram ? ImageRecord{} : read_image_record(files);
   identity.image_digest = image.digest;
   identity.slot = image.slot;
+  if (config.mode != wire::Mode::ram) identity.on_trial = [&files] { return on_trial(files); };
   identity.version = kProgramVersion;
   identity.jitter_seed = std::hash<std::string>()(config.node + identity.incarnation);
   StorageState storage(files, process);

@@ -1,5 +1,6 @@
 #include "agent/own_functions.h"
 
+#include <fmt/format.h>
 #include <sys/reboot.h>
 #include <unistd.h>
 
@@ -25,13 +26,23 @@ Status leave_ram(int how) {
   return Ok{};
 }
 
-// The next boot's agent must be this one: the join of this boot ended all that were before.
+// Still running after that many seconds means that an ordered restart failed.
+struct Leave {
+  int seconds = 300;
+  CancelCheck withdrawn = {};
+};
+// The controller takes a node for one that did not restart after three minutes (ExecutorTiming::leave_shows),
+// and goes on in the system that answers: by then the next boot has to be that system's again.
+constexpr int kSlotLeaveSeconds = 150;
+
+// The installed system gets this agent's identity, because the join of this boot invalidated all earlier
+// ones.
 Status start_disk(const Files& files, const std::string& node, const Json& params) {
   const std::string digest = params.is_object() ? params.value("digest", "") : "";
   const Status handed = hand_over_identity(files, kRamIdentity, node, digest);
   if (!handed.ok())
     log::warning("the system on the disk keeps the identity it has", {{"why", handed.error().message}});
-  // Nobody else can tell this machine what to boot.
+  // Without a BMC, only the firmware's own list decides what boots next.
   if (ram_options(files.read_line("/proc/cmdline"), {}).until_joined) {
     const Status first = start_own_disk_first(files, node, digest);
     if (!first.ok())
@@ -56,26 +67,32 @@ WorkFunctions ram_functions(const Files& files, Process& process, const std::str
   return out;
 }
 
-WorkFunctions installed_functions(const Files& files, Process& process) {
-  const auto systemctl = [&process](const char* verb, const CancelCheck& ended) -> Status {
+void wait_a_second() { std::this_thread::sleep_for(std::chrono::seconds(1)); }
+
+WorkFunctions installed_functions(const Files& files, Process& process, std::function<void()> a_second) {
+  const auto systemctl = [&process, a_second](const char* verb, const CancelCheck& ended,
+                                              const Leave& leave) -> Status {
     Command command;
     command.argv = {"systemctl", "--no-block", verb};
     TRY(auto out, run_ok(process, command));
     (void)out;
-    // The manager ends this process; a failure is what comes back from here while nobody ends it.
-    for (int i = 0; i < 300; ++i) {
-      if (ended()) return Ok{};  // told to end: the restart is under way
-      std::this_thread::sleep_for(std::chrono::seconds(1));
+    // systemd ends this process during the restart.
+    for (int i = 0; i < leave.seconds; ++i) {
+      if (ended()) return Ok{};  // this process is being stopped: the restart is under way
+      if (leave.withdrawn && leave.withdrawn()) return fail(Code::cancelled, "withdrawn by the controller");
+      a_second();
     }
     return fail(Code::failed,
-                std::string("five minutes after `systemctl ") + verb + "` this system still runs");
+                fmt::format("{} s after `systemctl {}` this system still runs", leave.seconds, verb));
   };
   WorkFunctions out;
   out.reboot = [&files, systemctl](const Json&, const CancelCheck& ended) {
-    if (slot_boot_armed(files)) disarm_slot_boot(files);  // whoever orders a restart means a usual one
-    return systemctl("reboot", ended);
+    if (slot_boot_armed(files)) disarm_slot_boot(files);  // an ordered restart is an ordinary one
+    return systemctl("reboot", ended, {});
   };
-  out.power_off = [systemctl](const Json&, const CancelCheck& ended) { return systemctl("poweroff", ended); };
+  out.power_off = [systemctl](const Json&, const CancelCheck& ended) {
+    return systemctl("poweroff", ended, {});
+  };
   out.kexec = [&files, &process](const wire::WorkOrder& order, const CancelCheck& cancelled) -> Result<Json> {
     TRY(const wire::KexecJob job, wire::kexec_job_from_json(order.params));
     return prepare_kexec({files, process, fetch_from_boot_server, cancelled}, job);
@@ -88,8 +105,9 @@ WorkFunctions installed_functions(const Files& files, Process& process) {
     TRY(const wire::BootSlotJob job, wire::boot_slot_job_from_json(params));
     return arm_slot_boot(files, job);
   };
-  out.leave_slot = [&files, systemctl](const CancelCheck& ended) -> Status {
-    const Status left = systemctl("reboot", ended);
+  // A restart that is only delayed may still come. Whoever no longer waits for it gets the standing slot.
+  out.leave_slot = [&files, systemctl](const CancelCheck& ended, const CancelCheck& withdrawn) -> Status {
+    const Status left = systemctl("reboot", ended, {kSlotLeaveSeconds, withdrawn});
     if (!left.ok()) disarm_slot_boot(files);
     return left;
   };

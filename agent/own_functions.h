@@ -1,8 +1,9 @@
-// What the orders of a RAM system and of an installed one do that others do not: images, slots, restarts
+// How a RAM system and an installed one carry out orders about images, slots and restarts
 // (agent/work_runner.h). Made by agent/main.cc; `files` and `process` outlive what is returned. Thread: the
 // functions run in the worker thread.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "agent/work_runner.h"
@@ -10,7 +11,11 @@
 
 namespace muster {
 
+void wait_a_second();
+
 WorkFunctions ram_functions(const Files& files, Process& process, const std::string& node);
-WorkFunctions installed_functions(const Files& files, Process& process);
+// `a_second` waits for one, between two looks at whether an ordered restart has begun.
+WorkFunctions installed_functions(const Files& files, Process& process,
+                                  std::function<void()> a_second = wait_a_second);
 
 }  // namespace muster

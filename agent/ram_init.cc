@@ -26,6 +26,7 @@
 #include "agent/kernel_modules.h"
 #include "agent/ram_network.h"
 #include "base/log.h"
+#include "base/lower.h"
 #include "base/port_identity.h"
 
 namespace muster {
@@ -178,9 +179,8 @@ Status mount_kernel_file_systems() {
 }
 
 Result<std::string> interface_with_mac(const Files& files, const std::string& mac) {
-  std::string wanted = mac;
-  std::transform(wanted.begin(), wanted.end(), wanted.begin(),
-                 [](unsigned char c) { return c == '-' ? ':' : static_cast<char>(std::tolower(c)); });
+  std::string wanted = lower(mac);
+  std::replace(wanted.begin(), wanted.end(), '-', ':');
   std::string last;
   for (const auto& name : files.list("/sys/class/net")) {
     // Bridges and VLANs repeat the MAC of their port: only a device with hardware behind it counts.

@@ -36,8 +36,8 @@ class WorkRunner {
   // any other, which gets everything ready; when its success was acknowledged it comes again, as
   // OrderPart::leave, to be done; or as OrderPart::drop, when it was withdrawn meanwhile.
   virtual void run(const wire::WorkOrder& order, OrderPart part, Emit emit, Done done) = 0;
-  // The deadline passed: stop at the next safe point, then call `done` (with whatever was achieved). Harmless
-  // when idle.
+  // The deadline passed, or the order was withdrawn: stop at the next safe point, then call `done` (with
+  // whatever was achieved). Harmless when idle.
   virtual void cancel() = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "agent/slot_facts.h"
 
+#include <fmt/format.h>
+
 #include "agent/image/efi_variables.h"
 #include "agent/image/esp_files.h"
 #include "agent/image/own_slots.h"
@@ -7,14 +9,21 @@
 namespace muster {
 namespace {
 
-SlotFacts facts_of(const SlotNote& note) { return {note.image, note.digest, note.stage, note.address}; }
+SlotFacts facts_of(const SlotNote& note) {
+  return {note.image, note.digest, note.stage, note.address, note.trial};
+}
 
-// The slot that stands; why no trial can be had from what is on the ESP.
+// Sets the standing slot; returns why the files on the ESP do not allow a trial.
 std::string read_esp(const Files& files, const OwnSlots& own, std::string& standing) {
   const auto esp = open_own_esp(files, own, kEspPlace, Mounted::Way::read);
   if (!esp.ok()) return esp.error().message;
   standing = standing_slot((*esp)->files());
-  return standing.empty() ? "the loader's configuration is not muster's" : "";
+  if (standing.empty()) return "the loader's configuration is not muster's";
+  if (own.marker.current == standing) return "";
+  // A commit that was cut off between its two writes: neither slot can be written or tried until they agree.
+  return fmt::format(
+      "loader.conf starts slot {}, and the disk's marker notes {}: `muster reimage --through-ram` settles it",
+      standing, own.marker.current.empty() ? "none" : "slot " + own.marker.current);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ StorageState::Question StorageState::of_mount(const std::string& target) {
   command.argv = {"stat", "--file-system", "--format=%S %b %a", target};
   command.deadline = kAnswer;
   return {target, command, [](const std::string& out) -> Json {
-            const auto words = steps::split(out, ' ');
+            const auto words = split(out, ' ');
             if (words.size() != 3) return nullptr;
             const auto number = [&](size_t at) { return std::strtoull(words[at].c_str(), nullptr, 10); };
             const uint64_t size = number(0) * number(1);

@@ -115,8 +115,9 @@ class RealWorkRunner : public WorkRunner {
   WorkOutcome go_or_stay(const wire::WorkOrder& order, OrderPart part) {
     const bool slot = order.kind == wire::OrderKind::boot_slot, goes = part == OrderPart::leave;
     if (slot && goes)
-      return functions_.leave_slot ? WorkOutcome{functions_.leave_slot(is_cancelled()), Json::object()}
-                                   : refusal(order);
+      return functions_.leave_slot
+                 ? WorkOutcome{functions_.leave_slot(is_stopped(), is_withdrawn()), Json::object()}
+                 : refusal(order);
     const auto& rest = slot ? functions_.drop_slot : goes ? functions_.leave_ready : functions_.drop_ready;
     if ((!slot && order.kind != wire::OrderKind::kexec) || !rest) return refusal(order);
     return {rest(), Json::object()};
@@ -127,6 +128,13 @@ class RealWorkRunner : public WorkRunner {
   }
   CancelCheck is_cancelled() const {
     return [this] { return cancelled_.load(); };
+  }
+  CancelCheck is_stopped() const {
+    return [this] { return stop_.load(); };
+  }
+  // The end of this runner cancels, too, and sets `stop_` first.
+  CancelCheck is_withdrawn() const {
+    return [this] { return cancelled_.load() && !stop_.load(); };
   }
   static WorkOutcome outcome_of(Result<Json> result) {
     if (result.ok()) return {Ok{}, std::move(*result)};
@@ -173,8 +181,7 @@ class RealWorkRunner : public WorkRunner {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::optional<Job> job_;
-  std::atomic<bool> cancelled_ = false;
-  bool stop_ = false;
+  std::atomic<bool> cancelled_ = false, stop_ = false;
   std::thread thread_;
 };
 

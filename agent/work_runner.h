@@ -31,8 +31,9 @@ struct WorkFunctions {
                              const CancelCheck& cancelled)>
       write_slot = {};
   std::function<Result<Json>(const Json& params)> boot_slot = {};
-  // The runner's end (this process is told to end) is what `ended` says: a departure waits no longer then.
-  std::function<Status(const CancelCheck& ended)> leave_slot = {};
+  // `ended`: this process is being stopped, so the restart is under way. `withdrawn`: it is to be undone, as
+  // far as it can: the restart may still come.
+  std::function<Status(const CancelCheck& ended, const CancelCheck& withdrawn)> leave_slot = {};
   std::function<Status()> drop_slot = {};
   // Nobody is left to see these come back when they succeed.
   using Depart = std::function<Status(const Json& params, const CancelCheck& ended)>;

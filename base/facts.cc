@@ -142,7 +142,11 @@ Json to_json(const DiskFacts& d) {
 static Json boot_json(const BootFacts& b) {
   Json slots = Json::object();
   for (const auto& [name, s] : b.slots)
-    slots[name] = {{"image", s.image}, {"digest", s.digest}, {"stage", s.stage}, {"address", s.address}};
+    slots[name] = {{"image", s.image},
+                   {"digest", s.digest},
+                   {"stage", s.stage},
+                   {"address", s.address},
+                   {"trial", s.trial}};
   return {{"running", b.running}, {"standing", b.standing}, {"no_trial", b.no_trial}, {"slots", slots}};
 }
 
@@ -240,6 +244,7 @@ Result<BootFacts> read_boot(const Json& json) {
     s.get_or("digest", slot.digest, {});
     s.get_or("stage", slot.stage, {});
     s.get_or("address", slot.address, {});
+    s.get_or("trial", slot.trial, false);
     TRY_(s.finish());
   }
   return out;

@@ -102,6 +102,7 @@ struct SlotFacts {
   std::string image, digest;  // written there last
   std::string stage;          // "" (nothing was written) | writing | written
   std::string address;        // of the node in it, "10.20.0.11/24"
+  bool trial = false;         // it is noted to end a boot by itself that is not committed
 };
 // The slots that the running system was started from. `running` empty: it was not, or the agent is too old to
 // say.

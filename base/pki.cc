@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "base/digest.h"
+#include "base/lower.h"
 #include "base/openssl.h"
 
 namespace muster::tls {
@@ -84,12 +85,10 @@ std::string subject_field(X509* certificate, int nid) {
 std::string serial_hex(X509* certificate) {
   BIGNUM* number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), nullptr);
   char* text = number ? BN_bn2hex(number) : nullptr;
-  std::string hex = text ? text : "";
+  const std::string hex = text ? text : "";
   OPENSSL_free(text);
   BN_free(number);
-  std::transform(hex.begin(), hex.end(), hex.begin(),
-                 [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
-  return hex;
+  return lower(hex);
 }
 
 }  // namespace muster::tls

@@ -4,7 +4,8 @@
 // one-time token.
 //                          The same token with the same public key gets the same answer again, so a lost
 //                          reply is harmless; with another key it is refused.
-// GET  /agent/v1/orders?boot=BOOT_ID&have=ID,ID  mutual TLS; long poll (25 s) -> PollReply.
+// GET  /agent/v1/orders?boot=BOOT_ID&have=ID,ID&trial=1  mutual TLS; long poll (25 s) -> PollReply.
+//                          `trial` is there while the boot is on trial.
 // POST /agent/v1/events    mutual TLS; EventBatch -> {"ack": SEQ}. Events are numbered from 1 per (node,
 // boot_id, incarnation);
 //                          the controller drops numbers it has seen; the agent re-sends what was not
@@ -82,7 +83,7 @@ struct PollReply {
 };
 
 // kinds and their data:
-//   hello     {mode, boot_id, image_digest, agent_version, slot}           first event of every agent process
+//   hello     {mode, boot_id, image_digest, agent_version, slot, trial}    first event of every agent process
 //   started   {}                                                            order taken up
 //   progress  {done, total, unit, text}                                     numbers are optional
 //   step      {step, name, status: already|applied|measured|failed|not_applicable|incomplete, message, ms,

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <thread>
 
+#include "base/lower.h"
+
 namespace muster::kernels::gpu {
 namespace {
 
@@ -247,9 +249,8 @@ std::string not_told(const SmiGpu& before, const SmiGpu& after, const std::strin
 }
 
 bool same_bus(const std::string& a, const std::string& b) {
-  const auto plain = [](std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
+  const auto plain = [](const std::string& bus) {
+    const std::string text = lower(bus);
     return text.substr(std::min(text.find_first_not_of('0'), text.size()));
   };
   return plain(a) == plain(b);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
+#include "base/lower.h"
 #include "controller/spec/units.h"
 
 namespace muster::lab {
@@ -45,8 +45,7 @@ std::string declared_mac(const YAML::Node& macs, const GroupMember& member, Prob
   const auto mac =
       macs && macs.IsSequence() ? listed_value(text) : expand_number(text, member.number, NumberForm::hex2);
   if (!mac) problems.push_back(fmt::format("{}: mac: {}", at(macs), mac.error().message));
-  std::string out = mac.value_or("");
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::string out = lower(mac.value_or(""));
   std::replace(out.begin(), out.end(), '-', ':');
   return out;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lower.h"
 #include "tests/catch.h"
 #include "tests/fakes/muster_command.h"
 #include "tests/fakes/temp_dir.h"
@@ -76,9 +77,9 @@ Complaints long_cells(const Source& source) {
 // As the sites that show Markdown make it from a heading.
 std::string anchor_of(const std::string& heading) {
   std::string anchor;
-  for (const char c : heading) {
+  for (const char c : muster::lower(heading)) {
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_')
-      anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      anchor += c;
     else if (c == ' ')
       anchor += '-';
   }

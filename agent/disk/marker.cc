@@ -31,6 +31,7 @@ Status read_slots(const Json& json, ImageMarker& m) {
     r.get_or("stage", slot.stage, std::string());
     r.get_or("address", slot.address, std::string());
     r.get_or("order", slot.order, std::string());
+    r.get_or("trial", slot.trial, false);
     TRY_(r.finish());
   }
   return Ok{};
@@ -72,11 +73,8 @@ Result<ImageMarker> read_copy(const BlockDevice& disk, uint64_t offset) {
 Json slots_json(const ImageMarker& m) {
   Json out = Json::object();
   for (const auto& [name, s] : m.slots)
-    out[name] = {{"image", s.image},
-                 {"digest", s.digest},
-                 {"stage", s.stage},
-                 {"address", s.address},
-                 {"order", s.order}};
+    out[name] = {{"image", s.image},     {"digest", s.digest}, {"stage", s.stage},
+                 {"address", s.address}, {"order", s.order},   {"trial", s.trial}};
   return out;
 }
 

@@ -32,6 +32,7 @@ struct SlotNote {
   std::string stage = {};    // writing | written
   std::string address = {};  // of the node in it, "10.20.0.11/24"
   std::string order = {};    // whose work it is, without the attempt
+  bool trial = false;        // ImageManifest::trial; false also where an earlier version wrote the note
 };
 
 struct ImageMarker {

@@ -1,20 +1,10 @@
 #include "agent/disk/mount_table.h"
 
-#include <sstream>
-#include <vector>
-
 #include "agent/disk/bearers.h"
+#include "base/split.h"
 
 namespace muster {
 namespace {
-
-std::vector<std::string> split(const std::string& text, char by) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, by);)
-    if (!part.empty()) out.push_back(part);
-  return out;
-}
 
 // Octal escapes of mountinfo: "\040" is a blank.
 std::string unescaped(const std::string& text) {

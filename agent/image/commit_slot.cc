@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// The system that is to be committed is the one that runs, and it is whole.
+// Only a system that runs, and was written completely, may be committed.
 Result<OwnSlots> running_system(const Files& files, const SlotCommit& c) {
   TRY(OwnSlots own, own_slots(files));
   if (own.running != c.slot)
@@ -27,7 +27,7 @@ Result<OwnSlots> running_system(const Files& files, const SlotCommit& c) {
   return own;
 }
 
-// loader.conf is muster's, and the slot can be started without anything else.
+// loader.conf is muster's, and all files that the slot needs to boot are there.
 Result<std::string> standing_now(const OwnSlots& own, const Files& esp) {
   const std::string standing = standing_slot(esp);
   if (standing.empty())
@@ -52,7 +52,7 @@ Status commit_marker(const CommitDeps& deps, const OwnSlots& own, const SlotComm
   marker.digest = c.digest;
   marker.stage = "done";
   marker.order = c.order;
-  marker.approved.clear();  // what was on the disk before an earlier work: this one needed no such approval
+  marker.approved.clear();  // the content that an earlier order was approved to overwrite
   TRY_(go_on(deps, "marker"));
   return write_marker(disk, marker);
 }
@@ -77,7 +77,7 @@ Status commit_slot(const CommitDeps& deps, const SlotCommit& c) {
   TRY(const OwnSlots own, running_system(deps.files, c));
   TRY(const auto esp, open_own_esp(deps.files, own, kEspPlace, Mounted::Way::write));
   TRY(const std::string standing, standing_now(own, esp->files()));
-  // Before loader.conf: where it stays, nothing has changed.
+  // Before loader.conf: where it cannot be removed, nothing has changed.
   if (efi::is_set(deps.files, efi::kDefault)) {
     TRY_(go_on(deps, efi::kDefault));
     TRY_(efi::drop_default(deps.files));
@@ -86,10 +86,10 @@ Status commit_slot(const CommitDeps& deps, const SlotCommit& c) {
     TRY_(go_on(deps, "loader.conf"));
     TRY_(change_standing(esp->files(), standing, c.slot));
     if (standing_slot(esp->files()) != c.slot)
-      return fail(Code::failed, "loader.conf does not show what was written");
+      return fail(Code::failed, "loader.conf is not what was written");
   }
   if (const Status noted = commit_marker(deps, own, c); !noted.ok()) {
-    const auto after = own_slots(deps.files);  // one copy of it is enough
+    const auto after = own_slots(deps.files);  // one of its two copies is enough
     if (!after.ok() || !marker_holds(*after, c)) {
       if (standing != c.slot && go_on(deps, "loader.conf back").ok())
         (void)change_standing(esp->files(), c.slot, standing);

@@ -1,8 +1,8 @@
-// Commit: the running root slot becomes the one that stands, which is started from now on. What the step
-// module `slot` does (agent/steps/system/slot.cc).
+// Commit: from now on the running root slot is the standing one, which boots by default. The work of the step
+// module `slot` (agent/steps/system/slot.cc).
 //
-// loader.conf first, by one byte written over, then the marker: cut off anywhere, one of the two complete
-// systems boots, and the commit is simply carried out again. Thread: blocking.
+// loader.conf comes first, with one byte overwritten, then the marker: after a power cut at any point one of
+// the two complete systems boots, and the commit can be repeated. Thread: blocking.
 #pragma once
 
 #include <functional>
@@ -19,17 +19,16 @@ struct SlotCommit {
   std::string order = {};  // without the attempt
 };
 
-// What is not committed yet, in words; "": nothing, read back from the disk. conflict: another slot or image
-// than these runs, or what is on the disk is not muster's own: nothing to be committed.
+// What is not committed yet, in words; "": all of it is, as read back from the disk. conflict: another slot
+// or image is running, or the files on the disk are not muster's.
 Result<std::string> uncommitted(const Files& files, const SlotCommit& commit);
 
 struct CommitDeps {
   const Files& files;
-  BeforeWrite before_write = {};  // asked before each write; an error ends the work there
+  BeforeWrite before_write = {};  // called before each write; an error stops the work there
 };
 // Removes the firmware's own default, changes loader.conf and the marker, in this order, and removes the
-// trial's entry. Where neither copy of the marker can be written, loader.conf names the slot that it named
-// before.
+// trial's entry. Where neither copy of the marker can be written, loader.conf is changed back.
 Status commit_slot(const CommitDeps& deps, const SlotCommit& commit);
 
 }  // namespace muster

@@ -32,6 +32,20 @@ std::string why_not(int error) {
   return strerror(error);
 }
 
+// Ok where it does not exist.
+Status take_away(const Files& files, const std::string& name) {
+  const std::string path = path_of(name);
+  if (!files.exists(path)) return Ok{};
+  const int fd = ::open(files.real(path).c_str(), O_RDONLY | O_CLOEXEC);
+  int flags = 0;
+  if (fd >= 0 && ::ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+    flags &= ~FS_IMMUTABLE_FL;
+    (void)::ioctl(fd, FS_IOC_SETFLAGS, &flags);
+  }
+  if (fd >= 0) ::close(fd);
+  return files.remove(path);
+}
+
 }  // namespace
 
 bool is_set(const Files& files, const std::string& name) { return files.exists(path_of(name)); }
@@ -49,18 +63,7 @@ std::string loader_text(const Files& files, const std::string& name) {
   return out;
 }
 
-void remove_loader_variable(const Files& files, const std::string& name) {
-  const std::string path = path_of(name);
-  if (!files.exists(path)) return;
-  const int fd = ::open(files.real(path).c_str(), O_RDONLY | O_CLOEXEC);
-  int flags = 0;
-  if (fd >= 0 && ::ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
-    flags &= ~FS_IMMUTABLE_FL;
-    (void)::ioctl(fd, FS_IOC_SETFLAGS, &flags);
-  }
-  if (fd >= 0) ::close(fd);
-  (void)files.remove(path);
-}
+void remove_loader_variable(const Files& files, const std::string& name) { (void)take_away(files, name); }
 
 Status write_loader_text(const Files& files, const std::string& name, const std::string& text) {
   remove_loader_variable(files, name);
@@ -74,21 +77,22 @@ Status write_loader_text(const Files& files, const std::string& name, const std:
   }
   if (error != 0) return denied("EFI variable " + name + ": " + why_not(error));
   if (loader_text(files, name) == text) return Ok{};
-  return denied("EFI variable " + name + " was written, and the firmware does not show it");
+  return denied("EFI variable " + name + " was written, but cannot be read back");
 }
 
 Status drop_default(const Files& files) {
-  remove_loader_variable(files, kDefault);
+  const Status gone = take_away(files, kDefault);
   if (!is_set(files, kDefault)) return Ok{};
   return fail(Code::conflict,
-              fmt::format("the firmware's variable {} overrides loader.conf, and stays", kDefault));
+              fmt::format("the firmware's variable {} overrides loader.conf, and cannot be removed{}",
+                          kDefault, gone.ok() ? "" : ": " + gone.error().message));
 }
 
 Status came_from(const Files& files, const std::string& partition_guid) {
   const std::string from = lower(loader_text(files, "LoaderDevicePartUUID"));
   if (!from.empty() && from == lower(partition_guid)) return Ok{};
-  return denied(fmt::format("systemd-boot was read from {}, and not from this disk's EFI system partition",
-                            from.empty() ? "a place that it does not name" : "partition " + from));
+  return denied(fmt::format("systemd-boot was started from {}, not from this disk's EFI system partition",
+                            from.empty() ? "an unknown partition" : "partition " + from));
 }
 
 Status takes_one_shot(const Files& files) {
@@ -97,7 +101,7 @@ Status takes_one_shot(const Files& files) {
     return denied("this system was not started by systemd-boot");
   const std::string features = loader_value(files, "LoaderFeatures");
   if (features.empty() || !(static_cast<unsigned char>(features[0]) & kEntryOneShot))
-    return denied("this systemd-boot knows no entry for one boot");
+    return denied("this systemd-boot does not support LoaderEntryOneShot");
   return Ok{};
 }
 

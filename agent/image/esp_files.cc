@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <vector>
@@ -34,7 +35,16 @@ std::vector<std::string> files_of_slot(const Files& esp, const std::string& slot
   return out;
 }
 
-// The rest of the line that begins with that key; "" without one.
+// By the kernel's rules: the last `panic=` counts, in seconds; 0 stands still, below 0 restarts at once.
+bool restarts_after_panic(const std::string& options) {
+  const std::string key = "panic=", last = kernel_argument(options, "panic");
+  if (last.rfind(key, 0) != 0 || last.size() == key.size()) return false;
+  char* end = nullptr;
+  const long seconds = std::strtol(last.c_str() + key.size(), &end, 0);
+  return *end == '\0' && seconds != 0;
+}
+
+// The rest of the line that begins with that key; "" where there is none.
 std::string entry_value(const std::string& entry, const std::string& key) {
   std::istringstream lines(entry);
   for (std::string line; std::getline(lines, line);)
@@ -82,11 +92,14 @@ Result<std::string> trial_entry(const std::string& entry, int64_t seconds) {
   const size_t at = entry.find("\noptions ");
   const size_t end = at == std::string::npos ? at : entry.find('\n', at + 1);
   if (end == std::string::npos) return fail(Code::conflict, "the slot's entry has no options");
-  // init: where it cannot be executed the kernel panics, and restarts; else it would try a shell, which waits
-  // for its console for ever.
-  return std::string(entry).insert(
-      end, fmt::format(" muster.trial={} systemd.watchdog_sec=120 systemd.crash_reboot=1 init=/sbin/init",
-                       std::max<int64_t>(seconds, 1)));
+  // init=: where it cannot be executed, the kernel panics and restarts. Without it, the kernel would fall
+  // back to a shell, which waits at the console for ever.
+  std::string more =
+      fmt::format(" muster.trial={} systemd.watchdog_sec=120 systemd.crash_reboot=1 init=/sbin/init",
+                  std::max<int64_t>(seconds, 1));
+  if (!restarts_after_panic(entry.substr(at + 1, end - at - 1)))
+    more += std::string(" ") + kRestartAfterPanic;
+  return std::string(entry).insert(end, more);
 }
 
 Status slot_is_startable(const Files& esp, const std::string& slot, const std::string& partition_guid) {
@@ -94,7 +107,7 @@ Status slot_is_startable(const Files& esp, const std::string& slot, const std::s
     return fail(Code::conflict, fmt::format("slot {} cannot be started: {}", slot, what));
   };
   const auto entry = esp.read(entry_path(entry_name(slot)));
-  if (!entry.ok()) return missing("it has no entry of the boot loader's");
+  if (!entry.ok()) return missing("it has no boot loader entry");
   const std::string options = entry_value(*entry, "options");
   if (kernel_argument(options, "root") != "root=PARTUUID=" + partition_guid ||
       kernel_argument(options, "muster.slot") != "muster.slot=" + slot)
@@ -113,7 +126,8 @@ uint64_t slot_bytes(const Files& esp, const std::string& slot) {
   return sum;
 }
 
-// Files::write() leaves its temporary file where it is cut off: nothing else would ever take it away.
+// All files, because Files::write() leaves its temporary file behind where it is interrupted, and nothing
+// else would ever remove it.
 Status clear_slot_folder(const Files& esp, const std::string& slot) {
   for (const auto& path : files_of_slot(esp, slot)) TRY_(esp.remove(path));
   return Ok{};
@@ -143,15 +157,15 @@ Status change_standing(const Files& esp, const std::string& from, const std::str
     out = failed("writing");
   else if (::fdatasync(fd) != 0)
     out = failed("syncing");
-  (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);  // what is read next is what the disk has
+  (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);  // the next read is to come from the disk
   ::close(fd);
   return out;
 }
 
-// Of the RAM system's writer: the other slot is what boots until the very end.
+// Used by the RAM system's writer. loader.conf comes last: until then, the other slot boots.
 Status seed_esp(const Files& esp, const SeedRequest& r) {
   TRY(const std::string entry, loader_entry(r));
-  // The old kernel of this slot makes room first.
+  // Removed first, because the ESP may not have room for the old kernel and the new one.
   TRY_(esp.remove(entry_path(trial_name(r.slot))));
   TRY_(clear_slot_folder(esp, r.slot));
   TRY_(esp.write(kernel_path(r.slot), r.files.at("kernel")));

@@ -44,6 +44,7 @@ class TimedSeeder : public Seeder {
   TimedSeeder(std::unique_ptr<Seeder> inner, const WorkRunner::Emit& emit)
       : inner_(std::move(inner)), emit_(emit) {}
   std::string standing(const std::string& disk) override { return inner_->standing(disk); }
+  Status drop_firmware_default() override { return inner_->drop_firmware_default(); }
   Status seed(const SeedRequest& r) override {
     started = now_ms();
     emit_("progress", {{"text", "identity and network of the new system"}});

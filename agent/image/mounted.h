@@ -1,4 +1,4 @@
-// A file system mounted for as long as it is worked in. Thread: blocking.
+// A file system that is mounted only while it is in use. Thread: blocking.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace muster {
 
-// A folder with a file system in it, which somebody has to be done with.
+// A folder with a file system in it, to be closed after use.
 class OpenFolder {
  public:
   virtual ~OpenFolder() = default;
   virtual Files files() const = 0;
-  // Everything is on the disk when this returns Ok. The destructor does the same and says nothing.
+  // Everything is on the disk when this returns Ok. The destructor does the same, and drops the error.
   virtual Status close() = 0;
 };
 
@@ -23,7 +23,7 @@ class OpenFolder {
 class Mounted : public OpenFolder {
  public:
   enum class Way { read, write };
-  // `at` is made, for root alone. conflict: something else holds the device.
+  // `at` is created, accessible to root only. conflict: something else holds the device.
   static Result<Mounted> mount(const std::string& device, const char* type, const std::string& at,
                                const char* options, Way way = Way::write);
   Mounted(Mounted&& other) noexcept;
@@ -38,9 +38,9 @@ class Mounted : public OpenFolder {
   std::string at_;
 };
 
-// All of the file system that holds `folder` is on its disk.
+// Flushes the file system that holds `folder` to its disk.
 Status sync_file_system(const std::string& folder);
-// Grows a mounted ext4 to `size` bytes; the kernel does the work, no tool is needed.
+// Grows a mounted ext4 to `size` bytes. The kernel does it online, without a tool.
 Status grow_ext4(const std::string& at, uint64_t size);
 
 }  // namespace muster

@@ -11,11 +11,12 @@
 #include "agent/disk/mount_table.h"
 #include "agent/identity.h"
 #include "agent/image/layout.h"
+#include "agent/image/trial.h"
 
 namespace muster {
 namespace {
 
-constexpr uint64_t kSector = 512;  // of sysfs, whatever the disk's blocks are
+constexpr uint64_t kSector = 512;  // the unit of sysfs, whatever the disk's block size is
 const std::string kBlock = "/sys/class/block/";
 
 uint64_t number_in(const Files& files, const std::string& path) {
@@ -29,7 +30,7 @@ bool is_at(const Files& files, const std::string& kernel_name, const GptPartitio
          number_in(files, folder + "/size") * kSector == p.size;
 }
 
-// It was mounted before, and stays so.
+// Was mounted before, and is left mounted.
 class MountedBefore : public OpenFolder {
  public:
   explicit MountedBefore(std::string folder) : folder_(std::move(folder)) {}
@@ -54,20 +55,21 @@ Result<OwnSlots> own_slots(const Files& files) {
   const std::string partition = root ? device_with_number(files, root->device) : "";
   OwnSlots own;
   own.disk = disk_of_partition(files, partition);
-  if (own.disk.empty()) return fail(Code::not_found, "/ is on no partition of a disk");
+  if (own.disk.empty()) return fail(Code::not_found, "/ is not on a partition of a disk");
   own.device = files.real("/dev/" + own.disk);
   TRY(const BlockDevice disk, BlockDevice::open(own.device, BlockDevice::Access::read));
   const auto table = read_gpt(disk);
-  if (!table.ok() || !is_layout(*table)) return fail(Code::not_found, "the disk has no layout of muster's");
+  if (!table.ok() || !is_layout(*table))
+    return fail(Code::not_found, "the disk does not have muster's layout");
   own.layout = *table;
   TRY(own.marker, read_marker(disk));
   const uint64_t number = number_in(files, kBlock + partition + "/partition");
   for (const char* name : {"a", "b"})
     if (number == static_cast<uint64_t>(own.slot(name).number)) own.running = name;
-  if (own.running.empty()) return fail(Code::not_found, "/ is not on a root slot of muster's");
+  if (own.running.empty()) return fail(Code::not_found, "/ is not on one of muster's root slots");
   if (!is_at(files, partition, own.slot(own.running)))
-    return fail(Code::conflict, fmt::format("the kernel has /dev/{} at another place than the table of its "
-                                            "disk says",
+    return fail(Code::conflict, fmt::format("the kernel has /dev/{} at a different place than the partition "
+                                            "table of its disk",
                                             partition));
   return own;
 }
@@ -82,6 +84,7 @@ SlotNote running_note(const Files& files, const OwnSlots& own) {
     if (out.image.empty()) out.image = record.name;
     if (out.stage.empty()) out.stage = kSlotWritten;
   }
+  out.trial = out.trial || goes_back_by_itself(files);
   const std::string key = "Address=";
   std::istringstream lines(files.read("/etc/systemd/network/10-muster.network").value_or(""));
   for (std::string line; out.address.empty() && std::getline(lines, line);)
@@ -92,7 +95,7 @@ SlotNote running_note(const Files& files, const OwnSlots& own) {
 Result<std::string> partition_of(const Files& files, const OwnSlots& own, const GptPartition& partition) {
   const std::string name = partition_path(own.disk, partition.number);
   if (disk_of_partition(files, name) == own.disk && is_at(files, name, partition)) return name;
-  return fail(Code::conflict, fmt::format("the kernel does not show partition {} of {} as its table has it",
+  return fail(Code::conflict, fmt::format("the kernel shows partition {} of {} differently than its table",
                                           partition.number, own.disk));
 }
 
@@ -103,9 +106,10 @@ std::string use_of_partition(const Files& files, const std::string& kernel_name)
 }
 
 Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSlots& own,
-                                                 const std::string& at, Mounted::Way way) {
+                                                 const std::string& at, Mounted::Way way,
+                                                 const Unmount& unmount) {
   TRY(const std::string esp, partition_of(files, own, own.esp()));
-  if (way == Mounted::Way::write) unmount_left_over(files);
+  if (way == Mounted::Way::write) unmount_left_over(files, unmount);
   for (const auto& [target, entry] : all_mounts(files)) {
     if (entry.device != files.read_line(kBlock + esp + "/dev", "-") || !files.exists(target + "/loader"))
       continue;
@@ -129,9 +133,11 @@ Result<Mounted> mount_beside(const std::function<Result<Mounted>(Mounted::Way)>&
   return mount(Mounted::Way::write);
 }
 
-void unmount_left_over(const Files& files) {
+void detach(const std::string& place) { (void)::umount2(place.c_str(), MNT_DETACH); }
+
+void unmount_left_over(const Files& files, const Unmount& unmount) {
   for (const char* place : {kEspPlace, kWriterEspPlace, kWriterSlotPlace})
-    if (find_mount(files, place)) (void)::umount2(files.real(place).c_str(), MNT_DETACH);
+    if (find_mount(files, place)) unmount(files.real(place));
 }
 
 Status is_committed(const OwnSlots& own, const std::string& standing) {

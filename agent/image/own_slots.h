@@ -1,7 +1,7 @@
-// Which root slot of muster's this system runs from, and which one is started when nothing else is asked
-// for. Nothing is decided by a label or by a kernel name: / is the partition with the number that the kernel
-// mounted, its place on the disk is that of the disk's own table, and the disk has muster's marker. Reads
-// only. Thread: plain functions.
+// Which of muster's root slots this system runs from, and which one boots by default. No label or kernel name
+// decides that, because other disks may have the same: / is found by the device number that the kernel
+// mounted, its place on the disk is compared with the disk's own table, and the disk has muster's marker.
+// Reads only. Thread: plain functions.
 #pragma once
 
 #include <functional>
@@ -28,37 +28,41 @@ struct OwnSlots {
   const GptPartition& esp() const;
   const SlotNote* note(const std::string& name) const;
 };
-// not_found: / is on no root slot of a disk with muster's layout and marker. conflict: the kernel and the
-// disk's table are not of one mind.
+// not_found: / is not on a root slot of a disk with muster's layout and marker. conflict: the kernel and the
+// disk's table disagree.
 Result<OwnSlots> own_slots(const Files& files);
 
-// What the marker notes of the running slot; what it does not, by the image's record and the network files.
+// What the marker notes of the running slot; the rest comes from the image's record, its files, and the
+// network files.
 SlotNote running_note(const Files& files, const OwnSlots& own);
 
-// Kernel name of a partition of that disk, checked against its table: number, start and size as the kernel
-// has them. conflict: they are others.
+// Kernel name of a partition of that disk. conflict: the kernel has another number, start or size than the
+// disk's table.
 Result<std::string> partition_of(const Files& files, const OwnSlots& own, const GptPartition& partition);
-// Mounted, swapped on or part of something else. "": it is not; else how it is, in words.
+// How it is in use, in words: mounted, as swap, or part of another device. "": it is not.
 std::string use_of_partition(const Files& files, const std::string& kernel_name);
 
-// Where muster's own mounts lie for as long as they are worked in: the agent's, and the slot writer's.
+// Where muster mounts temporarily: the agent's place, and the slot writer's two.
 inline constexpr const char* kEspPlace = "/run/muster-esp";
 inline constexpr const char* kWriterEspPlace = "/run/muster-image/esp";
 inline constexpr const char* kWriterSlotPlace = "/run/muster-image/root";
-// Those of an agent or a writer that was killed are taken away.
-void unmount_left_over(const Files& files);
+using Unmount = std::function<void(const std::string& place)>;  // a real path
+void detach(const std::string& place);
+// Removes mounts that an agent or a writer left behind when it was killed.
+void unmount_left_over(const Files& files, const Unmount& unmount = detach);
 
-// The ESP of that disk: where it is mounted already, else mounted at `at` until it is closed. Who reads takes
-// no mount away, neither this agent's nor the writer's. conflict: it is to be written, and is mounted
-// read-only.
+// The ESP of that disk: where it is mounted already, otherwise mounted at `at` until it is closed. Opening it
+// for reading removes no mount, because the writer may be using it at the same time. conflict: it is to be
+// written, and is mounted read-only.
 Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSlots& own,
-                                                 const std::string& at, Mounted::Way way);
+                                                 const std::string& at, Mounted::Way way,
+                                                 const Unmount& unmount = detach);
 
-// A device that is mounted for writing elsewhere (also out of sight, by another unit) cannot be mounted for
-// reading: it is mounted the same way then, by the second call of `mount`.
+// A device that is mounted for writing elsewhere, perhaps in another unit's namespace, cannot be mounted
+// read-only: then `mount` is called a second time, for writing.
 Result<Mounted> mount_beside(const std::function<Result<Mounted>(Mounted::Way)>& mount, Mounted::Way way);
 
-// The running slot is the one that stands, by loader.conf and by the marker. conflict: it is not (yet).
+// The running slot stands, according to loader.conf and the marker. conflict: it does not, or not yet.
 Status is_committed(const OwnSlots& own, const std::string& standing);
 
 }  // namespace muster

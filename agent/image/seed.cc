@@ -9,6 +9,7 @@
 #include "agent/disk/disk.h"
 #include "agent/disk/marker.h"
 #include "agent/identity.h"
+#include "agent/image/efi_variables.h"
 #include "agent/image/esp_files.h"
 #include "agent/image/image_job.h"
 #include "agent/image/layout.h"
@@ -46,6 +47,8 @@ class LinuxSeeder : public Seeder {
                                     Mounted::Way::read);
     return esp.ok() ? standing_slot(esp->files()) : "";
   }
+
+  Status drop_firmware_default() override { return efi::drop_default(files_); }
 
   Status seed(const SeedRequest& r) override {
     if (r.fresh) TRY_(make_file_systems(r));

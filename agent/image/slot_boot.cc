@@ -7,7 +7,7 @@
 #include "agent/image/efi_variables.h"
 #include "agent/image/esp_files.h"
 #include "agent/image/own_slots.h"
-#include "base/kernel_line.h"
+#include "agent/image/trial.h"
 #include "base/log.h"
 
 namespace muster {
@@ -20,14 +20,16 @@ Status check_note(const OwnSlots& own, const wire::BootSlotJob& job) {
   const auto refuse = [&job](const std::string& why) -> Status {
     return fail(Code::conflict, fmt::format("slot {} {}", job.slot, why));
   };
-  if (!note || note->digest.empty()) return refuse("is empty, as far as the disk's marker says");
+  if (!note || note->digest.empty()) return refuse("is empty, according to the disk's marker");
   if (note->stage != kSlotWritten) return refuse("is half written");
   if (note->digest != job.digest)
     return refuse(fmt::format("holds image {}, and the order is for {}", note->digest, job.digest));
+  if (!note->trial)
+    return refuse("holds an image that cannot take itself back, according to the marker: re-image it");
   return Ok{};
 }
 
-// The entry before the variable: a boot that names an entry that is not there is the usual one.
+// The entry comes before the variable: interrupted in between, the next boot is an ordinary one.
 Status arm(const Files& files, const Files& esp, const OwnSlots& own, const std::string& slot,
            int64_t seconds) {
   TRY_(slot_is_startable(esp, slot, own.slot(slot).guid));
@@ -73,15 +75,13 @@ Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job) {
 }
 
 Status keep_trial(const Files& files) {
-  const std::string key = "muster.trial";
-  const std::string argument = kernel_argument(files.read_line("/proc/cmdline"), key);
-  if (argument.size() <= key.size() + 1) return Ok{};
+  const std::string seconds = trial_seconds(files);
+  if (seconds.empty()) return Ok{};
   TRY_(efi::takes_one_shot(files));
   TRY(const OwnSlots own, own_slots(files));
   TRY(const auto esp, open_own_esp(files, own, kEspPlace, Mounted::Way::write));
   if (standing_slot(esp->files()) == own.running) return esp->close();
-  TRY_(arm(files, esp->files(), own, own.running,
-           std::strtoll(argument.c_str() + key.size() + 1, nullptr, 10)));
+  TRY_(arm(files, esp->files(), own, own.running, std::strtoll(seconds.c_str(), nullptr, 10)));
   return esp->close();
 }
 
@@ -90,7 +90,7 @@ bool slot_boot_armed(const Files& files) { return is_trial(efi::loader_text(file
 void disarm_slot_boot(const Files& files) {
   if (slot_boot_armed(files)) {
     efi::remove_loader_variable(files, efi::kOneShot);
-    log::info("the boot loader's entry for one boot of the other slot was taken away");
+    log::info("removed the boot loader's entry for one boot of the other slot");
   }
   const auto own = own_slots(files);
   if (!own.ok()) return;

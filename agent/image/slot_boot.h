@@ -1,10 +1,10 @@
-// The order `boot_slot`: one boot from the root slot that this system does not run from. `default` of the
-// boot loader stays on the running slot, so that the boot after it is this system's again unless the step
+// The order `boot_slot`: one boot from the root slot that this system does not run from. The loader's
+// `default` keeps naming the running slot, so that the boot after it starts this system again unless the step
 // module `slot` commits the other one.
 //
-// get_ready: all is checked; the trial entry is made from the plain one, the variable LoaderEntryOneShot is
-// written in one write and read back. Refused or withdrawn, nothing of it is left. Then the restart. Thread:
-// blocking, the agent's worker thread.
+// get_ready: everything is checked; the trial entry is made from the plain one; the variable
+// LoaderEntryOneShot is written with one write and read back. An order that is refused or withdrawn leaves
+// nothing behind. Then the restart. Thread: blocking, the agent's worker thread.
 #pragma once
 
 #include "base/json.h"
@@ -14,18 +14,18 @@
 
 namespace muster {
 
-// conflict: this system is not committed, the slot is the running one, half written, of another image, or
-// not startable, or the firmware's own default stays. denied: this firmware and loader cannot, or the loader
-// is another disk's.
+// conflict: this system is not committed; the slot is the running one, half written, holds another image or
+// one that is not noted to go back by itself, or cannot be booted; or the firmware's own default cannot be
+// removed. denied: firmware or loader do not support it, or the loader was started from another disk.
 Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job);
-// The next boot is the usual one; nothing to do where nothing is armed by muster.
+// The next boot is an ordinary one again: removes the variable where muster set it, and the trial entries.
 void disarm_slot_boot(const Files& files);
-// A boot of the other slot is armed, by an order of this system that did not come to its end.
+// A boot of the other slot is armed: left behind by an order that did not finish.
 bool slot_boot_armed(const Files& files);
 
-// A trial that is to restart stays one: the next boot is the running slot's again, with the entry as it is
-// now (the step module `reboot`; kernel arguments that a playbook changed). Nothing to do where the running
-// system is no trial, or is committed.
+// Keeps a trial on trial over a restart, which the step module `reboot` needs for changed kernel arguments:
+// the next boot starts the running slot once more, with its entry as it is now. Does nothing where the
+// running system is not on trial, or is committed.
 Status keep_trial(const Files& files);
 
 }  // namespace muster

@@ -34,7 +34,7 @@ class Lines {
   void put(const Json& line) {
     const std::string text = dump_ascii(line) + "\n";
     const std::lock_guard lock(mutex_);
-    // Nobody hears it: the agent is gone, and its next order goes on from here.
+    // The agent is gone, and with it the reader of this pipe: its next order continues from here.
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
       std::_Exit(1);
   }
@@ -43,7 +43,7 @@ class Lines {
   std::mutex mutex_;
 };
 
-// A sign of life every second: it is then that the agent looks whether the order was withdrawn.
+// A line every second, because the agent checks for withdrawal only when there is output.
 class Beat {
  public:
   explicit Beat(Lines& lines) : thread_([this, &lines] { beat(lines); }) {}
@@ -110,10 +110,10 @@ Result<std::string> state_of_unit(Process& process) {
   return state;
 }
 
-// systemd's words for a unit that runs nothing, and nothing more of which is to come.
+// systemd's states of a unit that is not running and will not start by itself.
 bool has_ended(const std::string& active) { return active == "inactive" || active == "failed"; }
 
-// Waits for its end.
+// Returns when it has ended.
 Status stop_unit(Process& process) {
   TRY(const std::string state, state_of_unit(process));
   if (has_ended(state)) return Ok{};
@@ -123,7 +123,7 @@ Status stop_unit(Process& process) {
   TRY(const std::string said, run_ok(process, stop));
   TRY(const std::string after, state_of_unit(process));
   if (has_ended(after)) return Ok{};
-  return fail(Code::conflict, std::string(kWriteSlotUnit) + " of before does not stop");
+  return fail(Code::conflict, std::string("an earlier ") + kWriteSlotUnit + " does not stop");
 }
 
 std::string own_program(const Files& files) {
@@ -154,7 +154,7 @@ Result<Command> command_for(const Files& files, const wire::WorkOrder& order, co
   return command;
 }
 
-// Hands on what the unit says, as it comes.
+// Forwards the unit's progress as it arrives.
 class Listener {
  public:
   Listener(const WorkRunner::Emit& emit, std::function<bool()> cancelled, std::function<void()> stop)
@@ -210,7 +210,7 @@ Result<Json> run_write_slot(const Files& files, Process& process, const wire::Wo
   });
   command.on_output = [&listener](std::string_view text) { listener(text); };
   const auto output = process.run(command);
-  if (!output.ok()) {  // not started, or out of time: the unit is not systemd-run's child
+  if (!output.ok()) {  // the unit is not a child of systemd-run, and outlives it
     const Status stopped = stop_unit(process);
     if (!stopped.ok()) return std::move(stopped.error());
     return output.error();

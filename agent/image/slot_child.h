@@ -1,8 +1,8 @@
-// The order `write_slot`: write_slot() in a transient unit of systemd's, which holds it down beside jobs
-// (idle CPU and IO weight, memory, the job's own cap on what is written) and keeps its mounts to itself.
+// The order `write_slot`: write_slot() in a transient systemd unit, which limits it beside running jobs (idle
+// CPU and IO weight, memory, the job's own cap on bytes written) and keeps its mounts private.
 //
-// The unit has one name: one that is left of an agent that was killed is stopped first, and waited for.
-// Withdrawn or out of time, it is stopped as well; what it wrote is gone on with by the next order. Thread:
+// The unit has a fixed name: one that was left behind by a killed agent is stopped first, and waited for. A
+// withdrawn or timed-out order stops it as well; the next order continues from what it wrote. Thread:
 // blocking, the agent's worker thread; write_slot_child() is the unit's own program.
 #pragma once
 

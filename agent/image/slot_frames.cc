@@ -129,7 +129,7 @@ Status SlotFrames::fetch_all() {
 Status SlotFrames::fetch(BlobSource& source, void* zstd, const Batch& batch) {
   TRY(const std::string stored, source.range(path_, batch.offset, batch.size));
   if (stored.size() != batch.size)
-    return fail(Code::corrupt, "the controller sent another number of bytes than asked for");
+    return fail(Code::corrupt, "the controller sent a different number of bytes than requested");
   for (uint32_t i = batch.first; i <= batch.last; ++i) {
     const ImageFrame& f = m_.frames[i];
     if (f.zero) continue;
@@ -141,7 +141,7 @@ Status SlotFrames::fetch(BlobSource& source, void* zstd, const Batch& batch) {
     if (ZSTD_isError(n) || n != f.raw_bytes)
       return fail(Code::corrupt, fmt::format("frame {} does not decompress", i));
     TRY_(device_.write_at(place(f), raw));
-    // What is only in memory is lost with the power, and cannot be resumed from.
+    // A power cut loses what is still in memory, and the next attempt would fetch it again.
     device_.begin_sync(place(f), raw.size());
   }
   return Ok{};

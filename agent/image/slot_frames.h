@@ -1,8 +1,8 @@
 // The frames of an image into a region of a device: a root slot of a disk, or the slot's partition itself.
 //
 // Each frame is checked against the manifest before it is decompressed; a bad one is fetched again and never
-// written. What was written is on the device when run() returns Ok. Thread: blocking, starts its own
-// workers; `progress` is called by any of them, one at a time.
+// written. Everything is on the device when run() returns Ok. Thread: blocking, starts its own workers;
+// `progress` is called by any of them, one at a time.
 #pragma once
 
 #include <atomic>
@@ -41,11 +41,11 @@ class SlotFrames {
         deps_(deps),
         options_(options) {}
 
-  // `keep`: what is right already is neither fetched nor written.
+  // `keep`: frames that are right already are neither fetched nor written.
   Result<FrameCounts> run(bool keep);
 
  private:
-  // A run of frames whose stored bytes lie side by side: one request.
+  // A run of frames whose stored bytes are adjacent: one request.
   struct Batch {
     uint32_t first = 0, last = 0;  // frame indices, inclusive; frames not needed in between are zero frames
     uint64_t offset = 0, size = 0;

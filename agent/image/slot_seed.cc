@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kNetworkFolder = "/etc/systemd/network";
 constexpr const char* kOwnNetwork = "10-muster.network";
 
-// The folder that a file would be written into, with every link followed, is in the new root.
+// The folder that the file would be written to is inside the new root, with all links followed.
 Status stays_inside(const Files& root, const std::string& path) {
   std::error_code error;
   const fs::path base = fs::canonical(root.root(), error);
@@ -36,14 +36,14 @@ Status check_program_path(const std::string& path) {
   const fs::path p(path);
   bool plain = path.size() > 1 && path[0] == '/' && path.back() != '/';
   for (const auto& part : p) plain = plain && part != ".." && part != ".";
-  return plain ? Status(Ok{}) : fail(Code::invalid, "'" + path + "' is no path for a program");
+  return plain ? Status(Ok{}) : fail(Code::invalid, "'" + path + "' is not a valid path for a program");
 }
 
 Status go_on(const BeforeWrite& before, std::string_view what) {
   return before ? before(what) : Status(Ok{});
 }
 
-// From the disk, not from what the kernel still has of it in memory.
+// From the disk: the page cache would return what was written even where the disk lost it.
 Result<std::string> read_anew(const Files& files, const std::string& path) {
   const int fd = ::open(files.real(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
@@ -70,8 +70,8 @@ Result<std::map<std::string, std::string>> carried_network(const Files& running,
   const std::string own = out[std::string(kNetworkFolder) + "/" + kOwnNetwork];
   if (own.find("Address=" + job.address_cidr + "\n") == std::string::npos)
     return fail(Code::conflict,
-                fmt::format("this node's network is on a bond or a VLAN, and its address is not {}: only the "
-                            "way through the RAM system makes that anew",
+                fmt::format("this node's network is on a bond or a VLAN, and its address is not {}: only a "
+                            "re-image through the RAM system sets that up again",
                             job.address_cidr));
   return out;
 }

@@ -1,5 +1,5 @@
-// What makes a written slot this node's system, beside the running one: its root (name, network, machine id,
-// programs) and its files on the ESP. Thread: blocking.
+// What turns a written slot into this node's system while the other one runs: its root (name, network,
+// machine id, programs) and its files on the ESP. Thread: blocking.
 #pragma once
 
 #include <functional>
@@ -22,11 +22,11 @@ struct ProgramFile {
   std::string content;  // checked
 };
 
-// Network files of the running root that the new system takes over: all of muster's where they lead over a
-// bond or a VLAN; else none, and the job's are made. conflict: the node would have another address in them.
+// Network files of the running root that the new system takes over: all of muster's where they set up a bond
+// or a VLAN; otherwise none, and they are made from the job. conflict: their address is not the job's.
 Result<std::map<std::string, std::string>> carried_network(const Files& running, const wire::ImageJob& job);
 
-// invalid: one of them has no path that a program can have.
+// invalid: the path of one of them is not absolute and plain.
 Status check_program_paths(const std::vector<wire::SlotProgram>& programs);
 
 struct SlotSeed {
@@ -35,16 +35,17 @@ struct SlotSeed {
   std::map<std::string, std::string> network;
   const std::vector<ProgramFile>& programs;
 };
-// Paths of an image may lead anywhere by symbolic links; denied where one would lead out of `root`.
+// Symbolic links in an image may lead anywhere. denied: one of them leads out of `root`.
 Status seed_slot_root(const Files& root, const SlotSeed& seed);
-// Whether that root is what seed_slot_root() made: image, slot, name, address, programs. corrupt: it is not.
+// Compares that root with what seed_slot_root() wrote: image, slot, name, address, programs. corrupt: they
+// differ.
 Status check_slot_root(const Files& root, const SlotSeed& seed);
 
-// Takes the slot's entries away, the trial's first, and syncs.
+// Removes the slot's entries, the trial's first, and syncs.
 Status remove_entries(const Files& esp, const std::string& slot, const BeforeWrite& before);
-// Kernel, initrd, and last the plain entry; each whole or not at all.
+// Writes kernel, initrd, and last the plain entry; each completely or not at all.
 Status write_slot_files(const Files& esp, const SeedRequest& request, const BeforeWrite& before);
-// By reading them from the disk. corrupt: they are not what the manifest and the job say.
+// Reads them from the disk. corrupt: they do not match the manifest and the job.
 Status check_slot_files(const Files& esp, const SeedRequest& request);
 
 }  // namespace muster

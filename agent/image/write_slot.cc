@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// From the refusals to the finished note.
+// The state of one order, from the refusals to the finished note.
 struct Work {
   const wire::SlotJob& job;
   const WriteSlotDeps& deps;
@@ -53,7 +53,7 @@ Result<std::unique_ptr<OpenFolder>> open_esp(const Work& w, Mounted::Way way) {
 
 // ---- refusals: reads only ----
 
-// The disk of the job is the disk that this system runs from, and both are this node's.
+// The job's disk must be the one that this system runs from, and both must be this node's.
 Status find_own_disk_of(Work& w) {
   const wire::ImageJob& job = w.job.image;
   const std::string host = w.deps.files.read_line("/proc/sys/kernel/hostname");
@@ -88,7 +88,7 @@ Status check_slot(Work& w) {
   return Ok{};
 }
 
-// What the new root gets from this one.
+// What the new root takes over from this one.
 Status collect_own(Work& w) {
   w.machine_id = w.deps.files.read_line(std::string(kInstalledIdentity) + "/machine-id");
   if (w.machine_id.size() != 32)
@@ -114,8 +114,8 @@ Status fetch(Work& w) {
   TRY(w.manifest, again([&] { return fetch_manifest(w.job.image, *source); }));
   if (!w.manifest.trial)
     return fail(Code::denied,
-                "this image does not take itself back from a boot that nobody commits: it is "
-                "installed by way of the RAM system");
+                "this image does not go back to the other slot by itself when its boot is not committed: "
+                "install it through the RAM system");
   if (w.own.slot(w.job.slot).size < w.manifest.raw_size)
     return fail(Code::invalid, "the image does not fit the root slot of this disk");
   TRY(w.files, again([&] { return fetch_files(w.job.image, w.manifest, *source); }));
@@ -143,9 +143,9 @@ Status note(Work& w, const char* stage) {
   TRY(const BlockDevice disk, BlockDevice::open(w.own.device, BlockDevice::Access::shared_write));
   TRY(ImageMarker now, read_marker(disk));
   if (now.serial != w.own.marker.serial)
-    return fail(Code::conflict, "somebody else noted something on this disk meanwhile");
-  now.slots[w.job.slot] = {w.job.image.image, w.job.image.digest, stage, w.job.image.address_cidr,
-                           w.deps.order};
+    return fail(Code::conflict, "the marker on this disk was changed by something else meanwhile");
+  now.slots[w.job.slot] = {w.job.image.image,        w.job.image.digest, stage,
+                           w.job.image.address_cidr, w.deps.order,       w.manifest.trial};
   now.slots[w.own.running] = running_note(w.deps.files, w.own);
   TRY_(go_on(w, std::string("note ") + stage));
   TRY_(write_marker(disk, now));
@@ -153,12 +153,13 @@ Status note(Work& w, const char* stage) {
   const SlotNote* noted = w.own.note(w.job.slot);
   return noted && noted->stage == stage && noted->digest == w.job.image.digest
              ? Status(Ok{})
-             : fail(Code::failed, "the marker does not show what was noted");
+             : fail(Code::failed, "the marker on the disk is not what was written");
 }
 
 std::string slot_path(const Work& w) { return w.deps.files.real("/dev/" + w.partition); }
 
-// Held, so that nobody mounts it; and the device that the kernel calls this partition, of its size.
+// Opened exclusively, so that it cannot be mounted meanwhile. Device number and size are compared as well: a
+// name in /dev may lead elsewhere.
 Result<BlockDevice> hold_slot(const Work& w) {
   TRY(BlockDevice slot, BlockDevice::open(slot_path(w), BlockDevice::Access::exclusive_write));
   const std::string number = w.deps.files.read_line("/sys/class/block/" + w.partition + "/dev");
@@ -192,8 +193,7 @@ Status seed_and_check(const Work& w) {
   return root->close();
 }
 
-// Only in a boot of this very slot, or never, is anything started while its note says "writing": its entries
-// are gone before its bytes are.
+// The slot's entries are removed before its content changes, so that a half-written slot cannot be booted.
 Status write_all(Work& w, WriteSlotResult& result) {
   const BeforeWrite before = [&w](std::string_view what) { return go_on(w, what); };
   {
@@ -214,11 +214,11 @@ Status write_all(Work& w, WriteSlotResult& result) {
   return note(w, kSlotWritten);
 }
 
-// By this very order, to its end, and nothing of it is another than it was.
+// This order has finished before, and all that it wrote is unchanged.
 bool is_complete(const Work& w) {
   const SlotNote* noted = w.own.note(w.job.slot);
   if (!noted || noted->stage != kSlotWritten || noted->digest != w.job.image.digest ||
-      noted->order != w.deps.order || noted->address != w.job.image.address_cidr)
+      noted->order != w.deps.order || noted->address != w.job.image.address_cidr || !noted->trial)
     return false;
   const auto esp = open_esp(w, Mounted::Way::read);
   if (!esp.ok() || !check_slot_files((*esp)->files(), w.request()).ok()) return false;
@@ -238,7 +238,7 @@ uint64_t real_free_bytes(const std::string& folder) {
 Result<WriteSlotResult> write_slot(const wire::SlotJob& job, const WriteSlotDeps& deps,
                                    const WriteOptions& given) {
   WriteOptions options = given;
-  // Beside jobs: a worker holds three frames' worth of memory, and the unit has a limit for that.
+  // Jobs are running: each worker holds three frames in memory, and the unit's memory is limited.
   constexpr int kMostThreads = 8;
   if (options.threads == 0)
     options.threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 2, kMostThreads);
@@ -250,7 +250,7 @@ Result<WriteSlotResult> write_slot(const wire::SlotJob& job, const WriteSlotDeps
   TRY_(collect_own(w));
   TRY_(fetch(w));
   {
-    // As it will be written: one that is mounted read-only is found out here.
+    // Opened for writing, so that a read-only mount is refused here and not halfway through.
     TRY(const auto esp, open_esp(w, Mounted::Way::write));
     TRY_(check_room(w, esp->files()));
     TRY_(esp->close());

@@ -1,15 +1,16 @@
 // write_slot(): puts an image into the root slot that this system does not run from, while it runs.
 //
-// All that can refuse it is looked at before the first write: the job is this node's; the disk is the one
-// that was described (identity), carries muster's marker of this node, cluster and controller and muster's
-// layout, and / is one of its root slots; the running slot is committed, and the other one is asked for; its
-// partition is in nobody's use; the image takes itself back (ImageManifest::trial), fits, and is served as
-// announced, as are the programs; the ESP has room. Then, so that a power cut anywhere leaves the running
-// slot standing and startable: the marker notes "writing", the slot's entries go, frames are written (what
-// is right stays), the new root is seeded, kernel and initrd and last the entry come onto the ESP, all is
-// read back, the marker notes "written". Never touched: the running slot, its files on the ESP,
-// loader.conf, the loader itself, the state partition. An order that is repeated goes on; one that had come
-// to its end is looked over and succeeds. Thread: blocking, a process of its own (slot_child.h).
+// Everything that can refuse the order is checked before the first write: the job is for this node; the disk
+// matches its description (identity), has muster's layout and a marker of this node, cluster and controller,
+// and / is one of its root slots; the running slot is committed, and the job names the other one; that
+// partition is not in use; the image goes back by itself (ImageManifest::trial), fits, and is served as
+// announced, as are the programs; the ESP has room. Then, in an order that leaves the running slot standing
+// and bootable after a power cut at any point: the marker notes "writing", the slot's entries are removed,
+// frames are written (those that are right are kept), the new root is seeded, kernel, initrd and last the
+// entry are written to the ESP, everything is read back, and the marker notes "written". Never touched: the
+// running slot, its files on the ESP, loader.conf, the loader itself, the state partition. A repeated order
+// continues; one that had finished is verified and succeeds. Thread: blocking, a process of its own
+// (slot_child.h).
 #pragma once
 
 #include <functional>
@@ -40,7 +41,7 @@ struct WriteSlotDeps {
                                                     Mounted::Way way)>
       mount_slot = {};
   std::function<uint64_t(const std::string& folder)> free_bytes = {};  // of its file system
-  // Asked before each write; an error ends the work there.
+  // Called before each write; an error stops the work there.
   std::function<Status(std::string_view what)> before_write = {};
   std::function<void(const std::string& text)> say = {};
   std::function<void(uint64_t done, uint64_t total)> progress = {};
@@ -55,9 +56,9 @@ struct WriteSlotResult : FrameCounts {
 };
 Json to_json(const WriteSlotResult& result, const wire::SlotJob& job);
 
-// conflict: another disk than described, in use, not committed, the running slot. denied: not this node's, or
-// an image that would not take itself back. invalid: it does not fit. corrupt: what is served, or what is
-// read back, is not what was announced.
+// conflict: not the described disk, in use, not committed, or the running slot. denied: another node's, or an
+// image that would not go back by itself. invalid: it does not fit. corrupt: what is served, or what is read
+// back, is not what was announced.
 Result<WriteSlotResult> write_slot(const wire::SlotJob& job, const WriteSlotDeps& deps,
                                    const WriteOptions& options = {});
 

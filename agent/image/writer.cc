@@ -84,12 +84,14 @@ Status plan_work(Work& w, const BlockDevice& disk) {
   if (slot->size < w.manifest.raw_size)
     return fail(Code::invalid, "the image does not fit the root slot of this disk");
   w.result.slot = w.marker.slot;
-  w.marker.slots[w.marker.slot] = {w.job.image, w.job.digest, kSlotWriting, w.job.address_cidr, w.deps.order};
+  w.marker.slots[w.marker.slot] = {w.job.image,        w.job.digest, kSlotWriting,
+                                   w.job.address_cidr, w.deps.order, w.manifest.trial};
   return Ok{};
 }
 
 Status write_disk(Work& w, const BlockDevice& disk) {
   TRY_(plan_work(w, disk));
+  TRY_(w.deps.seeder->drop_firmware_default());
   TRY_(write_marker(disk, w.marker));  // intent, before the first effect
   if (w.result.fresh_layout) {
     TRY_(clear_old_signatures(disk, w.layout));

@@ -2,16 +2,16 @@
 // started.
 //
 // Order, and why a power cut anywhere is harmless: find the disk by identity, open it exclusively, look at
-// its content again (refused with Code::denied unless it is what the plan approved), note the intent on the
-// disk itself, make the partitions if they are not muster's yet, write frames into the slot that is not
-// started by default (by loader.conf, and by the marker where there is none), then file systems and identity,
-// and the loader entry last. The other slot and the state partition are never written. Every frame is checked
-// against the manifest before it is decompressed; a bad one is fetched again and never written. What is right
-// in the slot already, of an image before or of a transfer that was broken off, is neither fetched nor
-// written. An order that had come to its end, and is offered once more because its end was not heard or was
-// forgotten with a database, succeeds without a write.
-// Thread: blocking, starts its own workers. Never: touches another disk, follows a kernel name, trusts the
-// network.
+// its content again (refused with Code::denied unless it is what the plan approved), remove the entry that
+// the firmware prefers to loader.conf's, note the intent on the disk itself, make the partitions if they are
+// not muster's yet, write frames into the slot that is not started by default (by loader.conf, and by the
+// marker where there is none), then file systems and identity, and the loader entry last. The other slot and
+// the state partition are never written. Every frame is checked against the manifest before it is
+// decompressed; a bad one is fetched again and never written. What is right in the slot already, of an image
+// before or of a transfer that was broken off, is neither fetched nor written. An order that had come to its
+// end, and is offered once more because its end was not heard or was forgotten with a database, succeeds
+// without a write. Thread: blocking, starts its own workers. Never: touches another disk, follows a kernel
+// name, trusts the network.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +49,10 @@ class Seeder {
   virtual ~Seeder() = default;
   // The slot that the boot loader on this disk starts ("/dev/nvme0n1"); "" where that is not to be found out.
   virtual std::string standing(const std::string& /*disk*/) { return ""; }
+  // Removes the entry that the firmware has systemd-boot start whatever loader.conf says: it may name the
+  // slot that is about to be written, or keep the new system from being started. Ok where the firmware stores
+  // no such entry.
+  virtual Status drop_firmware_default() { return Ok{}; }
   // File systems of ESP and state where `fresh`; grows the root; host name, network, agent, identity.
   virtual Status seed(const SeedRequest& request) = 0;
   // Makes the slot the one that is started. The last effect of all.

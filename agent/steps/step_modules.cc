@@ -48,14 +48,6 @@ std::string join(const std::vector<std::string>& words, const std::string& separ
   return out;
 }
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string word; std::getline(in, word, separator);)
-    if (!word.empty()) out.push_back(word);
-  return out;
-}
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> out;
   std::istringstream in(text);

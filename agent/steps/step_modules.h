@@ -5,6 +5,7 @@
 #include <string>
 
 #include "agent/step.h"
+#include "base/split.h"
 
 namespace muster::steps {
 
@@ -79,7 +80,6 @@ std::vector<std::string> list_of(const Json& params, const char* key);
 // An object parameter; an empty object when absent. Refers into `params`, so it may be iterated over.
 const Json& object_of(const Json& params, const char* key);
 std::string join(const std::vector<std::string>& words, const std::string& separator);
-std::vector<std::string> split(const std::string& text, char separator);  // without empty pieces
 std::vector<std::string> lines_of(const std::string& text);
 
 inline CheckResult holds() { return {Holds::yes, ""}; }

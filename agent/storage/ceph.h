@@ -1,7 +1,7 @@
 // Asking a Ceph cluster through its own program, for the modules of agent/storage/ceph*.cc. Thread: blocking.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,9 +22,8 @@ struct CephOsd {
 // Without hosts it is one call of `ceph` less, which takes seconds on a busy machine.
 Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts = true);
 
-// Asks until `lacking` says "" (then true) or the deadline passes (then its last words are in `said`). An
-// error counts as not yet.
-Status wait_for_ceph(StepContext& context, int64_t seconds,
-                     const std::function<Result<std::string>()>& lacking);
+// `ceph osd QUESTION ID...`, with "safe-to-destroy" or "ok-to-stop": "" when the answer is yes, else why not.
+Result<std::string> ceph_objection(StepContext& context, const char* question,
+                                   const std::vector<int64_t>& osds);
 
 }  // namespace muster::steps

@@ -9,14 +9,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <set>
-#include <thread>
 
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/ceph_room.h"
 #include "agent/storage/health.h"
+#include "agent/storage/parts.h"
 
 namespace muster::steps {
 
@@ -84,19 +83,17 @@ Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts) {
   return out;
 }
 
-Status wait_for_ceph(StepContext& context, int64_t seconds,
-                     const std::function<Result<std::string>()>& lacking) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-  std::string said;
-  for (;;) {
-    const auto now = lacking();
-    if (now.ok() && now->empty()) return Ok{};
-    const std::string text = now.ok() ? *now : now.error().message;
-    if (text != said) say(context, said = text);
-    if (is_cancelled(context)) return fail(Code::cancelled, text);
-    if (std::chrono::steady_clock::now() >= until) return fail(Code::failed, text);
-    std::this_thread::sleep_for(std::chrono::seconds(2));
-  }
+// As text: asked for JSON (18.2.7), safe-to-destroy ends with 0 either way.
+Result<std::string> ceph_objection(StepContext& context, const char* question,
+                                   const std::vector<int64_t>& osds) {
+  Command command;
+  command.argv = {"ceph", "--connect-timeout", "30", "osd", question};
+  for (const int64_t id : osds) command.argv.push_back(std::to_string(id));
+  TRY(const Output out, context.process.run(command));
+  if (out.ok()) return std::string();
+  std::string text = out.err.substr(0, 300);
+  while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  return text.empty() ? fmt::format("`ceph osd {}` says no", question) : text;
 }
 
 namespace {
@@ -196,8 +193,8 @@ Status apply_fs(StepContext& context, const Json& params) {
   TRY(auto set, ceph_text(context, {"fs", "set", name, "standby_count_wanted",
                                     std::to_string(int_of(params, "standbys", 0))}));
   (void)out, (void)set;
-  return wait_for_ceph(context, int_of(params, "deadline_seconds", 180),
-                       [&] { return fs_lacking(context, params, true); });
+  return wait_for_storage(context, int_of(params, "deadline_seconds", 180),
+                          [&] { return fs_lacking(context, params, true); });
 }
 
 // ---- who takes part ----
@@ -230,8 +227,8 @@ Result<std::string> members_lacking(StepContext& context, const Json& params) {
 }
 
 Result<CheckResult> check_members(StepContext& context, const Json& params) {
-  const Status there = wait_for_ceph(context, int_of(params, "deadline_seconds", 300),
-                                     [&] { return members_lacking(context, params); });
+  const Status there = wait_for_storage(context, int_of(params, "deadline_seconds", 300),
+                                        [&] { return members_lacking(context, params); });
   if (there.ok()) return holds();
   return there.error().code == Code::cancelled ? Result<CheckResult>(there.error())
                                                : differs(there.error().message);
@@ -277,19 +274,6 @@ std::vector<int64_t> ids_of(const std::vector<CephOsd>& osds) {
   return out;
 }
 
-// "" when nothing is lost with these; the monitors' words otherwise. As text: asked for JSON (18.2.7) it ends
-// with 0 either way.
-Result<std::string> still_needed(StepContext& context, const std::vector<int64_t>& ids) {
-  Command command;
-  command.argv = {"ceph", "--connect-timeout", "30", "osd", "safe-to-destroy"};
-  for (const int64_t id : ids) command.argv.push_back(std::to_string(id));
-  TRY(const Output out, context.process.run(command));
-  if (out.ok()) return std::string();
-  std::string text = out.err.substr(0, 300);
-  while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
-  return text.empty() ? std::string("they are still needed") : text;
-}
-
 Status purge(StepContext& context, const Json& params, const std::string& host,
              const std::vector<CephOsd>& osds) {
   for (const auto& osd : osds)
@@ -299,8 +283,8 @@ Status purge(StepContext& context, const Json& params, const std::string& host,
                               osd.id, host));
   const auto ids = ids_of(osds);
   TRY_(tell(context, "out", ids));
-  TRY_(wait_for_ceph(context, int_of(params, "deadline_seconds", 600),
-                     [&] { return still_needed(context, ids); }));
+  TRY_(wait_for_storage(context, int_of(params, "deadline_seconds", 600),
+                        [&] { return ceph_objection(context, "safe-to-destroy", ids); }));
   for (const int64_t id : ids) {
     say(context, fmt::format("osd.{} of {} is forgotten", id, host));
     TRY(auto out, ceph_text(context, {"osd", "purge", std::to_string(id), "--yes-i-really-mean-it"}));
@@ -362,7 +346,7 @@ Result<std::string> not_drained(StepContext& context, const std::vector<int64_t>
       states += fmt::format("{}{} {}", states.empty() ? "" : ", ", state.value("num", 0), name);
   }
   if (!states.empty()) return "placement groups: " + states;
-  return still_needed(context, ids);
+  return ceph_objection(context, "safe-to-destroy", ids);
 }
 
 Result<CheckResult> check_drain(StepContext& context, const Json& params) {
@@ -398,7 +382,7 @@ Status apply_drain(StepContext& context, const Json& params) {
   if (out && begins) TRY_(may_drain(context, params, now));
   TRY_(tell(context, out ? "out" : "in", ids_of(now.own)));
   say(context, fmt::format("osd {}: {}", words(ids_of(now.own)), out ? "out" : "in"));
-  return wait_for_ceph(context, int_of(params, "deadline_seconds", 86400), [&]() -> Result<std::string> {
+  return wait_for_storage(context, int_of(params, "deadline_seconds", 86400), [&]() -> Result<std::string> {
     TRY(const CheckResult left, check_drain(context, params));
     return left.diff;
   });

@@ -134,8 +134,8 @@ Status apply_mon(StepContext& context, const Json& params) {
   if (want.link != want.folder && context.files.read_link(want.link).value_or("") != want.folder)
     TRY_(context.files.symlink(want.folder, want.link));
   TRY_(apply_parts(context, monitor_parts(want)));
-  return wait_for_ceph(context, int_of(params, "deadline_seconds", 300),
-                       [&] { return out_of_quorum(context, want); });
+  return wait_for_storage(context, int_of(params, "deadline_seconds", 300),
+                          [&] { return out_of_quorum(context, want); });
 }
 
 }  // namespace

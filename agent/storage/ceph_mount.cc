@@ -63,8 +63,8 @@ Status apply_mount(StepContext& context, const Json& params) {
   if (!problem.empty() && find_mount(context.files, want.target)) return fail(Code::conflict, problem);
   if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
   TRY_(apply_parts(context, mount_parts(want)));
-  TRY_(wait_for_ceph(context, int_of(params, "deadline_seconds", 120),
-                     [&]() -> Result<std::string> { return mount_problem(context.files, want); }));
+  TRY_(wait_for_storage(context, int_of(params, "deadline_seconds", 120),
+                        [&]() -> Result<std::string> { return mount_problem(context.files, want); }));
   TRY_(set_flags(context, want.target, kSafeFlags));
   return set_permissions(context.files, want.target, kOpen, -1, -1);
 }

@@ -1,10 +1,16 @@
 // A node's object stores stay members while the node is away for a while: the monitors copy nothing of what
-// they hold (flag noout of the node in the placement map).
+// they hold (flag noout of the node in the placement map). So it is only set when the others have enough of
+// everything: what was written while another node was away may not be copied back yet.
+#include <fmt/format.h>
+
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/ceph.h"
+#include "agent/storage/parts.h"
 
 namespace muster::steps {
 namespace {
+
+constexpr int kPatience = 600;
 
 Result<bool> stays(const Json& params) {
   const std::string state = text_of(params, "state");
@@ -24,19 +30,44 @@ Result<bool> has_flag(StepContext& context, const std::string& node) {
   return false;
 }
 
+// Why the node's stores cannot stop now; "" where they can. Where all stores are this node's, nothing is left
+// that could stand in for them, however long that is waited for.
+Result<std::string> needed(StepContext& context, const std::string& node) {
+  TRY(const auto osds, ceph_osds(context));
+  std::vector<int64_t> own;
+  for (const auto& osd : osds)
+    if (osd.host == node) own.push_back(osd.id);
+  if (own.empty() || own.size() == osds.size()) return std::string();
+  TRY(const std::string why, ceph_objection(context, "ok-to-stop", own));
+  return why.empty() ? why : fmt::format("the object stores of {} cannot stop now: {}", node, why);
+}
+
 Result<CheckResult> check_noout(StepContext& context, const Json& params) {
   TRY(const bool wanted, stays(params));
   const std::string node = text_of(params, "node");
   TRY(const bool now, has_flag(context, node));
-  return now == wanted ? holds() : differs(node + (now ? " has the flag noout" : " has no flag noout"));
+  if (now != wanted) return differs(node + (now ? " has the flag noout" : " has no flag noout"));
+  if (!wanted) return holds();
+  TRY(const std::string why, needed(context, node));
+  return why.empty() ? holds() : differs(why);
 }
 
 Status apply_noout(StepContext& context, const Json& params) {
   TRY(const bool wanted, stays(params));
+  if (wanted)
+    TRY_(wait_for_storage(context, int_of(params, "deadline_seconds", kPatience),
+                          [&] { return needed(context, text_of(params, "node")); }));
   TRY(auto told,
       ceph_text(context, {"osd", wanted ? "set-group" : "unset-group", "noout", text_of(params, "node")}));
   (void)told;
   return Ok{};
+}
+
+Status verify_noout(StepContext& context, const Json& params) {
+  TRY(const bool wanted, stays(params));
+  TRY(const bool now, has_flag(context, text_of(params, "node")));
+  if (now == wanted) return Ok{};
+  return fail(Code::failed, now ? "the flag noout stays" : "there is no flag noout");
 }
 
 }  // namespace
@@ -46,11 +77,15 @@ StepModule ceph_noout_module() {
   m.name = "ceph_noout";
   m.help =
       "While a node's flag noout is set, its object stores stay members although it is away: nothing of what "
-      "they hold is copied to others. What only they hold cannot be read meanwhile.";
-  m.parameters = Json::array({parameter("node", "string", true, "its name in the placement map"),
-                              parameter("state", "string", true, "set | unset")});
+      "they hold is copied to others. What only they hold cannot be read meanwhile, so it is set when the "
+      "cluster says that they may stop (`ceph osd ok-to-stop`), and not at all when that takes too long.";
+  m.parameters =
+      Json::array({parameter("node", "string", true, "its name in the placement map"),
+                   parameter("state", "string", true, "set | unset"),
+                   parameter("deadline_seconds", "int", false, "for others to have what it has", kPatience)});
   m.check = check_noout;
   m.apply = apply_noout;
+  m.verify = verify_noout;
   return m;
 }
 

@@ -144,7 +144,7 @@ Status apply_store(StepContext& context, const CephStore& store, int64_t seconds
   TRY_(give_to_ceph(context, folder));
   (void)given, (void)primed;
   TRY_(apply_parts(context, store_parts(id, key)));
-  TRY_(wait_for_ceph(context, seconds, [&]() -> Result<std::string> {
+  TRY_(wait_for_storage(context, seconds, [&]() -> Result<std::string> {
     TRY(const CephOsd osd, registered(context, store));
     return osd.up ? std::string() : fmt::format("osd.{} is down", id);
   }));

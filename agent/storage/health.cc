@@ -45,7 +45,7 @@ Result<std::string> moosefs_wrong(const std::string& out) {
   steps::Diff diff;
   size_t classes = 0;
   for (const auto& line : steps::lines_of(out)) {
-    const auto f = steps::split(line, '|');
+    const auto f = split(line, '|');
     if (f.size() < 3 || f[0] != "all chunks matrix:") continue;
     for (const std::string bad : {"missing", "endangered", "undergoal"})
       if (f[1] == "chunkclass " + bad + ":" && ++classes && f[2] != "0")

@@ -45,7 +45,7 @@ Result<std::vector<Part>> disk_parts(const StepContext&, const Json& params) {
                     {"target", target},
                     {"fs", "xfs"},
                     {"disks", one},
-                    {"options", "noatime,nofail,x-systemd.device-timeout=60s"}}});
+                    {"options", "noatime,nofail,x-systemd.device-timeout=15min"}}});
     out.push_back(moosefs_own_folder(target));
   }
   return out;
@@ -190,18 +190,10 @@ Status apply_drained(StepContext& context, const Json& params) {
   TRY_(context.files.write(kDiskList, disk_list(disks, true)));
   TRY(auto told, run_tool(context, {"systemctl", "reload", "moosefs-chunkserver.service"}));
   (void)told;
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 86400));
-  std::string said;
-  for (;;) {
-    const auto now = check_drained(context, params);
-    if (now.ok() && now->holds == Holds::yes) return Ok{};
-    const std::string text = now.ok() ? now->diff : now.error().message;
-    if (text != said) say(context, said = text);
-    if (is_cancelled(context)) return fail(Code::cancelled, text);
-    if (std::chrono::steady_clock::now() >= until) return fail(Code::failed, "not empty in time: " + text);
-    std::this_thread::sleep_for(std::chrono::seconds(2));
-  }
+  return wait_for_storage(context, int_of(params, "deadline_seconds", 86400), [&]() -> Result<std::string> {
+    TRY(const CheckResult left, check_drained(context, params));
+    return left.diff;
+  });
 }
 
 }  // namespace

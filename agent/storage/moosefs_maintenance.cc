@@ -1,11 +1,16 @@
-// A chunk server that is away for a while: in maintenance mode its master copies nothing of what it holds.
+// A chunk server that is away for a while: in maintenance mode its master copies nothing of what it holds. So
+// it is only begun when no chunk lacks a copy: the missing one may be what this server has alone.
+#include <algorithm>
+
 #include "agent/steps/stack_modules.h"
-#include "agent/steps/step_modules.h"
+#include "agent/storage/health.h"
+#include "agent/storage/parts.h"
 
 namespace muster::steps {
 namespace {
 
 constexpr const char* kPort = "9422";
+constexpr int kPatience = 600;
 
 Result<bool> wants_maintenance(const Json& params) {
   const std::string state = text_of(params, "state");
@@ -27,20 +32,52 @@ Result<std::string> mode_of(StepContext& context, const Json& params) {
   return fail(Code::not_found, "the master knows no chunk server " + own);
 }
 
+bool is_on(const std::string& mode) { return mode == "maintenance_on"; }
+
+// "" where every chunk has all its copies.
+Result<std::string> lacking_chunks(StepContext& context, const Json& params) {
+  TRY(const std::string out,
+      run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SIN", "-n", "-s", "|"}));
+  return moosefs_wrong(out);
+}
+
 Result<CheckResult> check_maintenance(StepContext& context, const Json& params) {
   TRY(const bool wanted, wants_maintenance(params));
-  TRY(const std::string mode, mode_of(context, params));
-  const bool now = mode == "maintenance_on";
-  return now == wanted ? holds() : differs("the master says " + mode);
+  const auto mode = mode_of(context, params);
+  // A chunk server that has just begun registers in a moment.
+  if (!mode.ok() && !wanted && mode.error().code == Code::not_found) return differs(mode.error().message);
+  if (!mode.ok()) return mode.error();
+  if (is_on(*mode) != wanted) return differs("the master says " + *mode);
+  if (!wanted) return holds();
+  TRY(const std::string lacking, lacking_chunks(context, params));
+  return lacking.empty() ? holds() : differs(lacking);
+}
+
+// Before it begins, the chunks are waited for; before it ends, a chunk server that has just begun.
+Status wait_for_master(StepContext& context, const Json& params, bool begins) {
+  const int64_t seconds = int_of(params, "deadline_seconds", kPatience);
+  if (begins) return wait_for_storage(context, seconds, [&] { return lacking_chunks(context, params); });
+  return wait_for_storage(context, std::min<int64_t>(seconds, 60), [&]() -> Result<std::string> {
+    TRY(const std::string mode, mode_of(context, params));
+    (void)mode;
+    return std::string();
+  });
 }
 
 Status apply_maintenance(StepContext& context, const Json& params) {
   TRY(const bool wanted, wants_maintenance(params));
+  TRY_(wait_for_master(context, params, wanted));
   TRY(auto told, run_tool(context, {"mfscli", "-H", text_of(params, "master"),
                                     std::string(wanted ? "-CM1/" : "-CM0/") + text_of(params, "address") +
                                         "/" + kPort}));
   (void)told;
   return Ok{};
+}
+
+Status verify_maintenance(StepContext& context, const Json& params) {
+  TRY(const bool wanted, wants_maintenance(params));
+  TRY(const std::string mode, mode_of(context, params));
+  return is_on(mode) == wanted ? Status(Ok{}) : fail(Code::failed, "the master says " + mode);
 }
 
 }  // namespace
@@ -50,12 +87,15 @@ StepModule moosefs_maintenance_module() {
   m.name = "moosefs_maintenance";
   m.help =
       "While its chunk server is in maintenance mode, the master copies nothing of what this node holds "
-      "although it is away.";
-  m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
-                              parameter("address", "string", true, "own address"),
-                              parameter("state", "string", true, "on | off")});
+      "although it is away. It is begun when no chunk is missing, endangered or undergoal, and not at all "
+      "when that takes too long.";
+  m.parameters = Json::array(
+      {parameter("master", "string", true, "address of the master"),
+       parameter("address", "string", true, "own address"), parameter("state", "string", true, "on | off"),
+       parameter("deadline_seconds", "int", false, "for chunks to have their copies", kPatience)});
   m.check = check_maintenance;
   m.apply = apply_maintenance;
+  m.verify = verify_maintenance;
   return m;
 }
 

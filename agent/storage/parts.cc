@@ -3,6 +3,9 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <chrono>
+#include <thread>
+
 namespace muster::steps {
 
 Result<CheckResult> check_parts(StepContext& context, const std::vector<Part>& parts) {
@@ -45,6 +48,21 @@ Part file_part(const std::string& path, const std::string& content, const std::s
 
 Part service_part(const std::string& unit, const std::vector<std::string>& restart_for) {
   return {service_module(), {{"names", {unit}}, {"enabled", true}, {"restart_for", restart_for}}};
+}
+
+Status wait_for_storage(StepContext& context, int64_t seconds,
+                        const std::function<Result<std::string>()>& lacking) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  std::string said;
+  for (;;) {
+    const auto now = lacking();
+    if (now.ok() && now->empty()) return Ok{};
+    const std::string text = now.ok() ? *now : now.error().message;
+    if (text != said) say(context, said = text);
+    if (is_cancelled(context)) return fail(Code::cancelled, text);
+    if (std::chrono::steady_clock::now() >= until) return fail(Code::failed, text);
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  }
 }
 
 std::vector<Part> open_top(const std::string& path) {

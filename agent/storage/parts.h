@@ -2,6 +2,7 @@
 // order.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -24,6 +25,11 @@ StepModule made_of(std::string name, std::string help, Json parameters, Parts pa
 
 Part file_part(const std::string& path, const std::string& content, const std::string& mode = "0644");
 Part service_part(const std::string& unit, const std::vector<std::string>& restart_for);
+
+// Asks until `lacking` says "", or the deadline passes: then its last words are in the error. What it says is
+// a line of progress each time it changes. An error counts as not yet.
+Status wait_for_storage(StepContext& context, int64_t seconds,
+                        const std::function<Result<std::string>()>& lacking);
 
 // Whom root of a client is to a server that squashes it.
 inline constexpr const char* kNobody = "nobody";

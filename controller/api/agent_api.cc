@@ -69,6 +69,7 @@ void agent_orders(const CallPtr& call) {
   present.image_digest = call->query("image");
   present.storage = call->query("storage");
   present.slot = slot_of(call->query("slot"));
+  present.trial = call->query("trial") == "1";
   if (const auto mode = wire::mode_from_string(call->query("mode")); mode.ok()) present.mode = *mode;
   call->services.link.ask(
       call->agent, std::move(have), [call](const wire::PollReply& reply) { call->ok(wire::to_json(reply)); },

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/kernel_line.h"
+#include "base/lower.h"
 
 namespace muster {
 namespace {
@@ -158,10 +159,6 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
 
 // A line: when it ends, MAC, address, name, client id. Those of IPv6 have a number there, or "duid".
 std::string leases_kept(const std::string& leases, const BootNetwork& network) {
-  const auto lower = [](std::string text) {
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return text;
-  };
   std::set<std::string> taken(network.taken.begin(), network.taken.end());
   taken.erase("");  // a node without a BMC
   std::string out;

@@ -7,6 +7,7 @@
 
 #include "base/digest.h"
 #include "base/log.h"
+#include "base/lower.h"
 #include "base/machine_uuid.h"
 #include "base/placeholders.h"
 #include "controller/boot/boot.h"
@@ -37,7 +38,8 @@ std::string plain_word(const std::string& text) {
 }  // namespace
 
 std::string normal_mac(std::string mac) {
-  for (char& c : mac) c = c == '-' ? ':' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  mac = lower(mac);
+  std::replace(mac.begin(), mac.end(), '-', ':');
   return mac;
 }
 

@@ -233,7 +233,7 @@ NodeReport node_report(const Sources& s, const Executor& executor, const std::st
   node.reason = records.reason;
   const bool quarantined = !node.reason.empty();
   const auto& back = records.back;
-  if (!quarantined && back) node.reason = back->reason;
+  if (!quarantined) node.reason = back ? back->reason : records.stood_down;
   node.verdict = verdict_of(s, name, quarantined, back && back->there);
   add_hardware(node, declared, executor.node_row(name));
   for (const Action* action : records.actions)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -75,7 +76,8 @@ Result<std::shared_ptr<const Plan>> read_plan(const std::string& text, const std
 Bringup::Bringup(Parts parts)
     : parts_(std::move(parts)),
       shelf_(parts_.options.playbooks, [this] { return parts_.reactor.now(); }),
-      worker_(parts_.offload) {}
+      worker_(parts_.offload),
+      proving_(parts_.store, parts_.offload) {}
 
 Bringup::~Bringup() { *alive_ = false; }
 
@@ -127,6 +129,9 @@ LookedAt Bringup::see(const std::string& name, NodeObservation& seen) {
   seen.online = silent && *silent < kOnline &&
                 seen.mode;  // what asks for orders and does not say what it is may be anything
   seen.doubtful = parts_.executor.outdated(name);
+  // One that fell silent may be on its way back, or hang: it is woken like any other.
+  seen.on_trial = seen.online && parts_.executor.on_trial(name);
+  seen.slot = parts_.executor.running_slot(name);
   return {row.facts, written_since(row.disk_written, row.facts_time)};
 }
 
@@ -189,33 +194,36 @@ Result<PlanningSnapshot> Bringup::look(SpecPtr spec, const Request& request) {
   for (const auto& node : out.spec->spec.nodes)
     out.looked_at[node.name] = see(node.name, out.in.nodes[node.name]);
   TRY(out.in.request, planner_request(request));
-  if (needs_proving_times(out.in.request)) name_proven_runs(out);
+  for (const auto& [node, run] : accepted_runs(out.spec->spec, out.in.request))
+    out.in.nodes[node].proving_took = proving_.of(node, run);
   return out;
 }
 
-// Of the nodes that may get a trial.
-void Bringup::name_proven_runs(PlanningSnapshot& snapshot) const {
-  const auto& named = snapshot.in.request.nodes;
-  for (const auto& [name, seen] : snapshot.in.nodes) {
-    if (!named.empty() && std::find(named.begin(), named.end(), name) == named.end()) continue;
-    if (const int64_t run = parts_.executor.node_row(name).accepted_run; run > 0)
-      snapshot.proven[run].nodes.push_back(name);
+// Of the nodes that may get a trial. Nothing where the request asks for none.
+ProvingTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanRequest& request) const {
+  ProvingTimes::Accepted out;
+  if (!needs_proving_times(request)) return out;
+  const std::set<std::string> named(request.nodes.begin(), request.nodes.end());
+  for (const auto& node : spec.nodes) {
+    if (!named.empty() && !named.count(node.name)) continue;
+    if (const int64_t run = parts_.executor.node_row(node.name).accepted_run; run > 0) out[node.name] = run;
   }
+  return out;
 }
 
-// Each once, as most nodes were accepted by the same. Which they are is all that an approval is held against.
-Result<PlanningSnapshot> Bringup::with_proven_runs(Result<PlanningSnapshot> snapshot) const {
-  if (!snapshot.ok()) return snapshot;
-  for (auto& [id, proven] : snapshot->proven) {
-    const auto run = parts_.store.run(id);
-    if (!run.ok()) continue;
-    auto plan = parts_.store.plan(run->plan_digest);
-    auto journal = parts_.store.journal_times(id);
-    if (!plan.ok() || !journal.ok()) continue;
-    proven.plan = std::move(plan->json);
-    proven.journal = std::move(journal).value();
-  }
-  return snapshot;
+void Bringup::find_proving_times(const Request& request, std::function<void()> then) {
+  const auto current = parts_.spec.get();
+  const auto asked = planner_request(request);
+  if (!current.ok() || !asked.ok()) return then();  // which is said when it is planned
+  proving_.find(accepted_runs((*current)->spec, *asked), std::move(then));
+}
+
+Result<PlanningSnapshot> Bringup::look_to_plan(const Request& request) {
+  TRY(auto out, look(request));
+  for (const auto& [node, run] : accepted_runs(out.spec->spec, out.in.request))
+    if (!proving_.looked_for(node, run))
+      return fail(Code::conflict, fmt::format("run {} accepted {} meanwhile: plan again", run, node));
+  return out;
 }
 
 // ---- plans
@@ -232,7 +240,7 @@ void Bringup::trial(Spec spec, const std::string& node, const NodeObservation& s
 }
 
 void Bringup::plan_under(const Under& under, Show show, Done done) {
-  worker_.make([this, under] { return with_proven_runs(look(under)); }, std::move(show), std::move(done));
+  worker_.make([this, under] { return look(under); }, std::move(show), std::move(done));
 }
 
 Status Bringup::still_holds(const Made& made, const Under& under) {
@@ -294,9 +302,10 @@ void Bringup::plan_and_store(const Request& request, Show show, Done done) {
       done(made);
     });
   };
-  prepare_ram_for(request, [this, request, show = std::move(show), store] {
-    worker_.make([this, request] { return with_proven_runs(look(request)); }, show, store);
-  });
+  const auto plan = [this, request, show = std::move(show), store] {
+    worker_.make([this, request] { return look_to_plan(request); }, show, store);
+  };
+  prepare_ram_for(request, [this, request, plan] { find_proving_times(request, plan); });
 }
 
 // ---- approval

@@ -20,6 +20,7 @@
 #include "controller/bringup/current_spec.h"
 #include "controller/bringup/plan_worker.h"
 #include "controller/bringup/playbook_shelf.h"
+#include "controller/bringup/proving_times.h"
 #include "controller/options.h"
 #include "controller/plan/planner.h"
 #include "controller/run/executor.h"
@@ -123,8 +124,9 @@ class Bringup {
   Result<PlanningSnapshot> surroundings(SpecPtr spec);
   Status add_gpu_results(PlanningSnapshot& snapshot);
   LookedAt see(const std::string& node, NodeObservation& seen);
-  void name_proven_runs(PlanningSnapshot& snapshot) const;
-  Result<PlanningSnapshot> with_proven_runs(Result<PlanningSnapshot> snapshot) const;
+  ProvingTimes::Accepted accepted_runs(const Spec& spec, const PlanRequest& request) const;
+  void find_proving_times(const Request& request, std::function<void()> then);
+  Result<PlanningSnapshot> look_to_plan(const Request& request);
   void prepare_ram_for(const Request& request, std::function<void()> then);
   void keep(const Request& request, const Made& made);
   Status unchanged(const Kept& kept, const std::string& since);
@@ -137,6 +139,7 @@ class Bringup {
   Parts parts_;
   PlaybookShelf shelf_;
   PlanWorker worker_;
+  ProvingTimes proving_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   int64_t coming_revision_ = 0;       // reserved in the store, not written; 0: none
   std::map<std::string, Kept> kept_;  // by digest

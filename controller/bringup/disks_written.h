@@ -1,5 +1,5 @@
-// What of a node's inventory still holds: what a run began to write since says nothing of what is there now.
-// Pure.
+// Whole disks and root slots that runs began to write since a node's last inventory, which is out of date for
+// them. Pure.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ namespace muster {
 // NodeRow::disk_written.
 std::set<std::string> written_since(const std::map<std::string, TimeMs>& written, TimeMs seen_at);
 
-// Of what was seen before these were written: nothing where the disk itself was. A slot that was written
-// beside the jobs of the node counts as half written until the next look.
+// The facts of an inventory from before these were written that still hold: none where the disk itself was. A
+// slot that was written beside the node's jobs counts as half written until the next inventory.
 std::optional<HardwareFacts> still_known(HardwareFacts facts, const std::set<std::string>& written);
 
 }  // namespace muster

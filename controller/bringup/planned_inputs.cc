@@ -66,7 +66,7 @@ InputFields fields_of(const GpuResults& results) {
 // As the planner gets it: of facts that do not hold any more there is nothing in it.
 InputFields fields_of(const NodeObservation& seen, const LookedAt* at) {
   const auto& [facts, machine, mode, online, state, image_digest, config_digest, product_uuid, doubtful,
-               held_by, reason, proving_took] = seen;
+               held_by, reason, on_trial, slot, proving_took] = seen;
   std::string now, ever;
   if (at) {
     const auto& [text, written] = *at;
@@ -87,6 +87,8 @@ InputFields fields_of(const NodeObservation& seen, const LookedAt* at) {
           {"doubtful", yes(doubtful)},
           {"held_by", std::string(to_string(held_by))},
           {"reason", short_of(reason)},
+          {"trial", yes(on_trial)},
+          {"slot", slot},
           {"proving", std::to_string(proving_took)}};
 }
 
@@ -98,9 +100,6 @@ void add_nodes(const PlanningSnapshot& snapshot, PlannedInputs& out) {
   }
   for (const auto& [name, at] : snapshot.looked_at)
     if (!snapshot.in.nodes.count(name)) part(name) = fields_of({}, &at);
-  // The run's plan and journal are what they were when it ended.
-  for (const auto& [run, proven] : snapshot.proven)
-    for (const auto& name : proven.nodes) part(name).emplace_back("proven", std::to_string(run));
 }
 
 // ---- in words
@@ -118,14 +117,15 @@ constexpr Said kOfNode[] = {{"facts", "what was found in it is different"},
                             {"uuid", "the name is bound to another machine"},
                             {"held_by", "it is taken out by '{0}' now, not by '{1}'"},
                             {"reason", "it is taken out for another reason"},
-                            {"proving", "another time was measured for its proving"},
-                            {"proven", "it was accepted by run {0}, not by run {1}"}};
+                            {"slot", "it runs from slot '{0}' now, not from '{1}'"},
+                            {"proving", "another time was measured for its proving"}};
 
 std::string of_node(std::string_view field, const std::string& before, const std::string& now) {
   const bool is = now == "yes";
   if (field == "online") return is ? "its agent answers now" : "its agent is silent now";
   if (field == "doubtful")
     return is ? "its row is one of an older copy of the database" : "its agent answered for the first time";
+  if (field == "trial") return is ? "it runs a system on trial now" : "its system is not on trial any more";
   if (field == "mode" && now.empty()) return "what its agent runs in is not known now";
   if (field == "facts" && now.empty()) return "what is on its disks is not known now";
   if (field == "facts" && before.empty()) return "what is on its disks is known now";
@@ -167,6 +167,7 @@ void compare(const std::string& part, const InputFields& before, const InputFiel
     // Who took a node out, and why, belongs to that it is out; another text to another revision.
     if (differs("state") && (field == "held_by" || field == "reason")) return;
     if (differs("revision") && field == "text") return;
+    if (differs("online") && field == "trial") return;  // of one that is silent nothing is known of a trial
     std::string line = part + ": " + in_words(part, field, was, is);
     if (std::find(out.begin(), out.end(), line) == out.end()) out.push_back(std::move(line));
   };
@@ -178,7 +179,7 @@ void compare(const std::string& part, const InputFields& before, const InputFiel
 }  // namespace
 
 PlannedInputs inputs_of(const PlanningSnapshot& snapshot) {
-  const auto& [revision, books, looked_at, proven, in] = snapshot;
+  const auto& [revision, books, looked_at, in] = snapshot;
   // The rest of a revision, and a playbook, is what its text says.
   const auto& [spec, number, playbooks, images, nodes, request, public_values, authority, follows, address,
                own, programs, kernel_options, lab, gpu_results] = in;

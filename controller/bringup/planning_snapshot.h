@@ -7,13 +7,11 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "base/facts_text.h"
 #include "controller/bringup/current_spec.h"
 #include "controller/bringup/playbook_shelf.h"
 #include "controller/plan/planner_input.h"
-#include "controller/store/store.h"
 
 namespace muster {
 
@@ -23,18 +21,10 @@ struct LookedAt {
   std::set<std::string> written = {};  // since then (disks_written.h)
 };
 
-// What makes NodeObservation::proving_took: a run that ended, which does not change any more.
-struct ProvenRun {
-  std::string plan;                 // JSON
-  std::vector<JournalRow> journal;  // without data
-  std::vector<std::string> nodes;   // those that it accepted last
-};
-
 struct PlanningSnapshot {
   std::shared_ptr<const SpecRevision> spec;
   PlaybookShelf::Shared playbooks;
   std::map<std::string, LookedAt> looked_at;  // by node; of another one `in` has all there is
-  std::map<int64_t, ProvenRun> proven;        // by run; where the request can come to a trial
   PlannerInput in;                            // the rest
 };
 

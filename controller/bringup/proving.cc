@@ -1,8 +1,52 @@
 #include "controller/bringup/proving.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace muster {
+namespace {
+
+constexpr int64_t kLookBack = 50;
+
+bool configures(PlanKind kind) {
+  switch (kind) {
+    case PlanKind::install:
+    case PlanKind::apply:
+    case PlanKind::reimage:
+    case PlanKind::admit:
+    case PlanKind::rollback:
+      return true;
+    case PlanKind::discover:
+    case PlanKind::wake:
+    case PlanKind::adopt:
+    case PlanKind::accept:
+    case PlanKind::drain:
+    case PlanKind::undrain:
+    case PlanKind::none:
+      return false;
+  }
+  return false;
+}
+
+// The nodes that it configured and accepted: every action of such a node that is not in reserve succeeded.
+std::set<std::string> accepted_in(const DoneRun& run) {
+  std::set<std::string> out;
+  if (!configures(run.plan.kind)) return out;
+  const std::set<std::string> serving(run.plan.serving.begin(), run.plan.serving.end());
+  std::map<std::string, const std::string*> open;  // node, by action
+  for (const auto& action : run.plan.actions) {
+    if (action.when_failed || serving.count(action.node)) continue;
+    open[action.id] = &action.node;
+    out.insert(action.node);
+  }
+  for (const auto& row : run.journal)
+    if (row.event == "succeeded") open.erase(row.action);
+  for (const auto& [action, node] : open) out.erase(*node);
+  return out;
+}
+
+}  // namespace
 
 std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vector<JournalRow>& journal) {
   std::map<std::string, DurationMs> sums;
@@ -19,10 +63,51 @@ std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vec
     if (action == proving.end() || *action->second != row.node) continue;
     if (row.event == "intent") begun[row.action] = row.time;
     if (row.event != "succeeded" || begun.count(row.action) == 0) continue;
-    // By a clock that was set meanwhile it may have ended before it began.
+    // Where the clock was set back meanwhile, it seems to have ended before it began.
     sums[row.node] += std::max<DurationMs>(row.time - begun[row.action], 0);
   }
   return sums;
+}
+
+ProvingSearch::ProvingSearch(Accepted accepted) : accepted_(std::move(accepted)) {
+  for (const auto& [node, id] : accepted_) open_[id].push_back(node);
+}
+
+std::optional<ProvingSearch::Open> ProvingSearch::next() {
+  if (open_.empty()) return {};
+  const auto newest = std::prev(open_.end());
+  Open out{newest->first, std::move(newest->second)};
+  open_.erase(newest);
+  out.last = std::any_of(out.nodes.begin(), out.nodes.end(),
+                         [&](const std::string& node) { return accepted_.at(node) == out.run; });
+  return out;
+}
+
+bool ProvingSearch::matters(const Open& open, PlanKind kind) {
+  return configures(kind) || (open.last && kind != PlanKind::accept);
+}
+
+void ProvingSearch::judge(const Open& open, const std::optional<DoneRun>& run) {
+  const auto times = run ? proving_times(run->plan, run->journal) : std::map<std::string, DurationMs>{};
+  const auto accepted = run ? accepted_in(*run) : std::set<std::string>{};
+  for (const auto& node : open.nodes) {
+    const int64_t last = accepted_.at(node);
+    const bool own = open.run == last;
+    const bool counts = run && (own ? run->plan.kind != PlanKind::accept : accepted.count(node) > 0);
+    if (counts)
+      found_[node] = times.count(node) ? times.at(node) : 0;
+    else if (!run && own)
+      unreadable_.insert(node);
+    else if (open.run > 1 && last - open.run < kLookBack)
+      open_[open.run - 1].push_back(node);
+  }
+}
+
+std::map<std::string, DurationMs> proving_times(const ProvingSearch::Accepted& accepted,
+                                                const RunOf& run_of) {
+  ProvingSearch search(accepted);
+  while (const auto open = search.next()) search.judge(*open, run_of(open->run));
+  return search.found();
 }
 
 }  // namespace muster

@@ -1,8 +1,11 @@
-// How long a new system of a node needs to be proven: its configuration and its acceptance, as the run shows
-// in which it was accepted. Pure.
+// How long configuration and acceptance of a node take, measured in the run that accepted it: a trial has to
+// be longer. Pure.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,9 +14,50 @@
 
 namespace muster {
 
-// By node, the sum over its own actions, each from the beginning of the attempt that succeeded: what it
-// waited for other nodes in between is not counted. Nothing of a node of which the journal shows none; or
-// where the run only measured, perhaps with another profile. `journal` may be without `data`.
+// By node, the sum over its own actions, each counted from the start of the attempt that succeeded: waiting
+// for other nodes in between does not count. Nothing of a node of which the journal has none of them; or where
+// the run only measured, perhaps with another profile. `journal` may be without `data`.
 std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vector<JournalRow>& journal);
+
+struct DoneRun {
+  Plan plan;
+  std::vector<JournalRow> journal;
+};
+
+// The same of nodes that were last accepted in the runs with these ids. Where that run only measured, the
+// newest of the runs before it that configured the node and accepted it counts; it is looked for in the last
+// 50 of them. Each run is read once.
+class ProvingSearch {
+ public:
+  using Accepted = std::map<std::string, int64_t>;  // by node
+  struct Open {
+    int64_t run = 0;
+    std::vector<std::string> nodes = {};
+    bool last = false;  // it accepted one of them last
+  };
+
+  explicit ProvingSearch(Accepted accepted);
+
+  // The run to look at next; none: there is nothing to look for any more.
+  std::optional<Open> next();
+  // Whether anything but its kind matters of a run of that kind.
+  static bool matters(const Open& open, PlanKind kind);
+  // None: it cannot be read.
+  void judge(const Open& open, const std::optional<DoneRun>& run);
+
+  const Accepted& accepted() const { return accepted_; }
+  const std::map<std::string, DurationMs>& found() const { return found_; }
+  const std::set<std::string>& unreadable() const { return unreadable_; }  // whose last run cannot be read
+
+ private:
+  Accepted accepted_;
+  std::map<int64_t, std::vector<std::string>> open_;  // by the run that is looked at next
+  std::map<std::string, DurationMs> found_;
+  std::set<std::string> unreadable_;
+};
+
+// All of that search at once.
+using RunOf = std::function<std::optional<DoneRun>(int64_t id)>;
+std::map<std::string, DurationMs> proving_times(const ProvingSearch::Accepted& accepted, const RunOf& run_of);
 
 }  // namespace muster

@@ -24,7 +24,9 @@ Result<RunRecords> RunRecords::of(const Plan& plan, const std::vector<JournalRow
     if (row.event == "quarantined") out.nodes_[row.node].reason = reason_in(row.data);
     if (row.event == "returning" || row.event == "returned")
       out.nodes_[row.node].back = {reason_in(row.data), row.event == "returned"};
-    if (row.event == "not_started") out.nodes_[row.node].back.reset();  // cancelled on its way
+    if (row.event != "not_started") continue;
+    out.nodes_[row.node].back.reset();  // cancelled on its way
+    out.nodes_[row.node].stood_down = reason_in(row.data);
   }
   return out;
 }

@@ -31,6 +31,7 @@ class RunRecords {
     std::vector<const Action*> actions = {};  // in order
     std::string reason = {};                  // of its quarantine; "" when it was not
     std::optional<WentBack> back = {};        // none: it did not
+    std::string stood_down = {};              // why it was not begun, or was left where it is; "": it was not
   };
 
   // `plan` must outlive it. conflict: the journal has rows that cannot follow each other.

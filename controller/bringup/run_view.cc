@@ -82,7 +82,9 @@ Result<Json> run_view(Store& store, int64_t run) {
     }
     view["nodes"].push_back({{"name", name},
                              {"result", result_of(plan, records, node)},
-                             {"reason", node.reason.empty() && node.back ? node.back->reason : node.reason},
+                             {"reason", !node.reason.empty() ? node.reason
+                                        : node.back          ? node.back->reason
+                                                             : node.stood_down},
                              {"ms", last > first ? last - first : 0},
                              {"phases", phases}});
   }

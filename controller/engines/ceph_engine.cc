@@ -39,6 +39,10 @@ Json monitors(const Json& members) {
   return out;
 }
 
+// A placement group with fewer copies than this stops (min_size of the pools).
+int min_copies(const StorageSpec& s) { return s.copies - s.copies / 2; }
+int can_miss(const StorageSpec& s) { return s.copies - min_copies(s); }
+
 // Each object store gets a quarter of the node's memory, shared by its disks: at most Ceph's default of
 // 4 GiB, at least what Ceph accepts.
 void add_context(const ContextInput& in, const StorageSpec& s, Json& item) {
@@ -57,7 +61,7 @@ void add_context(const ContextInput& in, const StorageSpec& s, Json& item) {
                {"is_mon", is_mon},
                {"member_count", item["members"].size()},
                {"standbys", mons.size() > 1 ? 1 : 0},
-               {"min_copies", s.copies - s.copies / 2},
+               {"min_copies", min_copies(s)},
                {"osd_memory", std::clamp<int64_t>(share >> 20, 896, 4096) << 20}});
 }
 
@@ -77,6 +81,7 @@ const StorageEngine kCeph = {.name = "ceph",
                              .without = {"server", "level", "fs"},
                              .copies_on_nodes = true,
                              .fewest_copies = 2,
+                             .can_miss = can_miss,
                              .once = true,
                              .by_disk = true,
                              .signs_disks = true,

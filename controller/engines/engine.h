@@ -47,6 +47,8 @@ struct StorageEngine {
   bool may_name_leader = false;  // `server` may name which of its nodes leads
   bool copies_on_nodes = false;  // each of `copies` is on another node
   int fewest_copies = 1;
+  // So many of its members may be away while everything can still be read and written; null: none.
+  int (*can_miss)(const StorageSpec& section) = nullptr;
   bool once = false;  // in a cluster
 
   // Disks.

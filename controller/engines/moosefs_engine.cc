@@ -9,6 +9,9 @@ namespace {
 
 RightMount right_mount(const MountedSection& of) { return {"fuse*", "*" + of.leader_address + ":9421"}; }
 
+// A chunk is read and written as long as one copy of it is there.
+int can_miss(const StorageSpec& s) { return s.copies - 1; }
+
 // agent/storage/moosefs.cc: one file system per disk, named after the end of its serial.
 std::string disk_label(const DiskFacts& disk) {
   std::string name;
@@ -48,6 +51,7 @@ const StorageEngine kMoosefs = {.name = "moosefs",
                                 .without = {"level"},
                                 .may_name_leader = true,
                                 .copies_on_nodes = true,
+                                .can_miss = can_miss,
                                 .by_disk = true,
                                 .disk_label = disk_label,
                                 .leader_word = "master",

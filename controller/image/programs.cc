@@ -8,8 +8,8 @@ namespace {
 
 constexpr const char* kAgentOnNode = "/usr/sbin/muster-agent";
 constexpr const char* kAcceptOnNode = "/usr/lib/muster/muster-accept";
-// Those beside it, where they were built: with MPI; for the counters of NVIDIA's driver; with CUDA. Linked
-// dynamically, for installed systems.
+// Optional, in the folder of muster-accept: built with MPI, with NVML, with CUDA. Linked dynamically, so only
+// installed systems can run them.
 constexpr const char* kBeside[] = {"muster-mpi-check", "muster-accept-nvml", "muster-accept-gpu"};
 
 struct Source {

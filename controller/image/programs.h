@@ -1,7 +1,7 @@
-// Programs: what every system of muster's carries beside its image, by digest: the agent, and the acceptance
-// programs that are there. Read from the controller's own files; one that is replaced, by an upgrade, has
-// another digest from then on, and the old one is not served any more. Thread: the reactor's; reads a program
-// again only when its size or time changed.
+// Programs that every system of muster's has in addition to its image, by digest: the agent, and the
+// acceptance programs that are installed on the controller. After an upgrade a program has another digest,
+// and the old one is no longer served. Thread: the reactor's; reads a program again only when its size or
+// time changed.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// Here: muster-agent, and muster-accept, which may be "". Both outlive who is given them.
+// On the controller: muster-agent, and muster-accept, which may be "". Both outlive Programs.
 struct ProgramPaths {
   const std::string& agent;
   const std::string& accept;
@@ -28,9 +28,9 @@ class Programs {
  public:
   explicit Programs(const ProgramPaths& paths) : paths_(paths) {}
 
-  // not_found: the agent's program, or the acceptance program that is configured, cannot be read.
+  // not_found: the agent, or the configured acceptance program, cannot be read.
   Result<std::vector<wire::SlotProgram>> list();
-  // The file with that digest ("sha256:<hex>" or its hex part) among them; "" for none.
+  // The file with that digest ("sha256:<hex>", or its hex part alone); "" where there is none.
   std::string path_of(const std::string& digest);
 
  private:

@@ -36,6 +36,11 @@ std::string text_of(const Json& data, const char* key) {
   return it != data.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
+bool is_true(const Json& data, const char* key) {
+  const auto it = data.is_object() ? data.find(key) : data.end();
+  return it != data.end() && it->is_boolean() && it->get<bool>();
+}
+
 }  // namespace
 
 LinkHub::LinkHub(Reactor& reactor, Store& store, ResolveSecrets resolve)
@@ -184,6 +189,7 @@ void LinkHub::forward(const std::string& node, const wire::EventBatch& batch, co
     hello.boot_id = batch.boot_id;
     hello.image_digest = text_of(event.data, "image_digest");
     hello.slot = slot_of(text_of(event.data, "slot"));
+    hello.trial = is_true(event.data, "trial");
     log::info("agent says hello", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});
     sink_.hello(hello);
   }

@@ -12,7 +12,7 @@ enum class NodeState {
   unknown,      // never seen
   discovered,   // its hardware was seen; nothing is installed, or what is there counts for nothing
   unadmitted,   // it was seen, and no spec declares it
-  installing,   // a run is at work on it
+  installing,   // a run is at work on it, for more than to write a slot beside its jobs
   accepted,     // it passed
   degraded,     // it works, below a floor that is asked about
   quarantined,  // taken out, by a run or an operator (held_by.h)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/lower.h"
+
 namespace muster {
 namespace {
 
@@ -51,9 +53,9 @@ std::string gpu_type(const std::string& model) {
   }
   if (is_vague(model)) return "";
   std::string out, word;
-  for (const char c : model + " ") {
+  for (const char c : lower(model) + " ") {
     if (is_word(c)) {
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      word += c;
       continue;
     }
     if (!word.empty() && !tells_no_type(word)) out += (out.empty() ? "" : "_") + word;

@@ -1,4 +1,4 @@
-// What a node is ordered to write when its image is written, whichever way. Pure.
+// The order that writes a node's image, in place or through the RAM system. Pure.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace muster {
 
-// "10.20.0.11/24": of the node in its installed system.
+// The node's address in its installed system: "10.20.0.11/24".
 std::string installed_address(const Spec& spec, const NodeSpec& node);
-// Nothing, and a problem of the plan, where there is no image or no OS disk: prepare() refused both.
+// Without image or OS disk: nothing, and a problem of the plan, because prepare() should have refused both.
 std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d);
 
 }  // namespace muster

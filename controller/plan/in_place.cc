@@ -11,15 +11,17 @@
 namespace muster {
 namespace {
 
-constexpr DurationMs kWrite = 45 * kMinute, kCommit = 5 * kMinute, kResume = 15 * kMinute;
-// For the step's own deadline to pass first: it says whose jobs did not end.
-constexpr DurationMs kSpare = 5 * kMinute;
-// Slurm's controller or a storage's master may be away for as long as a machine restarts.
+constexpr DurationMs kWrite = 45 * kMinute, kResume = 15 * kMinute;
+// Beside one boot: the node may lose its power, or its link, in the middle of it.
+constexpr DurationMs kCommit = 5 * kMinute;
+// So that the step's own deadline passes first: its error names the jobs that did not end.
+constexpr DurationMs kSpare = 15 * kMinute;
+// Slurm's controller, or the master of a storage, may be restarting at the same time.
 constexpr int kResumeAttempts = 60;
 
 struct Slots {
   std::string running, other;
-  std::string why;  // neither is known for certain, or the running one does not stand
+  std::string why;  // not empty: they are not certain, or the running one does not stand
 };
 
 std::string other_of(const std::string& slot) { return slot == "a" ? "b" : "a"; }
@@ -29,19 +31,19 @@ const SlotFacts* slot_of(const BootFacts& boot, const std::string& letter) {
   return found == boot.slots.end() ? nullptr : &found->second;
 }
 
-// The last look may be from before the new system was committed, or from before the node went back from it.
-// Which image it runs was said at its last boot, and an accepted node runs the slot that stands: in another
-// one it is not accepted before that one stands. Where that is wrong all the same, the agent refuses.
+// The last inventory may be older than a commit, or than a return from a trial. The image digest is newer:
+// the agent reports it at every boot. An accepted node runs the standing slot, because it is accepted in
+// another one only after the commit. Should that be wrong all the same, the agent refuses the order.
 Slots slots_of(const Draft& d) {
   const BootFacts& boot = d.seen->facts->boot;
   if (boot.running != "a" && boot.running != "b")
-    return {"", "", "its agent does not say which root slot it runs from"};
+    return {"", "", "its agent does not report which root slot it runs from"};
   Slots out{boot.running, other_of(boot.running), ""};
   const SlotFacts* seen = slot_of(boot, out.running);
   if (!seen || seen->digest == d.seen->image_digest || d.seen->image_digest.empty()) return out;
   const SlotFacts* other = slot_of(boot, out.other);
   if (!other || other->digest != d.seen->image_digest)
-    out.why = "it runs an image that neither of its root slots is noted to hold";
+    out.why = "it runs an image that is noted for neither of its root slots";
   else if (boot.standing != out.other)
     out.why = "the system that it runs is not committed";
   else
@@ -49,25 +51,27 @@ Slots slots_of(const Draft& d) {
   return out;
 }
 
-// What either needs: a node at work, in a slot that is known, of this machine, at the address declared.
+// What re-images and rollbacks in place have in common: a node at work, in a known slot, installed by muster
+// on this machine.
 std::string why_no_trial(const Planning& p, const Draft& d, Slots& slots) {
   if (d.spec->adopt.declared()) return "it was adopted with the operating system it had";
   if (!own_sign(p, *d.spec).empty()) return "the controller runs on it";
   if (!d.seen->online || d.seen->mode != wire::Mode::installed) return "its installed system is not online";
-  if (d.seen->doubtful) return "what it runs was not heard since the database was put back";
-  // One that a run found unfit in its new system is what a rollback is for.
+  if (d.seen->doubtful) return "its agent has not reported what it runs since the database was restored";
+  // A node that failed in its new system is what rollbacks are for.
   const NodeState state = d.seen->state;
   const bool works = state == NodeState::accepted || state == NodeState::degraded ||
                      (p.rolls_back() && state == NodeState::quarantined);
   if (!works) return fmt::format("it is {}, not accepted", to_string(state));
-  if (!imaged_here(d, *d.seen->facts)) return "muster did not install this machine, as far as it knows";
+  if (!imaged_here(d, *d.seen->facts)) return "muster has no record of installing this machine";
   slots = slots_of(d);
   if (!slots.why.empty()) return slots.why;
   const std::string& no_trial = d.seen->facts->boot.no_trial;
   if (!no_trial.empty()) return no_trial;
   if (d.disks.groups.count("os") == 0 || !d.disks.os_is_ours)
     return "its OS disk does not carry muster's layout";
-  if (!d.disks.destroys.empty()) return "disks of it are formatted, which no other slot would undo";
+  if (!d.disks.destroys.empty())
+    return "data disks of it are formatted, which going back to the old slot would not undo";
   return "";
 }
 
@@ -76,9 +80,11 @@ std::string why_not_in_place(const Planning& p, const Draft& d, Slots& slots) {
   if (const std::string why = why_no_trial(p, d, slots); !why.empty()) return why;
   const PlannerImage* image = p.image_of(d);
   if (!image || !image->trial)
-    return fmt::format("image '{}' does not take itself back from a boot that fails; built again, it does",
-                       d.spec->image);
-  if (p.in.programs.empty()) return "the controller has no agent's program to put beside the image";
+    return fmt::format(
+        "image '{0}' does not go back by itself from a failed boot: `muster image build {0} "
+        "--rebuild`",
+        d.spec->image);
+  if (p.in.programs.empty()) return "the controller has no agent program to install with the image";
   const SlotFacts* running = slot_of(d.seen->facts->boot, slots.running);
   const std::string declared = installed_address(p.spec, *d.spec);
   if (running && !running->address.empty() && running->address != declared)
@@ -95,9 +101,17 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
     return fmt::format("its other root slot ({}) is half written ({})", slots.other, other->stage);
   if (other->image.empty())
     return fmt::format(
-        "its other root slot ({}) was written by an earlier muster, whose systems do not take themselves "
-        "back",
+        "its other root slot ({}) was written by an earlier muster, whose systems do not go back by "
+        "themselves",
         slots.other);
+  if (!other->trial) {
+    // A re-image writes that slot, and the one that runs now is the other one then.
+    const SlotFacts* running = slot_of(d.seen->facts->boot, slots.running);
+    return fmt::format(
+        "its other root slot ({}) holds a system that is not known to go back by itself from a failed boot; "
+        "re-image it in place {}, then a rollback works",
+        slots.other, running && running->trial ? "once" : "twice");
+  }
   if (other->image != d.spec->image)
     return fmt::format("its other root slot ({}) holds image '{}', and the spec says '{}'", slots.other,
                        other->image, d.spec->image);
@@ -108,7 +122,7 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
   return "";
 }
 
-// A trial that ends before an acceptance can end takes every good system back.
+// A trial that is shorter than an acceptance takes back every system, good ones too.
 void refuse_short_trial(Planning& p, const Draft& d) {
   if (d.slot.empty() || d.seen->proving_took <= p.spec.limits.trial) return;
   p.refuse(
@@ -119,7 +133,7 @@ void refuse_short_trial(Planning& p, const Draft& d) {
                   p.rolls_back() ? "" : ", or `--through-ram`"));
 }
 
-// As much as the partition holds, at half the rate.
+// For the whole partition, at half the allowed rate.
 DurationMs write_time(const Planning& p, const Draft& d) {
   const int64_t rate = p.spec.limits.image_write_rate;
   if (rate <= 0) return kWrite;
@@ -130,7 +144,7 @@ DurationMs write_time(const Planning& p, const Draft& d) {
   return std::max(kWrite, static_cast<DurationMs>(seconds) * kSecond);
 }
 
-// Behind nothing: what came before it failed, and the actions of this kind are done in their order.
+// Depends on `before` alone: when it begins, an ordinary action of the node has failed.
 Action& add_when_failed(Planning& p, Draft& d, const std::string& before, NewAction what) {
   d.last = before;
   Action& a = add(p, d, std::move(what));
@@ -138,22 +152,20 @@ Action& add_when_failed(Planning& p, Draft& d, const std::string& before, NewAct
   return a;
 }
 
-// By way of the RAM system, but its jobs may not end: then nothing was done to it yet, and it is given back.
+// It goes through the RAM system, and its jobs may not end in time: then it is given back, still in its
+// system.
 bool may_stay(const Draft& d) { return !d.pause.empty() && in_installed(d) && d.seen->facts; }
 
-// An agent that does not say which slot it runs from is of an earlier version, and refuses an order with a
-// step module that it has not. What it cannot set the new system need not unset.
+// An agent that does not report its slot is of an earlier version, and refuses orders with a step module that
+// it does not have. What the pause does not set, the resume need not unset.
 void drop_unknown_steps(Planning& p, Draft& d) {
   if (!d.seen->facts->boot.running.empty()) return;
-  const auto unknown = [](const PlannedStep& s) {
-    return s.step().module == "ceph_noout" || s.step().module == "moosefs_maintenance";
-  };
-  if (std::none_of(d.pause.begin(), d.pause.end(), unknown)) return;
-  std::erase_if(d.pause, unknown);
-  std::erase_if(d.resume, unknown);
+  if (std::none_of(d.pause.begin(), d.pause.end(), has_new_module)) return;
+  std::erase_if(d.pause, has_new_module);
+  std::erase_if(d.resume, has_new_module);
   p.plan.notes.push_back(d.spec->name +
-                         " has an agent of an earlier muster: its storage is not kept from copying what the "
-                         "node holds while it is away");
+                         " has an agent of an earlier muster: while it is away, its storage may copy what "
+                         "the node holds");
 }
 
 void choose_pause(Planning& p, Draft& d) {
@@ -168,7 +180,7 @@ void choose_pause(Planning& p, Draft& d) {
                          " is not taken out of its work first, as forced: jobs there end with it");
 }
 
-// As its agent says it; where nothing was said of the boot, as its disk notes it.
+// As its agent reported it; where it reported none, as the marker on its disk notes it.
 std::string digest_of(const Draft& d, const std::string& slot) {
   const SlotFacts* noted = slot_of(d.seen->facts->boot, slot);
   return d.seen->image_digest.empty() && noted ? noted->digest : d.seen->image_digest;
@@ -188,7 +200,7 @@ void write_return(Planning& p, Draft& d) {
                   Json{{"slot", slots.running}, {"digest", digest_of(d, slots.running)}, {"state", state}},
                   patience, 2})
                  .id;
-  // No slot to make sure of: it did not leave its system. The last action says what the node is then.
+  // Without `return`, which has the node's state in its params, look-old has it.
   Json was = Json::object();
   if (before.empty()) was["state"] = state;
   if (!d.resume.empty())
@@ -272,8 +284,9 @@ void write_trials(Planning& p) {
   const auto paused = [](const Draft& d) { return !d.pause.empty(); };
   if (std::count_if(p.drafts.begin(), p.drafts.end(), paused) > 1)
     p.plan.notes.push_back(
-        "nodes of this plan leave their systems together, when the last of them has no jobs any more: until "
-        "then the others take none; name them one by one, or lower limits.drain_timeout");
+        "nodes that are re-imaged in place leave their systems together, when the last node of this plan has "
+        "no jobs any more: until then the others take none; name them one by one, or lower "
+        "limits.drain_timeout");
 }
 
 void write_ends(Planning& p) {
@@ -287,7 +300,7 @@ void write_ends(Planning& p) {
       add(p, d,
           {"commit", ActionKind::steps, "commit", fmt::format("slot {} is booted from now on", d.slot),
            order_params({PlannedStep{"commit", std::make_shared<const RenderedStep>(commit)}}, false),
-           kCommit, 2});
+           p.spec.limits.boot + kCommit, 2});
     }
     if (!d.resume.empty())
       add(p, d,

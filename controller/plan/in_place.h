@@ -1,7 +1,8 @@
-// A node that is re-imaged or rolled back in place: its other root slot is booted once, and stands from then
-// on only when the node was accepted in it; else the node goes back to the slot that it runs now. Pure.
+// A node that is re-imaged or rolled back in place: its other root slot is booted once, and becomes the
+// standing one only after the node was accepted in it. Otherwise the node goes back to the slot that it runs
+// now. Pure.
 //
-// In its order: write (re-image only), pause, boot; everything that any other node of the plan does, too;
+// Its actions, in order: write (re-image only), pause, boot; those that other nodes of the plan have as well;
 // commit, resume. The actions that are `when_failed`: return, resume-old, look-old.
 #pragma once
 
@@ -9,19 +10,19 @@
 
 namespace muster {
 
-// Decides for a node whose disks are chosen: in place (Draft::slot), or by way of the RAM system, which a
-// note says with its reason. A rollback that cannot be is refused (rollback), and so is a trial that is
-// shorter than what the node's last acceptance took (trial-short). Also chosen here: the steps that take it
-// from its work and give it back, which a node that is forced by name does without.
+// Decides for a node whose disks are chosen: in place (Draft::slot), or through the RAM system, with a note
+// of the reason. Refused are a rollback that is not possible (rollback), and a trial that is shorter than the
+// node's last configuration and acceptance (trial-short). Also chosen here: the steps of phases `pause` and
+// `resume`; a node that is forced by name has none.
 void choose_way(Planning& p, Draft& d);
 
-// What comes before the node leaves its system: the other slot's content, and the steps of phase `pause`. The
+// The actions before the node leaves its system: write the other slot, and the steps of phase `pause`. The
 // latter also for a node that goes through the RAM system.
 void write_slot_and_pause(Planning& p, Draft& d);
-// The boots: behind everything that any node of the plan did before. From here on the trial runs, which waits
-// for nobody's jobs, and for no longer than two boots for a node that hangs.
+// The boots, behind everything that the nodes of the plan do before. From here on the trial's time runs, so
+// nothing behind them may wait for jobs; a node that hangs is waited for no longer than two boots.
 void write_trials(Planning& p);
-// Behind the acceptance: commit and resume, and what is done where that is never reached.
+// The actions behind the acceptance: commit and resume, and those that take a failed node back.
 void write_ends(Planning& p);
 
 }  // namespace muster

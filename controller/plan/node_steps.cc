@@ -72,7 +72,18 @@ void render_playbook(const Playbook& playbook, bool baked, NodeContext& context,
   if (!steps.empty()) into.cluster[playbook.name] = std::move(steps);
 }
 
+// Nothing that they would end was begun by muster: an agent of an earlier version is paused without them
+// (in_place.cc), and adopted nodes, which are in no slot either, not at all.
+void drop_new_modules(Draft& d) {
+  if (d.imaging || !d.seen->facts || !d.seen->facts->boot.running.empty()) return;
+  for (auto& [name, steps] : d.cluster) std::erase_if(steps, has_new_module);
+}
+
 }  // namespace
+
+bool has_new_module(const PlannedStep& step) {
+  return step.step.module == "ceph_noout" || step.step.module == "moosefs_maintenance";
+}
 
 const Playbook* find_playbook(Planning& p, const std::string& name, bool complain) {
   const auto it = p.in.playbooks.find(name);
@@ -130,6 +141,7 @@ void render(Planning& p, Draft& d, const std::string& image_digest) {
         if (p.simulated) p.simulated->change(into.accept_cluster);
         hold_gpus(p, d, into, problems);
       }
+    if (real) drop_new_modules(d);
     if (!real) d.digest = digest_of(image_digest, scratch);
   }
 }

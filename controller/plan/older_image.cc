@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// The name of the image that it runs; "" where nobody noted it.
+// The name of the image that it runs; "" where there is no record of it.
 std::string name_of_running(const Planning& p, const Draft& d) {
   const auto& facts = d.seen->facts ? d.seen->facts : d.seen->machine;
   if (facts)
@@ -30,7 +30,7 @@ Numbered numbered(const std::string& name) {
   return {name.substr(0, at), name.substr(at)};
 }
 
-// "01-03,07" of numbers that have as many digits, in order.
+// "01-03,07" of sorted numbers with the same number of digits.
 std::string joined_numbers(const std::vector<std::string>& numbers) {
   std::string out;
   for (size_t i = 0; i < numbers.size();) {
@@ -76,7 +76,7 @@ std::string names_in_ranges(std::vector<std::string> names) {
 void note_older_builds(Planning& p) {
   if (p.kind() != RequestKind::up) return;
   constexpr size_t kShown = 3;
-  // An agent of an earlier version does not say which image it runs: it may be one of another name.
+  // An agent of an earlier version does not report its image's name, which may be another one.
   std::map<std::pair<std::string, bool>, std::vector<std::string>> by_image;
   for (const auto& d : p.drafts)
     if (d.older && !d.imaging)

@@ -112,10 +112,12 @@ struct Destruction {
 };
 
 struct PlanLimits {
-  int parallel_imaging = 16;          // nodes in `image` at once
-  int parallel_netboot = 16;          // nodes between power-on and join at once
-  DurationMs power_stagger = 0;       // at least this long between two power-ons
-  int failure_budget = 1000000;       // quarantined nodes after which no further node is started
+  int parallel_imaging = 16;     // nodes in `image` at once
+  int parallel_netboot = 16;     // nodes between power-on and join at once
+  DurationMs power_stagger = 0;  // at least this long between two power-ons
+  // So many nodes may be quarantined or go back; after more of them no further node is started, and none
+  // leaves its system in place.
+  int failure_budget = 1000000;
   DurationMs netboot = 20 * kMinute;  // power-on to the RAM agent's hello, whichever action it is for
 };
 
@@ -137,7 +139,7 @@ struct Plan {
   // nodes in question that nothing is done about: quarantined by an operator, never found
   std::vector<std::string> left_out;
   std::map<std::string, std::string>
-      left_out_rules;           // of them, those that a rule leaves out: hardware-unlike
+      left_out_rules;           // of them, those that a rule leaves out: hardware-unlike, on-trial
   std::vector<Action> actions;  // grouped by node, each node's in order
   // Actions that many others wait for together, softly: a stage of all nodes is behind what each of them did
   // before.

@@ -18,18 +18,18 @@ std::string item_label(const Json& item, size_t index) {
 }
 
 // Stands for a step whose list is empty here, or whose `when` says no: the report says why it was not run.
-PlannedStep not_here(const PlaybookStep& step, const std::string& id) {
+PlannedStep not_here(const PlaybookStep& step, const std::string& id, const std::string& why) {
   PlannedStep planned;
   planned.name = step.name;
   planned.stage = step.stage;
   planned.on = step.on;
-  wire::Step why;
-  why.id = id;
-  why.module = "not_applicable";
-  why.phase = step.phase;
-  why.params = {{"reason", step.otherwise}};
-  why.mandatory = false;
-  planned.rendered = std::make_shared<const RenderedStep>(std::move(why));
+  wire::Step out;
+  out.id = id;
+  out.module = "not_applicable";
+  out.phase = step.phase;
+  out.params = {{"reason", why}};
+  out.mandatory = false;
+  planned.rendered = std::make_shared<const RenderedStep>(std::move(out));
   return planned;
 }
 
@@ -79,9 +79,15 @@ class StepPlanner {
   // A cluster of one node has nothing between nodes, and nobody asks why.
   void say_why(const PlaybookStep& step) {
     if (step.otherwise.empty() || home_.set->members.size() < 2) return;
-    out_.push_back(not_here(step, id_of(step)));
+    add_not_here(step);
     out_.back().on = "all";  // it does nothing that others would wait for
     out_.back().about = context_.view().set;
+  }
+
+  void add_not_here(const PlaybookStep& step) {
+    const auto why = context_.cluster().rendered().text(step.otherwise, context_);
+    if (!why.ok()) complain(step, why.error().message);
+    out_.push_back(not_here(step, id_of(step), why.ok() ? *why : step.otherwise));
     ids_.insert(out_.back().step().id);
   }
 
@@ -94,10 +100,7 @@ class StepPlanner {
     if (!list || !list->is_array())
       return complain(step, "for_each: '" + step.for_each + "' is not a list of the context");
     const Json& items = *list;
-    if (items.empty() && !step.otherwise.empty() && is_for(step, Json())) {
-      out_.push_back(not_here(step, id_of(step)));
-      ids_.insert(out_.back().step().id);
-    }
+    if (items.empty() && !step.otherwise.empty() && is_for(step, Json())) add_not_here(step);
     const NodeView all = context_.view();
     const std::string what_it_is =
         step.for_each == "own_gpus" && has_stand_ins() ? fmt::format(", {}", kSimulatedGpu) : "";

@@ -17,7 +17,8 @@
 //   none      nothing to do (Plan::empty())
 // A node that a discovery failed to find (quarantined, no facts) does not hold the others: it is left out
 // with a note as long as they have something to do, and looked for again when they have not.
-// A node that an operator quarantined is left out too; naming it is refused (node-held). A drained one is
+// A node that an operator quarantined is left out too; naming it is refused (node-held). So is one that runs
+// a system on trial, which nothing has committed (on-trial), by plans of every kind. A drained one is
 // left out unless it is named: undrain, reimage or `up --limit` bring it back. Plan::left_out lists all of
 // these. An adopted node (NodeSpec::adopt) keeps its operating system: no plan netboots it, writes an image
 // to it or switches it off. One whose agent does not answer is left out, and naming it is refused

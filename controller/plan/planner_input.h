@@ -42,6 +42,10 @@ struct NodeObservation {
   // order, somebody's hands inside).
   HeldBy held_by = HeldBy::nobody;
   std::string reason;  // of its quarantine
+  // The system it runs is not committed: the node goes back to the slot that stands, at any time and by
+  // itself.
+  bool on_trial = false;
+  std::string slot;  // that it runs from, as its agent reported; "": not known
   // What its own configuration and acceptance took when it was accepted last; 0: not known.
   DurationMs proving_took = 0;
 };

@@ -90,11 +90,29 @@ std::string image_digest_of(const Planning& p, const Draft& d) {
   return image ? image->digest : "";
 }
 
+// A quarantined node's services go on running, so that it may have jobs and serve storage.
+bool may_work(const Draft& d) {
+  switch (d.seen->state) {
+    case NodeState::accepted:
+    case NodeState::degraded:
+    case NodeState::quarantined:
+      return true;
+    case NodeState::installing:
+      return !d.seen->config_digest.empty();  // it was accepted before
+    case NodeState::unknown:
+    case NodeState::discovered:
+    case NodeState::unadmitted:
+    case NodeState::draining:
+    case NodeState::drained:
+      return false;
+  }
+  return false;
+}
+
 bool leaves_work(const Planning& p, const Draft& d) {
   const bool asked =
       p.kind() == RequestKind::reimage || p.rolls_back() || (p.in.request.reimage && d.older && d.imaging);
-  const NodeState state = d.seen->state;
-  return asked && in_installed(d) && (state == NodeState::accepted || state == NodeState::degraded);
+  return asked && in_installed(d) && may_work(d);
 }
 
 Action& add(Planning& p, Draft& d, NewAction what) {

@@ -117,7 +117,8 @@ bool has_quorum(const Planning& p, const StorageSpec& s);
 std::string ends_a_hang(const NodeSpec& node);
 // Of the image that it runs when the plan is carried out, as far as that is known.
 std::string image_digest_of(const Planning& p, const Draft& d);
-// The node does its work now, and this plan has it leave the system that it runs.
+// The node may be at work now, whether it is accepted or not, and this plan has it leave the system that it
+// runs.
 bool leaves_work(const Planning& p, const Draft& d);
 
 // ---- actions

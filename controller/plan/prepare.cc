@@ -18,6 +18,11 @@ void check_identity(Planning& p, const Draft& d, const HardwareFacts& facts) {
   const std::string bound = machine_of(d.seen->product_uuid);
   const bool swapped = !bound.empty() && !facts.system.uuid.empty() && bound != facts.system.uuid;
   const bool allowed = p.forced(d) && (p.kind() == RequestKind::admit || p.kind() == RequestKind::reimage);
+  if (swapped && allowed)
+    p.plan.notes.push_back(
+        fmt::format("{} is installed as forced, although another machine answers here: product UUID {} "
+                    "instead of {}",
+                    d.spec->name, facts.system.uuid, bound));
   if (swapped && !allowed)
     p.refuse(d.spec->name, "node-swapped",
              fmt::format("another machine answers here: product UUID {} instead of {}; when it was replaced "

@@ -72,6 +72,12 @@ Result<RenderedStepPtr> RenderedSteps::of(const PlaybookStep& step, const std::s
   return known_[std::move(key)] = std::move(made);
 }
 
+Result<std::string> RenderedSteps::text(const std::string& source, NodeContext& context) {
+  TRY(const Json out,
+      templates_.render(Json(source), [&](const std::string& name) { return context.find(name); }));
+  return out.is_string() ? out.get<std::string>() : source;
+}
+
 Result<RenderedStepPtr> RenderedSteps::render(const PlaybookStep& step, const std::string& id,
                                               NodeContext& context) {
   const auto put_in = [&](const Json& value) {

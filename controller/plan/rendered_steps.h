@@ -48,6 +48,9 @@ class RenderedSteps {
   // With this id for what the context sees now; null: its `when` says no.
   Result<RenderedStepPtr> of(const PlaybookStep& step, const std::string& id, NodeContext& context);
 
+  // A template whose value is text, for what the context sees now.
+  Result<std::string> text(const std::string& source, NodeContext& context);
+
   KnownValues& values() { return values_; }
 
  private:

@@ -111,6 +111,18 @@ void hold(Planning& p, const std::string& node, const std::string& reason, bool 
   p.plan.notes.push_back(fmt::format("{} is left out: quarantined {}", node, reason));
 }
 
+// What is done to the system that it runs is lost with it.
+void leave_on_trial(Planning& p, const Draft& d, bool named) {
+  const std::string& name = d.spec->name;
+  const std::string why =
+      fmt::format("runs {} on trial: not committed, it goes back by itself; then `muster up`",
+                  d.seen->slot.empty() ? "its new system" : "slot " + d.seen->slot);
+  if (named) return p.refuse(name, "on-trial", "it " + why);
+  p.plan.left_out.push_back(name);
+  p.plan.left_out_rules[name] = "on-trial";
+  p.plan.notes.push_back(fmt::format("{} is left out: it {}", name, why));
+}
+
 std::string suggestion(const Planning& p, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& n : p.spec.nodes) names.push_back(n.name);
@@ -137,6 +149,10 @@ void choose_nodes(Planning& p) {
     draft.seen = seen == p.in.nodes.end() ? &kNever : &seen->second;
     if (draft.seen->held_by == HeldBy::an_operator) {
       hold(p, node.name, draft.seen->reason, !wanted.empty());
+      continue;
+    }
+    if (draft.seen->on_trial) {
+      leave_on_trial(p, draft, !wanted.empty());
       continue;
     }
     if (refuse_own(p, draft)) continue;

@@ -76,7 +76,7 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
   d.seen = &seen;
   d.serves = true;
   const auto& facts = seen.facts ? seen.facts : seen.machine;
-  if (!in_installed(d) || !facts || seen.held_by == HeldBy::an_operator) {
+  if (!in_installed(d) || !facts || seen.on_trial || seen.held_by == HeldBy::an_operator) {
     p.plan.notes.push_back(
         fmt::format("{} serves storage '{}' and does not take part: a node that is new to it cannot mount "
                     "it before `muster up` reached {}",

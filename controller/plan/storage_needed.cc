@@ -10,8 +10,10 @@
 namespace muster {
 namespace {
 
-// Of nodes that hold a part each: so many may be away, and everything can still be read and written.
-int can_miss(const StorageSpec& s) { return engine_of(s).copies_on_nodes ? std::max(0, s.copies - 1) : 0; }
+int can_miss(const StorageSpec& s) {
+  const auto of_engine = engine_of(s).can_miss;
+  return of_engine ? std::max(0, of_engine(s)) : 0;
+}
 
 std::vector<const NodeSpec*> members_of(const Planning& p, const StorageSpec& s) {
   std::vector<const NodeSpec*> out;
@@ -25,13 +27,21 @@ bool others_use(const Planning& p, const StorageSpec& s, const NodeSpec& but) {
                      [&](const NodeSpec& n) { return n.name != but.name && mounts(s, n); });
 }
 
-// Not at work now, for whatever reason.
+// Not serving now, or about to restart, whatever the reason.
 bool is_away(const Planning& p, const std::string& node) {
   const auto seen = p.in.nodes.find(node);
-  return seen == p.in.nodes.end() || !seen->second.online || seen->second.mode == wire::Mode::ram;
+  return seen == p.in.nodes.end() || !seen->second.online || seen->second.mode == wire::Mode::ram ||
+         seen->second.on_trial;
 }
 
-// `up` has no --force, and need not name the node.
+// For people: an operator who looks finds that one online.
+std::string shown(const Planning& p, const std::string& away) {
+  const auto seen = p.in.nodes.find(away);
+  const bool on_trial = seen != p.in.nodes.end() && seen->second.on_trial;
+  return away + (on_trial ? " (on trial, it restarts by itself)" : "");
+}
+
+// `up` has no --force, but it can leave the node out.
 std::string way_out(const Planning& p, const std::string& node) {
   const bool up = p.kind() == RequestKind::up;
   return fmt::format("{}`{}--force {}` does it all the same, and its jobs end with it",
@@ -54,7 +64,7 @@ void refuse_too_many(Planning& p, const StorageSpec& s, const std::vector<const 
     if (p.leaving.count(node->name))
       taken.push_back(node->name);
     else if (is_away(p, node->name))
-      away.push_back(node->name);
+      away.push_back(shown(p, node->name));
   const auto missing = static_cast<int>(taken.size() + away.size());
   if (taken.empty() || missing <= most) return;
   const std::string now = away.empty() ? ""

@@ -1,14 +1,14 @@
-// Who keeps files that others have mounted, and cannot leave them now. Pure.
+// Nodes that serve storage which others use, and cannot be taken away now. Pure.
 #pragma once
 
 #include "controller/plan/planning.h"
 
 namespace muster {
 
-// Nodes at work that the plan takes away for a re-image or a rollback are refused (storage-needed) where a
-// storage section would stop for it: its only server or master, or more of its members at once than it can
-// miss, those that are away already among them. Not those that are forced, which a note names. Where Slurm's
-// controller is taken away, a note says so: jobs go on, and nobody starts one meanwhile.
+// Refuses nodes at work that the plan takes away for a re-image or a rollback (storage-needed) where a
+// storage section would stop: its only server or master, or more members at once than it can miss, including
+// those that are away already. Forced nodes are not refused, but noted. Also notes where Slurm's controller
+// is taken away: running jobs continue, and none is started meanwhile.
 void refuse_needed(Planning& p);
 
 }  // namespace muster

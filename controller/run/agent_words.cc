@@ -10,7 +10,9 @@
 namespace muster {
 
 void NodeTurn::on(const input::Contact& contact) {
-  if (contact.after_silence || !s.offered) consider();
+  // An order to restart that is on offer is not for a system whose commit has come to light.
+  const bool stays = s.action().kind == ActionKind::return_slot && committed();
+  if (contact.after_silence || !s.offered || stays) consider();
 }
 
 void NodeTurn::on(const input::Greeting& greeting) { hello_during(greeting.hello, greeting.new_boot); }

@@ -46,6 +46,10 @@ void NodeTurn::succeed(Json result, std::vector<effect::Draft> extra) {
   end_attempt();
   add(effect::Leave{Lane::netboot});
   add(effect::Leave{Limits::lane_of(action.kind)});
+  if (action.phase == kCommitPhase) {
+    agent.trial = false;  // as its next request for orders will say
+    add(effect::Committed{});
+  }
   if (s.index + 1 == s.way().size()) {
     auto rows = settled(result);
     std::move(rows.begin(), rows.end(), std::back_inserter(extra));
@@ -64,7 +68,9 @@ void NodeTurn::advance_to_next() {
   s.follow = nullptr;
   set_wait({});
   ++s.index;
-  s.stage = s.acts() ? Stage::pending : Stage::done;
+  // Where the last one is passed over, its own row is still to be written.
+  const bool passed = pass_needless(s, w.log);
+  s.stage = s.acts() || passed ? Stage::pending : Stage::done;
   add(effect::Kick{});
 }
 
@@ -94,12 +100,17 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
     }}};
   if (s.only_serves) return {};  // it is what it was
   const bool discovered = w.plan.kind == PlanKind::discover, drained = w.plan.kind == PlanKind::drain;
-  const std::string doubt = reservation(last);
+  // Planned before its agent's report was there, as right behind a start of the controller. What was done is
+  // lost with the system that it was done to.
+  const bool on_trial = agent.trial && !committed();
+  const std::string doubt =
+      on_trial ? "it runs a system on trial: not committed, it goes back by itself; then `muster up`"
+               : reservation(last);
   const NodeState state = discovered      ? NodeState::discovered
                           : drained       ? NodeState::drained
                           : doubt.empty() ? NodeState::accepted
                                           : NodeState::degraded;
-  const bool measured = !discovered && !drained && w.plan.kind != PlanKind::undrain;
+  const bool measured = !discovered && !drained && w.plan.kind != PlanKind::undrain && !on_trial;
   const auto digest = w.plan.config_digests.find(s.name);
   std::optional<std::string> config;
   if (digest != w.plan.config_digests.end()) config = digest->second;
@@ -125,6 +136,9 @@ void NodeTurn::end_failed(const Error& error, Json result, const Blame& blame) {
   if (!excuse.empty()) ++s.excused[blame.node];
   const bool retry = may_pass(error.code) && (!excuse.empty() || tries_left());
   if (!retry && follow_up(result)) return;
+  // It was carried out, only the answer is missing.
+  if (!retry && !s.returning && s.action().phase == kCommitPhase && committed())
+    return succeed({{"reported", "later, by its agent"}});
   Json data = {{"code", std::string(to_string(error.code))},
                {"message", error.message},
                {"result", std::move(result)},
@@ -163,6 +177,7 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
   if (!for_good && may_go_back()) return go_back(why);
   if (s.returning) why = fmt::format("{}; and the way back failed: {}", s.reason, why);
   if (tried() && !committed()) why += trial_text();
+  why += left_behind();
   end_attempt();
   add(effect::Leave{Lane::netboot});
   add(effect::Leave{Lane::imaging});
@@ -188,13 +203,13 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
 
 // Out of the run without blame: never started, or the run was cancelled.
 //
-// Of a node that may run a system on trial nobody carries that to an end: its own timer takes it back. Its
-// row stays `installing`, and says so; the next plan begins from what runs then. One that did not leave its
-// system, or is back in it, is at work there: as `installing` the next plan would install it from the
-// network, with its jobs.
+// Of a node that may run a system on trial nobody carries that to an end: its own timer takes it back. No
+// plan is made for it before that. In its old system it is at work, like one that did not leave it: as
+// `installing` the next plan would install it from the network, with its jobs.
 void NodeTurn::stand_down(const std::string& given) {
   std::string reason = s.returning ? fmt::format("{}; on its way back: {}", s.reason, given) : given;
   if (tried() && !committed()) reason += trial_text();
+  reason += left_behind();
   const auto was = state_before();
   end_attempt();
   add(effect::Call::disarm);

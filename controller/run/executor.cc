@@ -118,9 +118,15 @@ void Executor::look() {
 // It begins, or waits for one thing that ready_ has noted, or is not pending any more.
 void Executor::look_at(Node& node) {
   if (!node.run.acts()) return feed(node, input::Settle{});
-  if (!node.run.begun && !node.run.returning && limits_.budget_spent(tally_.failed)) {
-    feed(node, input::StandDown{fmt::format("not started: {} nodes failed and the failure budget is {}",
-                                            tally_.failed, plan_->limits.failure_budget)});
+  // In place, the first nodes fail when all have begun: it is asked again before one leaves its system.
+  const auto stays = [&] {
+    const bool leaves = node.run.action().kind != ActionKind::write_slot && undisturbed(node.run, log_);
+    return !node.run.returning && (!node.run.begun || leaves);
+  };
+  if (limits_.budget_spent(tally_.failed) && stays()) {
+    feed(node, input::StandDown{fmt::format("not {}: {} nodes failed and the failure budget is {}",
+                                            node.run.begun ? "begun" : "started", tally_.failed,
+                                            plan_->limits.failure_budget)});
     return kick();
   }
   Gate::Answer gate =
@@ -219,6 +225,7 @@ void Executor::carry_out(Node& node, Effect effect) {
                       [&](effect::Took took) { took_.add(took.kind, took.time); },
                       [&](effect::Accuse& accused) { accuse(accused.node, accused.reason); },
                       [&](effect::Absent& absent) { absent_[absent.node] = reactor_.steady(); },
+                      [&](effect::Committed) { book_.agent(name).trial = false; },
                       [&](effect::GoOn) { feed(node, input::Timer{}); }, [&](effect::Kick) { kick(); }},
              effect);
 }

@@ -117,6 +117,16 @@ class Executor : private Others {
   void set_node(const std::string& node, const std::function<void(NodeRow&)>& change);
   // The system its agent runs, as far as it is known.
   std::optional<wire::Mode> mode_of(const std::string& node) { return book_.agent(node).mode; }
+  // Its agent said last, to this process, that its boot is on trial.
+  bool on_trial(const std::string& node) const {
+    const KnownAgent* agent = book_.find(node);
+    return agent && agent->trial;
+  }
+  // The root slot that it runs from, as its agent reported; "" not known.
+  std::string running_slot(const std::string& node) const {
+    const KnownAgent* agent = book_.find(node);
+    return agent ? agent->slot : "";
+  }
   // How long its agent is silent now; nullopt: never heard, or not since the database is an older copy of
   // itself.
   std::optional<DurationMs> silent_for(const std::string& node) const { return book_.silent_for(node); }

@@ -101,7 +101,6 @@ Status Executor::resume(int64_t run) {
   TRY(const auto journal, ports_.store.journal(row.id));
   TRY(Recovery recovery, recover(row, journal));
   adopt(std::make_shared<const Plan>(std::move(plan)), row);
-  log_ = std::move(recovery.log);
   for (const auto& action : recovery.proven) gate_.prove(action);
   for (const auto& [name, node] : nodes_) {
     restore(node->run, recovery, hooks_);
@@ -109,6 +108,7 @@ Status Executor::resume(int64_t run) {
       node->run.left_at = book_.steady_of(recovery.nodes[name].left);
     tally_.move({}, standing_of(node->run));
   }
+  log_ = std::move(recovery.log);
   if (const std::string reason = abandoned(recovery.last_sign, reactor_.now(), timing_); !reason.empty()) {
     log::warning("run given up", {{"run", std::to_string(row.id)}, {"reason", reason}});
     cancel(reason);

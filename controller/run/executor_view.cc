@@ -22,6 +22,7 @@ bool Executor::gone(const std::string& name) const {
   if (const Node* node = find(name))
     return node->run.stage == Stage::quarantined || node->run.stage == Stage::not_started ||
            node->run.returning;
+  if (on_trial(name)) return true;
   const auto row = book_.rows().find(name);
   return row != book_.rows().end() && row->second.state != NodeState::accepted &&
          row->second.state != NodeState::degraded;

@@ -14,6 +14,7 @@ struct KnownAgent {
   std::optional<wire::Mode> mode;
   std::string boot_id;
   std::string slot;       // it runs from (Hello::slot); "": none, or not known yet
+  bool trial = false;     // it is on trial (Hello::trial), as it said last
   bool greeted = false;   // it said what it is to this process; else the row's word is all there is
   SteadyMs contact = {};  // last word from it in this process
   SteadyMs spoke = {};  // last word of the boot that said hello; a later boot may speak before its hello was

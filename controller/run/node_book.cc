@@ -16,6 +16,11 @@ std::optional<std::string> written_by(const Action& action) {
   return slot->get<std::string>();
 }
 
+// What a request for orders says, where it stands for a hello.
+Hello hello_of(const std::string& node, const Presence& present) {
+  return {node, *present.mode, present.boot_id, present.image_digest, present.slot, present.trial};
+}
+
 }  // namespace
 
 NodeBook::NodeBook(Reactor& reactor, Store& store, JournalWriter& journal, DurationMs silent_after)
@@ -65,8 +70,7 @@ NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& pre
       !present.boot_id.empty() && present.boot_id != known.boot_id;  // its hello comes with this
   if (!known.greeted) {
     // It said hello to an earlier process. What became of it since, no row knows as well as the agent itself.
-    if (present.mode)
-      return {Hello{node, *present.mode, present.boot_id, present.image_digest, present.slot}};
+    if (present.mode) return {hello_of(node, present)};
     // An agent of an older version says its boot alone. The boot of which the row tells runs the system of
     // which the row tells.
     const auto found = rows_.find(node);
@@ -78,7 +82,9 @@ NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& pre
   }
   // Events alone say no more than the boot: its slot comes with the first request for orders.
   if (present.mode && !other_boot && known.slot.empty() && !present.slot.empty())
-    return {Hello{node, *present.mode, present.boot_id, present.image_digest, present.slot}};
+    return {hello_of(node, present)};
+  // The next boot's trial comes with its hello.
+  if (present.mode && !other_boot) known.trial = present.trial;
   hear(known);
   if (!other_boot) known.spoke = known.contact;
   return {std::nullopt, !other_boot, after_silence};
@@ -90,6 +96,7 @@ bool NodeBook::hello(const Hello& hello, JournalWriter::Rows& rows) {
   known.mode = hello.mode;
   known.boot_id = hello.boot_id;
   if (new_boot || !hello.slot.empty()) known.slot = hello.slot;
+  known.trial = hello.trial;
   known.greeted = true;
   if (new_boot) known.returned = reactor_.steady();
   hear(known);

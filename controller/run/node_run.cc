@@ -250,7 +250,7 @@ void NodeTurn::go_on() {
 
 void NodeTurn::begin(bool with_netboot) {
   const Action& action = s.action();
-  const bool first = !std::exchange(s.begun, true);
+  s.begun = true;
   end_attempt();
   add(effect::Enter{lane_of(s)});
   s.attempt = w.log.of(action.id).attempt + 1;
@@ -264,7 +264,7 @@ void NodeTurn::begin(bool with_netboot) {
   const PlanKind kind = w.plan.kind;
   const bool installs =
       kind != PlanKind::discover && kind != PlanKind::accept && kind != PlanKind::wake && !s.only_serves;
-  if (first && installs)
+  if (installs && leaves_its_state())
     extra.push_back(effect::Change{
         [state = kind == PlanKind::drain ? NodeState::draining : NodeState::installing](NodeRow& changed) {
           changed.state = state;
@@ -325,6 +325,7 @@ Situation NodeTurn::situation() const {
   now.looked = s.looked;
   now.off_since = s.off_since;
   if (w.hooks.panic) now.panic = w.hooks.panic(s.name, s.started);
+  now.may_go_back = may_go_back();
   if (is_for_slot(now.kind)) describe_slot(now);
   return now;
 }

@@ -265,13 +265,14 @@ struct Accuse {  // another node, because of what this one saw
 struct Absent {  // another node, now
   std::string node;
 };
-struct GoOn {};  // with input::Timer, at once: when the effects before this one are carried out
-struct Kick {};  // something may have become possible for others
+struct Committed {};  // the system that it runs is not on trial any more, whatever its agent reported before
+struct GoOn {};       // with input::Timer, at once: when the effects before this one are carried out
+struct Kick {};       // something may have become possible for others
 }  // namespace effect
 using Effect = std::variant<effect::Commit, effect::Tell, effect::Call, effect::Offer, effect::Withdraw,
                             effect::LetGo, effect::SetTimer, effect::StopTimer, effect::Enter, effect::Leave,
                             effect::ReservePowerOn, effect::HearFrom, effect::Proven, effect::Took,
-                            effect::Accuse, effect::Absent, effect::GoOn, effect::Kick>;
+                            effect::Accuse, effect::Absent, effect::Committed, effect::GoOn, effect::Kick>;
 
 // ---- what it may look at meanwhile ----
 
@@ -288,7 +289,8 @@ class Others {
   // A node that anything is known of.
   virtual bool known(const std::string& node) const = 0;
   // Does not take part now: quarantined in this run or on its way back to its old system, or outside of it
-  // and not accepted; or found absent and not heard since. `gone_since`: and it left at `time` or later.
+  // and not accepted or on trial; or found absent and not heard since. `gone_since`: and it left at `time` or
+  // later.
   virtual bool gone(const std::string& node) const = 0;
   virtual bool gone_since(const std::string& node, SteadyMs time) const = 0;
   // Since when nobody at all is heard, though agents of several nodes should be; none: somebody is.
@@ -323,6 +325,12 @@ bool expects(const NodeRun& node, const RunRow& run, const std::string& order);
 
 // What each node of the plan begins with, by name. Points into the plan.
 std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power);
+
+// Nothing but the write of a slot beside its jobs was begun: it works as it did before the run.
+bool undisturbed(const NodeRun& node, const StepLog& log);
+// Passes over steps of the way back that a node does not need: those that give it back to its work, where it
+// was never taken out of it. False: there were none.
+bool pass_needless(NodeRun& node, const StepLog& log);
 
 // The place it takes while its action is under way: who waits for a person holds none that others could have.
 Limits::Lane lane_of(const NodeRun& node);

@@ -9,10 +9,17 @@ namespace {
 
 using What = Decision::What;
 
-// What becomes of a node in the end that cannot be fetched back.
+// What becomes of a node whose action fails for good.
+std::string in_the_end(const Situation& s) { return s.may_go_back ? "back to its old system" : "quarantine"; }
+
+// Of one that cannot be fetched back.
 std::string last_resort(const Situation& s) {
-  return s.rented ? "quarantine: its provider cannot boot it from the network"
-                  : "quarantine: nothing here can switch it";
+  return in_the_end(s) +
+         (s.rented ? ": its provider cannot boot it from the network" : ": nothing here can switch it");
+}
+
+std::string by_a_person(const Situation& s) {
+  return s.may_netboot ? "a person is asked to restart it from the network" : in_the_end(s);
 }
 
 // A power cycle was asked for; the RAM system's agent has not said hello since.
@@ -24,9 +31,7 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
                true);
   const bool looked = s.looked > s.power_asked;
   if (!s.power_certain && !looked) return act(What::look, "the outcome of the power cycle is unknown");
-  if (looked && s.power == PowerState::off && s.stayed_off + 1 >= t.power_tries)
-    return act(What::fail, switcher(s.rented) + " was asked " + std::to_string(t.power_tries) +
-                               " times to power the machine on, and it is off");
+  if (looked && s.power == PowerState::off && s.stayed_off + 1 >= t.power_tries) return stays_off(s, t);
   if (looked && s.power == PowerState::off)
     return act(What::netboot, "the power cycle did not happen: power is off");
   // A lost answer alone is no reason to cut the firmware's tests short by another power cycle; a system that
@@ -39,7 +44,7 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   const bool open = !s.power_certain && s.power != PowerState::on;
   const SteadyMs next_look =
       std::max({s.power_asked, s.power_answered, s.looked}) + (open ? t.look_again : t.watch_power);
-  if (s.now >= next_look) return act(What::look, "whether the machine is on");
+  if (s.now >= next_look) return look_at_power();
   Decision d = wait_for(s.power_certain ? "booting the RAM system from the network"
                                         : "the outcome of the power cycle is unknown",
                         "hello of the RAM system's agent", power_text(s) + console_text(s), s.power_asked,
@@ -88,14 +93,9 @@ Decision await_handover(const Situation& s, const ExecutorTiming& t) {
 
 // The agent reported that it goes; the installed system's has not said hello since.
 Decision await_restart(const Situation& s, const ExecutorTiming& t) {
-  if (s.in_band)
-    return wait_for("restarting", "hello of the installed system's agent",
-                    "the agent reported that it restarts; " + power_text(s), s.started, s.deadline,
-                    last_resort(s));
-  if (s.by_hand)
-    return wait_for("restarting", "hello of the installed system's agent",
-                    "the agent reported that it restarts", s.started, s.deadline,
-                    s.may_netboot ? "a person is asked to restart it from the network" : "quarantine");
+  const std::string said = "the agent reported that it restarts";
+  if (s.in_band) return wait_for_installed(s, "restarting", said + "; " + power_text(s), last_resort(s));
+  if (s.by_hand) return wait_for_installed(s, "restarting", said, by_a_person(s));
   const SteadyMs last = std::max({s.heard, s.started, s.looked});
   const bool off = bool(s.off_since);
   // Firmware may switch a machine off for some seconds by itself, after an update for one.
@@ -103,26 +103,20 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
     return act(s.may_netboot ? What::again : What::fail, "the node lost power while it restarted",
                s.may_netboot);
   const SteadyMs next_look = last + (off ? t.look_again : t.watch_power);
-  if (s.now >= next_look) return act(What::look, "whether the machine is on");
-  Decision d = wait_for("restarting", "hello of the installed system's agent",
-                        "the agent reported that it restarts; " + power_text(s) + console_text(s), s.started,
-                        s.deadline,
-                        s.may_netboot ? "another try through the RAM system, then quarantine" : "quarantine");
+  if (s.now >= next_look) return look_at_power();
+  Decision d = wait_for_installed(
+      s, "restarting", said + "; " + power_text(s) + console_text(s),
+      s.may_netboot ? "another try through the RAM system, then quarantine" : in_the_end(s));
   d.check_at = next_look;
   return d;
 }
 
 // Silence of an agent that should be at work.
 Decision silence(const Situation& s, const ExecutorTiming& t) {
+  if (s.in_band) return wait_for_sign(s, s.deadline, last_resort(s));
+  if (s.by_hand) return wait_for_sign(s, s.deadline, by_a_person(s));
   const DurationMs silent = s.now - s.heard;
-  const std::string observed =
-      "agent not heard for " + to_human(silent) + "; " + power_text(s) + console_text(s);
-  if (s.in_band)
-    return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, s.deadline,
-                    last_resort(s));
-  if (s.by_hand)
-    return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, s.deadline,
-                    s.may_netboot ? "a person is asked to restart it from the network" : "quarantine");
+  const std::string observed = silence_text(s);
   const bool looked = s.looked > s.heard;
   const bool stale = s.now >= s.looked + t.look_again;
   if (!looked || (stale && s.power != PowerState::on)) return act(What::look, observed);
@@ -138,18 +132,16 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
     return act(What::again, "the agent is lost: " + observed, true);
   SteadyMs until = s.power == PowerState::on ? s.heard + t.lost_after : s.looked + t.look_again;
   if (until <= s.now) until = s.deadline;
-  return wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard,
-                  std::min(until, s.deadline),
-                  s.may_netboot ? "netboot again" : "quarantine at the deadline");
+  return wait_for_sign(s, std::min(until, s.deadline),
+                       s.may_netboot ? "netboot again" : in_the_end(s) + " at the deadline");
 }
 
 // No agent at all is heard, and this machine was not seen off: the controller suspects itself first. Nothing
 // is done to a node, and no deadline counts, until an agent speaks or the silence has lasted.
 Decision cut_off(const Situation& s, const ExecutorTiming& t) {
   const SteadyMs next_look = std::max(s.looked, s.heard) + t.watch_power;
-  if (!s.in_band && !s.by_hand && s.now >= next_look) return act(What::look, "whether the machine is on");
-  const std::string heard = s.awaiting_ram ? "the RAM system's agent did not say hello"
-                                           : "agent not heard for " + to_human(s.now - s.heard);
+  if (!s.in_band && !s.by_hand && s.now >= next_look) return look_at_power();
+  const std::string heard = s.awaiting_ram ? "the RAM system's agent did not say hello" : not_heard(s);
   Decision d = wait_for("no agent at all is heard: the controller itself may be cut off",
                         "a sign of life of any agent", heard + "; " + power_text(s), s.alone_since,
                         s.alone_since + t.alone_for, "the silence counts as the node's own");
@@ -166,7 +158,7 @@ Decision wrong_system(const Situation& s, wire::Mode needed) {
   return wait_for("the node is in the wrong system",
                   "hello of the " + std::string(to_string(needed)) + " system's agent",
                   s.mode ? "agent in mode " + std::string(to_string(*s.mode)) : "no agent seen", s.started,
-                  s.deadline, "quarantine");
+                  s.deadline, in_the_end(s));
 }
 
 bool fits(wire::Mode needed, wire::Mode mode) {

@@ -85,13 +85,15 @@ struct Situation {
   std::optional<PowerState> power;  // last look, if later than the last contact and the last power cycle
   std::string power_error;          // that look failed
   SteadyMs looked = {};
-  std::string panic;    // that its console showed in this attempt
-  bool rented = false;  // its provider switches it, and cannot boot it from the network
+  std::string panic;         // that its console showed in this attempt
+  bool may_go_back = false;  // where this fails for good, it goes back to its old system
+  bool rented = false;       // its provider switches it, and cannot boot it from the network
   // boot_slot and return_slot alone:
-  bool cycled = false;    // its power was cycled in this attempt, which boots the slot that stands
-  bool may_cut = false;   // it may run a system on trial: its power is cycled where nobody is heard
-  bool in_doubt = false;  // that it runs the wrong system is not known: it is not ordered to restart
-  SteadyMs left = {};     // when the agent reported that it goes
+  bool cycled = false;     // its power was cycled in this attempt, which boots the slot that stands
+  bool may_cut = false;    // it may run a system on trial: its power is cycled where nobody is heard
+  bool may_stand = false;  // return_slot: the system that it runs may have been committed
+  bool in_doubt = false;   // that it runs the wrong system is not known: it is not ordered to restart
+  SteadyMs left = {};      // when the agent reported that it goes
 };
 
 struct Decision {

@@ -12,6 +12,11 @@
 
 namespace muster {
 
+// Phases of the plan that mean something here.
+inline constexpr const char* kCommitPhase = "commit";
+inline constexpr const char* kPausePhase = "pause";
+inline constexpr const char* kResumePhase = "resume";
+
 struct NodeTurn {
   NodeTurn(NodeRun state, const Around& around);
 
@@ -62,8 +67,13 @@ struct NodeTurn {
   const Action* trial() const;
   bool tried() const;
   bool committed() const;
+  bool commit_ordered() const;
+  bool stands_in_new() const;
+  void stay_committed();
+  bool leaves_its_state() const;
   bool trial_over();
   std::string trial_text() const;
+  std::string left_behind() const;
   bool may_go_back() const;
   void go_back(const std::string& why);
   void turn_back();

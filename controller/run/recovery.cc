@@ -72,7 +72,9 @@ void restore(NodeRun& node, const Recovery& recovery, const ExecutorHooks& hooks
     node.returning = found->second.returning;
     node.failed_action = found->second.failed_action;
   }
-  while (node.acts() && recovery.proven.count(node.action().id)) ++node.index;
+  do {
+    while (node.acts() && recovery.proven.count(node.action().id)) ++node.index;
+  } while (pass_needless(node, recovery.log));
   if (!node.acts()) return;
   const std::string& action = node.action().id;
   if (const auto found = recovery.excused.find(action); found != recovery.excused.end())

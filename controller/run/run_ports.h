@@ -89,6 +89,7 @@ struct Presence {
   std::string image_digest = {};
   std::optional<std::string> storage = {};  // of its mounts (agent/storage_state.h)
   std::string slot = {};                    // Hello::slot
+  bool trial = false;                       // Hello::trial
 };
 
 // Of what an agent says: "a", "b", or nothing.
@@ -101,6 +102,7 @@ struct Hello {
   std::string boot_id;
   std::string image_digest;  // of the running system; empty in the RAM system
   std::string slot = {};     // "a" | "b": which it runs from; empty: none, or an older agent does not say
+  bool trial = false;        // this boot is not committed, and ends by itself; an older agent never says so
 };
 
 }  // namespace muster

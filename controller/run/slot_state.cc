@@ -1,5 +1,5 @@
 // advance() for the two actions that end with a hello from a named root slot: one boot from the other slot,
-// and the way back. Who comes back, and from which slot, is slot_trial.cc's; here is what is done until then.
+// and the way back. It decides until that hello arrives; which slot it is from is judged in slot_trial.cc.
 #include <algorithm>
 
 #include "controller/run/decide.h"
@@ -10,7 +10,7 @@ namespace {
 
 using What = Decision::What;
 
-// Something here can tell its power and switch it.
+// Its power can be read and switched without a person.
 bool has_power(const Situation& s) { return !s.by_hand && (!s.in_band || s.rented); }
 
 std::string why_next(const Situation& s) {
@@ -20,61 +20,55 @@ std::string why_next(const Situation& s) {
                       : "a person has to cycle its power, which boots the slot that stands";
 }
 
-// Seen off for longer than firmware switches a machine off by itself.
+// Off for longer than firmware switches a machine off during a restart.
 bool lost_power(const Situation& s, const ExecutorTiming& t) {
   return s.power == PowerState::off && s.off_since && s.looked > s.heard &&
          s.looked >= s.off_since + t.off_counts;
 }
 
 Decision switch_on(const Situation& s, const ExecutorTiming& t) {
-  if (s.stayed_off >= t.power_tries)
-    return act(What::fail, switcher(s.rented) + " was asked " + std::to_string(t.power_tries) +
-                               " times to power the machine on, and it is off");
+  if (s.stayed_off >= t.power_tries) return stays_off(s, t);
   return act(What::switch_on, "it lost power");
 }
 
-// Its time is over.
+// The deadline has passed.
 Decision late(const Situation& s, const ExecutorTiming& t) {
   const std::string span = to_human(s.deadline - s.started);
   const bool away = s.departed || s.cycled, heard = s.now - s.heard < t.silent_after;
-  // Of a system that came up, orders may be asked for before its hello is here.
+  // A system that has just come up may request orders before its hello arrives.
   if (heard && away && !s.same_system && s.now < s.deadline + t.lost_after)
-    return wait_for("restarting", "the hello of its agent", "an agent is heard that did not say what it runs",
-                    s.started, std::min(s.heard + t.silent_after, s.deadline + t.lost_after), why_next(s));
-  if (heard) return act(What::fail, "not finished within " + span + ", and its agent is heard");
+    return wait_for("restarting", "the hello of its agent",
+                    "an agent answers that has not reported what it runs", s.started,
+                    std::min(s.heard + t.silent_after, s.deadline + t.lost_after), why_next(s));
+  if (heard) return act(What::fail, "not finished within " + span + ", although its agent answers");
   const std::string seen = power_text(s) + console_text(s);
-  if (s.cycled) return act(What::fail, "its power was cycled, and no agent was heard since; " + seen);
-  const std::string silent = "no agent was heard within " + span + "; " + seen;
+  if (s.cycled) return act(What::fail, "its power was cycled, and no agent has answered since; " + seen);
+  const std::string silent = "no agent answered within " + span + "; " + seen;
   if (!s.may_cut) return act(What::fail, silent);
   if (has_power(s)) return act(What::cycle, silent);
   return act(What::fail, silent + ": a person has to cycle its power, nothing here can");
 }
 
-// It restarts: silence is what is expected.
+// While it restarts, silence is expected.
 Decision restarting(const Situation& s, const ExecutorTiming& t) {
   if (s.departed && !s.cycled && s.same_system && s.contact >= s.left + t.leave_shows)
     return act(What::fail, "it was to restart, and its old system still answers");
   const char* reason = s.cycled ? "its power was cycled" : "restarting";
-  const char* awaited = "hello of the installed system's agent";
-  const std::string seen = power_text(s) + console_text(s);
-  if (!has_power(s)) return wait_for(reason, awaited, seen, s.started, s.deadline, why_next(s));
+  Decision d = wait_for_installed(s, reason, power_text(s) + console_text(s), why_next(s));
+  if (!has_power(s)) return d;
   if (lost_power(s, t)) return switch_on(s, t);
   const SteadyMs next_look =
       std::max({s.heard, s.started, s.looked}) + (s.off_since ? t.look_again : t.watch_power);
-  if (s.now >= next_look) return act(What::look, "whether the machine is on");
-  Decision d = wait_for(reason, awaited, seen, s.started, s.deadline, why_next(s));
+  if (s.now >= next_look) return look_at_power();
   d.check_at = next_look;
   return d;
 }
 
-// It did not say that it goes. A lost report, or it hangs, or it is cut off.
+// No report of its restart arrived: the report was lost, the machine hangs, or its network is cut.
 Decision silence(const Situation& s, const ExecutorTiming& t) {
-  const DurationMs silent = s.now - s.heard;
-  const std::string observed =
-      "agent not heard for " + to_human(silent) + "; " + power_text(s) + console_text(s);
+  const std::string observed = silence_text(s);
   const auto wait = [&](SteadyMs check_at) {
-    Decision d = wait_for("the agent is silent", "a sign of life of the agent", observed, s.heard, s.deadline,
-                          why_next(s));
+    Decision d = wait_for_sign(s, s.deadline, why_next(s));
     d.check_at = check_at;
     return d;
   };
@@ -83,9 +77,10 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
   const bool looked = s.looked > s.heard;
   const SteadyMs next_look = s.looked + (s.power == PowerState::on ? t.watch_power : t.look_again);
   if (!looked || s.now >= next_look) return act(What::look, observed);
-  // On the way back there is nothing to wait for in a system that was to be left in any case.
-  if (s.kind == ActionKind::return_slot && s.may_cut && s.power == PowerState::on) {
-    if (silent >= t.lost_after) return act(What::cycle, observed);
+  // On the way back, a silent system is not worth a wait: it was to be left in any case. But for one whose
+  // commit was ordered: where that happened, a power cycle would start the same system again.
+  if (s.kind == ActionKind::return_slot && s.may_cut && !s.may_stand && s.power == PowerState::on) {
+    if (s.now - s.heard >= t.lost_after) return act(What::cycle, observed);
     return wait(std::min(next_look, s.heard + t.lost_after));
   }
   return wait(next_look);
@@ -101,13 +96,13 @@ Decision advance_slot(const Situation& s, const ExecutorTiming& t) {
     return wait_for("no agent yet", "hello of the agent", "nothing", s.started,
                     std::min(s.deadline, s.heard + t.silent_after), "a look at the power state");
   if (s.in_doubt) {
-    Decision d = wait_for("which system it runs, and whether it stays there", "a word from its agent",
+    Decision d = wait_for("which system it runs, and whether it stays there", "a report from its agent",
                           power_text(s), s.started, s.deadline, "the order to restart");
     d.check_at = s.now + t.look_again;
     return d;
   }
   if (*s.mode == wire::Mode::ram) {
-    // What it boots by itself is its disk: nothing is served to it.
+    // Nothing is served to it, so after a power cycle it boots its disk.
     if (s.kind == ActionKind::return_slot && has_power(s))
       return act(What::cycle, "it runs the RAM system instead of its installed one");
     return wait_for("the node is in the wrong system", "hello of the installed system's agent",

@@ -1,9 +1,9 @@
-// In-place re-imaging: NodeTurn's functions about the boot from the other root slot, about the way back to
-// the slot that stands, and about which of the two systems a node runs. Patience is slot_state.cc's.
+// In-place re-imaging: NodeTurn's functions for the boot from the other root slot, for the way back to the
+// standing slot, and for which of the two systems a node runs. How long to wait is decided in slot_state.cc.
 //
-// On trial: the boot from the other slot happened, and nothing has committed it. Such a node goes back by
-// itself (its trial timer, a panic, a power cut); every word from it is looked at for that, so that nothing
-// of the plan is ever done to the system that stands.
+// On trial: the node booted from the other slot, which is not committed yet. Such a node can go back by
+// itself at any time (its trial timer, a panic, a power cut). Each of its messages is checked for that, so
+// that the plan's remaining actions are never carried out in the standing system.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,16 +14,13 @@ namespace muster {
 
 namespace {
 
-constexpr const char* kCommitPhase = "commit";
-constexpr const char* kPausePhase = "pause";
-
 const Action* of_kind(const std::vector<const Action*>& actions, ActionKind kind) {
   const auto found =
       std::find_if(actions.begin(), actions.end(), [kind](const Action* a) { return a->kind == kind; });
   return found == actions.end() ? nullptr : *found;
 }
 
-// A hello tells enough to decide by.
+// The hello names the system. Where it does not, the slot is reported with the next request for orders.
 bool tells_system(const Hello& hello) { return hello.mode == wire::Mode::ram || !hello.slot.empty(); }
 
 std::string system_of(const Hello& hello) {
@@ -35,11 +32,24 @@ std::string system_of(const Hello& hello) {
 
 }  // namespace
 
+bool undisturbed(const NodeRun& node, const StepLog& log) {
+  return std::none_of(node.actions.begin(), node.actions.end(), [&](const Action* action) {
+    return action->kind != ActionKind::write_slot && log.of(action->id).attempt > 0;
+  });
+}
+
+bool pass_needless(NodeRun& node, const StepLog& log) {
+  bool passed = false;
+  while (node.returning && node.acts() && node.action().phase == kResumePhase && undisturbed(node, log))
+    ++node.index, passed = true;
+  return passed;
+}
+
 // ---- which system it runs ----
 
 const Action* NodeTurn::trial() const { return of_kind(s.actions, ActionKind::boot_slot); }
 
-// It may run the other slot: the order was given, and it is not known to be back.
+// It may run the other slot: the order was given, and its return is not confirmed.
 bool NodeTurn::tried() const {
   const Action* boot = trial();
   if (!boot || w.log.of(boot->id).attempt == 0) return false;
@@ -48,19 +58,64 @@ bool NodeTurn::tried() const {
 }
 
 bool NodeTurn::committed() const {
-  return std::any_of(s.actions.begin(), s.actions.end(), [this](const Action* action) {
+  const bool succeeded = std::any_of(s.actions.begin(), s.actions.end(), [this](const Action* action) {
     return action->phase == kCommitPhase && w.log.of(action->id).state == ActionState::succeeded;
   });
+  return succeeded || stands_in_new();
+}
+
+bool NodeTurn::commit_ordered() const {
+  return std::any_of(s.actions.begin(), s.actions.end(), [this](const Action* action) {
+    return action->phase == kCommitPhase && w.log.of(action->id).attempt > 0;
+  });
+}
+
+// Its commit was ordered, and its agent reports a system that is not on trial any more. That is certain also
+// where the answer to the order was lost. An agent that did not report the trial when it began is of an
+// earlier version, which never does.
+bool NodeTurn::stands_in_new() const {
+  const Action* boot = trial();
+  if (!boot || !commit_ordered() || !agent.greeted || agent.trial) return false;
+  const ActionRecord& record = w.log.of(boot->id);
+  const Json result = record.result.is_object() ? record.result.value("result", Json()) : Json();
+  const bool reports = result.is_object() && result.contains("trial") && result["trial"] == true;
+  return reports && agent.mode == wire::Mode::installed &&
+         agent.slot == text_of(boot->params.own(), "slot") &&
+         w.others.row_of(s.name).image_digest == text_of(boot->params.own(), "digest");
+}
+
+// True for the first attempt at anything more than writing a slot beside the node's jobs. Until then its row
+// keeps its state, which is also the right one should the run end there.
+bool NodeTurn::leaves_its_state() const {
+  return !s.returning && s.action().kind != ActionKind::write_slot && undisturbed(s, w.log);
 }
 
 std::string NodeTurn::trial_text() const {
   const Json& params = trial()->params.own();
-  return fmt::format("; it may run slot {} on trial: not committed, it goes back by itself within {}",
-                     text_of(params, "slot"), to_human(static_cast<DurationMs>(number_of(params, "trial"))));
+  return fmt::format("; it may run slot {} on trial: {} it goes back by itself within {}",
+                     text_of(params, "slot"),
+                     commit_ordered() ? "whether it was committed is not known; if not," : "not committed,",
+                     to_human(static_cast<DurationMs>(number_of(params, "trial"))));
 }
 
-// True: the attempt failed, since the system that it is for is not there any more: the one on trial went back
-// by itself, or the old one, on the way back, was restarted into the other slot once more.
+// It was taken out of its work, or may have been, and was not given back to it.
+std::string NodeTurn::left_behind() const {
+  const auto any = [this](const std::vector<const Action*>& actions, const char* phase, auto holds) {
+    return std::any_of(actions.begin(), actions.end(), [&](const Action* action) {
+      return action->phase == phase && holds(w.log.of(action->id));
+    });
+  };
+  const auto begun = [](const ActionRecord& record) { return record.attempt > 0; };
+  const auto done = [](const ActionRecord& record) { return record.state == ActionState::succeeded; };
+  if (!any(s.actions, kPausePhase, begun) || any(s.actions, kResumePhase, done) ||
+      any(s.rescue, kResumePhase, done))
+    return "";
+  return "; its scheduler and storage still wait for it: `muster up` gives it back; where it stays away, "
+         "\"Left behind\" in docs/reimage.md says what to type";
+}
+
+// True: the attempt was failed, because the system that it was meant for no longer runs. The one on trial
+// went back by itself, or, on the way back, the old one was restarted into the other slot again.
 bool NodeTurn::trial_over() {
   const Action* boot = s.returning ? of_kind(s.rescue, ActionKind::return_slot) : trial();
   if (!boot || !agent.greeted || !agent.mode || (!s.returning && committed())) return false;
@@ -71,7 +126,7 @@ bool NodeTurn::trial_over() {
   const std::string slot = text_of(boot->params.own(), "slot");
   const bool ram = *agent.mode == wire::Mode::ram, told = ram || !agent.slot.empty();
   if (!ram && (same || agent.slot == slot)) return false;
-  if (!told) return false;  // restarted, and its slot comes with the next request for orders
+  if (!told) return false;  // restarted; the slot is reported with its next request for orders
   const Hello found{s.name, *agent.mode, agent.boot_id, w.others.row_of(s.name).image_digest, agent.slot};
   const std::string panic = w.hooks.panic ? w.hooks.panic(s.name, s.started) : "";
   const std::string what =
@@ -84,14 +139,15 @@ bool NodeTurn::trial_over() {
 
 // ---- a boot that ends in a named slot ----
 
-// An agent of another boot than the one that the order was for says how the attempt came out. While its power
-// is cut nobody does: what is heard then is about to be gone.
+// An agent with another boot id than before the order decides the attempt. Not while its power is being cut:
+// the system that still answers is about to go down.
 bool NodeTurn::answer_counts() const { return (s.sent || s.cycled) && !s.cutting; }
 
 void NodeTurn::hello_from_slot(const Hello& hello) {
   if (!answer_counts() || hello.boot_id == s.boot_before) return consider();
   if (tells_system(hello)) return came_back(hello);
-  // Its slot comes with its next request for orders. It did restart: it must not be given the order again.
+  // Its slot is reported with its next request for orders. It did restart, so it must not get the order
+  // again.
   if (!std::exchange(s.departed, true)) s.left_system = w.now;
   withdraw();
   consider();
@@ -99,10 +155,11 @@ void NodeTurn::hello_from_slot(const Hello& hello) {
 
 void NodeTurn::came_back(const Hello& hello) {
   const Action& action = s.action();
+  if (action.kind == ActionKind::return_slot && committed()) return stay_committed();
   const std::string slot = text_of(action.params.own(), "slot");
   if (hello.mode == wire::Mode::installed && hello.slot == slot &&
       hello.image_digest == text_of(action.params.own(), "digest"))
-    return succeed({{"boot_id", hello.boot_id}, {"slot", slot}});
+    return succeed({{"boot_id", hello.boot_id}, {"slot", slot}, {"trial", hello.trial}});
   const bool tries = action.kind == ActionKind::boot_slot;
   std::string why = "it came back in " + system_of(hello);
   if (s.cycled) why = "it hung: its power was cycled, and it is back in " + system_of(hello);
@@ -113,13 +170,18 @@ void NodeTurn::came_back(const Hello& hello) {
   fail_attempt(fail(tries ? Code::conflict : Code::failed, why), Json());
 }
 
-// Asked before anything is done about a silent or a wrong system. True: the attempt is over. Its hello may
-// have been heard while a call of the power was under way, or by an earlier attempt.
+// Checked before anything is done about a silent or a wrong system, because its hello may have arrived during
+// a power call, or in an earlier attempt. True: the attempt is over.
 bool NodeTurn::slot_reached() {
+  if (s.action().kind == ActionKind::return_slot && committed()) {
+    stay_committed();
+    return true;
+  }
   const bool heard = agent.contact && w.now - agent.contact < w.timing.silent_after;
   if (!heard || !agent.greeted || !agent.mode || s.cutting) return false;
   const Action& action = s.action();
-  const Hello known{s.name, *agent.mode, agent.boot_id, w.others.row_of(s.name).image_digest, agent.slot};
+  const Hello known{s.name,     *agent.mode, agent.boot_id, w.others.row_of(s.name).image_digest,
+                    agent.slot, agent.trial};
   if (answer_counts() && agent.boot_id != s.boot_before && agent.spoke > s.power_answered &&
       tells_system(known)) {
     came_back(known);
@@ -129,7 +191,8 @@ bool NodeTurn::slot_reached() {
   const bool there = known.mode == wire::Mode::installed &&
                      known.slot == text_of(action.params.own(), "slot") &&
                      known.image_digest == text_of(action.params.own(), "digest");
-  // Given up in the middle of its restart: what still answers may be about to go.
+  // The boot was given up in the middle of its restart: the system that still answers may be about to go
+  // down.
   const Action* boot = trial();
   const ActionRecord record = boot ? w.log.of(boot->id) : ActionRecord{};
   const bool open = record.attempt > 0 && record.state == ActionState::abandoned &&
@@ -149,8 +212,9 @@ void NodeTurn::describe_slot(Situation& now) const {
   const bool back = agent.slot == text_of(s.action().params.own(), "slot") &&
                     agent.boot_id != text_of(record.intent_data, "boot_before");
   now.may_cut = record.attempt > 0 && !back;
-  // One that is merely silent may be at work in the right system. Of one that speaks, events may be here
-  // before its slot is.
+  now.may_stand = commit_ordered();
+  // A silent node may be at work in the right system. Of one that answers, events may arrive before its slot
+  // is reported.
   const bool heard = agent.contact && w.now - agent.contact < w.timing.silent_after;
   const bool untold = agent.slot.empty() && w.now < s.started + w.timing.leave_shows;
   const bool right = agent.slot == text_of(s.action().params.own(), "slot");
@@ -162,18 +226,18 @@ void NodeTurn::on_slot_finished(bool good, const Error& told) {
   if (!good) {
     const bool switchable = !s.person && (!s.in_band || s.rented);
     if (!back || !switchable || s.cycled || !situation().may_cut) return fail_attempt(told, Json());
-    return cut_power("it does not restart by order: " + told.message);
+    return cut_power("it does not restart as ordered: " + told.message);
   }
   if (back)
     withdraw();
   else if (std::exchange(s.offered, false))
-    add(effect::LetGo{own_order()});  // withdrawn it would stay
+    add(effect::LetGo{own_order()});  // its agent would cancel the restart of a withdrawn order
   s.departed = true;
   s.left_system = w.now;
   consider();
 }
 
-// ---- its power is cycled, and nothing is served to it: it boots the slot that stands ----
+// ---- a power cycle without a network boot, which starts the standing slot ----
 
 void NodeTurn::cut_power(const std::string& why) {
   withdraw();
@@ -207,20 +271,20 @@ void NodeTurn::on_cut(const Status& off) {
   }
   pause(w.timing.look_again,
         {"its power is cycled: it boots the slot that stands", switched_by() + "'s answer", error.message,
-         "it is asked again", w.now, w.now + w.timing.look_again},
+         "the call is repeated", w.now, w.now + w.timing.look_again},
         Next::cut);
 }
 
 // ---- the way back ----
 
-// Not once the new system is the one that stands: then there is nothing to go back to by a restart.
-// By way of the RAM system there is none either, but while its jobs are waited for.
+// Not after the commit, when a restart would start the new system again. Nor for a node that goes through the
+// RAM system, except while its jobs are waited for.
 bool NodeTurn::may_go_back() const {
   if (s.returning || s.rescue.empty() || committed()) return false;
   return trial() || (s.acts() && s.action().phase == kPausePhase);
 }
 
-// From now on it is out of the run for the others, and works for nobody but itself.
+// From now on it no longer takes part in the run: other nodes do not wait for it or use it.
 void NodeTurn::go_back(const std::string& why) {
   const std::string failed = s.acts() ? s.action().id : "";
   const bool open = s.acts() && w.log.of(failed).state != ActionState::succeeded;
@@ -246,6 +310,7 @@ void NodeTurn::go_back(const std::string& why) {
 }
 
 void NodeTurn::turn_back() {
+  pass_needless(s, w.log);
   s.excused.clear();
   s.results.clear();
   s.without.clear();
@@ -255,33 +320,44 @@ void NodeTurn::turn_back() {
   add(effect::Kick{});
 }
 
-// What the plan says that its row was: in the action that goes back, or in another one of that way.
+// It turns out on the way back that the commit was carried out: a restart would start the new slot again.
+void NodeTurn::stay_committed() {
+  stand_down(
+      fmt::format("slot {} is committed, only the answer to that order was too late; `muster up` goes on",
+                  text_of(trial()->params.own(), "slot")));
+  add(effect::Kick{});
+}
+
+// The state of its row when the plan was made: in the params of one of the actions of the way back.
 std::string NodeTurn::state_to_restore() const {
   for (const Action* action : s.rescue)
     if (std::string state = text_of(action->params.own(), "state"); !state.empty()) return state;
   return "";
 }
 
-// What its row was, where it runs the system that it ran then; none: it may run another. One that is not
-// given back to its work, or was restarted, is degraded: the next plan looks at it.
+// Its state before the run, where it runs the same system, or goes back to it by itself; none: it runs
+// another one. A node that was not given back to its work, or was restarted, is degraded, so that the next
+// plan configures it in the system that it has. So is one whose new system was accepted and committed.
 std::optional<NodeState> NodeTurn::state_before() const {
   const auto was = node_state_from_string(state_to_restore());
-  if (!was.ok() || tried() || committed()) return {};
+  if (!was.ok()) return {};
+  if (committed()) return NodeState::degraded;
   const Action* back = of_kind(s.rescue, ActionKind::return_slot);
   const bool is_back = back && w.log.of(back->id).state == ActionState::succeeded;
+  const bool in_place = is_back || tried();
   bool disturbed = false;
   for (const Action* action : s.actions) {
     if (w.log.of(action->id).attempt == 0) break;
     const bool pauses = action->phase == kPausePhase, writes = action->kind == ActionKind::write_slot;
-    if (!pauses && !writes && !is_back) return {};  // by way of the RAM system, behind its pause
+    if (!pauses && !writes && !in_place) return {};  // through the RAM system, after its pause
     disturbed = disturbed || !writes;
   }
   return disturbed && *was == NodeState::accepted ? NodeState::degraded : *was;
 }
 
-// The node's own row when it is back. What it was accepted for last stays what it was.
+// The node's own row when it is back. Run and configuration of its last acceptance are kept.
 std::vector<effect::Draft> NodeTurn::returned() {
-  // One that was quarantined and failed to be re-imaged is so still; what else it was counts no more.
+  // Accepted and quarantined nodes are that again; of any other state, it is degraded.
   const auto was = node_state_from_string(state_to_restore());
   const bool known = was.ok() && (*was == NodeState::accepted || *was == NodeState::quarantined);
   const NodeState state = known ? *was : NodeState::degraded;

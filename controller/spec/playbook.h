@@ -17,7 +17,7 @@
 //       for_each: storage_local     # a list in the planner's context; the element is {{item.*}}
 //       otherwise: no local storage # where the list is empty the step is in the plan as
 //                                   # "not applicable: no local storage"; in phase cluster also where
-//                                   # `when` says no
+//                                   # `when` says no; rendered as `when` is
 //       module: raid
 //       params: { name: "{{item.name}}" }   # every string is a mustache template without HTML escaping
 //       verify: { module: mount, params: {...} }

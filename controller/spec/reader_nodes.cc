@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <regex>
 
+#include "base/lower.h"
 #include "base/placeholders.h"
 #include "controller/spec/host_name.h"
 #include "controller/spec/reader.h"
@@ -15,8 +16,7 @@ namespace {
 // "52:54:00:AA:00:01" -> lower case; empty when it is none.
 std::string normal_mac(std::string mac) {
   static const std::regex form("^[0-9a-f]{2}(:[0-9a-f]{2}){5}$");
-  std::transform(mac.begin(), mac.end(), mac.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  mac = lower(mac);
   std::replace(mac.begin(), mac.end(), '-', ':');
   return mac.size() == 17 && std::regex_match(mac, form) ? mac : "";
 }

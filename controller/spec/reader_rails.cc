@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <regex>
 
+#include "base/lower.h"
 #include "controller/spec/reader.h"
 #include "controller/spec/units.h"
 
@@ -27,9 +28,7 @@ std::string normal_port(std::string text) {
   static const std::regex pci("^([0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]$"),
       name("^[A-Za-z][A-Za-z0-9_.-]{0,14}$");
   if (text.size() > 20) return "";
-  std::string low = text;
-  std::transform(low.begin(), low.end(), low.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string low = lower(text);
   if (std::regex_match(low, pci)) return low.size() == 7 ? "0000:" + low : low;
   if (is_mac(low)) return low;
   return std::regex_match(text, name) ? text : "";

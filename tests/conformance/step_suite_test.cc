@@ -381,9 +381,10 @@ Samples samples_of_moosefs() {
           return Json{{"master", "10.20.0.11"}, {"disks", Json::array({m.approved("C")})}};
         }}},
       {"moosefs_maintenance",
-       {nothing,
+       {[](FakeMachine& m) { m.put("/mfs/servers", "10.20.0.11 10.20.0.12"); },
         [](FakeMachine&) {
-          return Json{{"master", "10.20.0.11"}, {"address", "10.20.0.11"}, {"state", "on"}};
+          return Json{
+              {"master", "10.20.0.11"}, {"address", "10.20.0.11"}, {"state", "on"}, {"deadline_seconds", 0}};
         }}},
       {"moosefs_mount", {nothing, [](FakeMachine&) { return mfs_mount(); }}},
       {"moosefs_policy", {with_shared, [](FakeMachine&) { return mfs_mount(); }}},
@@ -455,7 +456,7 @@ Samples samples_of_other_storage() {
       {"ceph_noout",
        {with_osds,
         [](FakeMachine&) {
-          return Json{{"node", "node03"}, {"state", "set"}};
+          return Json{{"node", "node03"}, {"state", "set"}, {"deadline_seconds", 0}};
         }}},
       {"ceph_drain",
        {with_osds,

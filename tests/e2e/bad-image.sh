@@ -14,7 +14,8 @@ bad() {  # bad WHAT
     none) printf '  - { name: nothing, phase: image, module: file, params: { path: /etc/bad, content: "no\\n" } }\n' ;;
     emergency) printf '  - { name: table, phase: image, module: file, params: { path: /etc/fstab, content: "/dev/disk/by-id/none /nowhere ext4 x-systemd.device-timeout=5s 0 2\\n" } }\n' ;;
     panic) printf '  - { name: init, phase: image, module: file, params: { path: /usr/lib/systemd/systemd, mode: "0755", content: "no program\\n" } }\n' ;;
-    verify) printf '  - { name: ufw, phase: image, module: file, params: { path: /usr/sbin/ufw, mode: "0755", content: "#!/bin/sh\\nexit 0\\n" } }\n' ;;
+    # What loads the rules takes them and does nothing: the step finds that they are not there. It is a link; the file replaces it.
+    verify) printf '  - { name: rules, phase: image, module: file, params: { path: /usr/sbin/iptables-restore, mode: "0755", content: "#!/bin/sh\\ncat >/dev/null\\n" } }\n' ;;
     # 16 MiB are written where acceptance measures local storage.
     acceptance) printf '  - { name: limit, phase: image, module: file, params: { path: /etc/systemd/system/muster-agent.service.d/limit.conf, content: "[Service]\\nLimitFSIZE=4M\\n" } }\n' ;;
     agentless) printf '  - { name: agent, phase: image, module: file, params: { path: /etc/systemd/system/muster-agent.service.d/none.conf, content: "[Unit]\\nConditionPathExists=/nowhere\\n" } }\n' ;;
@@ -23,12 +24,13 @@ bad() {  # bad WHAT
   esac
 }
 spec() {  # spec WHAT: cluster.yaml with that image
-  local kernel=cloud
+  local kernel=cloud trial="20 min"
   [[ $1 != hang ]] || kernel=full   # the only one with an initrd
+  [[ $1 != agentless ]] || trial="4 min"
   bad "$1" >"$work/site/bad.yaml"
-  sed -e "s/kernel: cloud/kernel: $kernel/" "$work/base.yaml" >"$work/cluster.yaml"
+  sed -e "s/kernel: cloud/kernel: $kernel/" -e "s/trial: 20 min/trial: $trial/" "$work/base.yaml" >"$work/cluster.yaml"
 }
-small_spec 1 's/^limits: .*/limits: { netboot: 10 min, boot: 6 min, trial: 4 min }/' "s/bake: \[.*\] }/bake: [ $playbooks, bad ] }/" >"$work/base.yaml"
+small_spec 1 's/^limits: .*/limits: { netboot: 10 min, boot: 6 min, trial: 20 min }/' "s/bake: \[.*\] }/bake: [ $playbooks, bad ] }/" >"$work/base.yaml"
 printf 'acceptance: { profile: lab }\nplaybooks: [ site ]\n' >>"$work/base.yaml"
 spec none
 lab_up
@@ -42,8 +44,16 @@ cycles() { grep " node01 " "$MUSTER_LAB_DIR/bmc.log" | grep -c ResetType || true
 on sudo sh -c "'dd if=/dev/urandom of=/scratch/blob bs=1M count=4 2>/dev/null; sync; sha256sum /scratch/blob'" >"$work/data"
 standing=$(slot) good=$(image_of)
 
-# What the reason has to name, for each.
-declare -A names=([emergency]='came back|trial' [panic]='came back|trial|panic' [verify]='firewall|ufw' [acceptance]='local storage' [agentless]='came back|trial' [hang]='power')
+# What the reason has to name, for each. A Redfish BMC has no console that muster reads, so nothing names a panic; what ended those boots
+# shows in how long they took: the timer of all but `agentless` is longer than the wait for the BMC.
+trial_ended='trial of slot [ab] ended'
+declare -A names=([emergency]=$trial_ended [panic]=$trial_ended [verify]='firewall is not loaded' [acceptance]='local storage' [agentless]=$trial_ended [hang]='its power was cycled')
+declare -A at_least=([agentless]=240) below=([emergency]=1200 [panic]=1200)   # seconds, as in the spec
+# From the order to boot until the node was heard in another system than the one on trial, in seconds.
+boot_took() {  # boot_took RUN
+  journal "select (select min(time) from journal where run = $1 and action = 'node01/boot' and event in ('failed', 'abandoned')) / 1000
+                - (select min(time) from journal where run = $1 and action = 'node01/boot' and event = 'intent') / 1000"
+}
 for what in $cases; do
   echo "--- an image that is bad by: $what"
   spec "$what"
@@ -64,6 +74,13 @@ for what in $cases; do
   echo "$why" | head -n 6
   check "$what: why names the cause" grep -qE "${names[$what]}" <<<"$why"
   check "$what: the report names it" grep -qE "${names[$what]}" "$work/report-$what/report.json"
+  if [[ -n ${at_least[$what]:-}${below[$what]:-} ]]; then
+    took=$(boot_took "$run")
+    echo "  its trial was over after $took s"
+    [[ -z ${at_least[$what]:-} ]] || check "$what: its timer ended it" test "$took" -ge "${at_least[$what]}"
+    [[ -z ${below[$what]:-} ]] || check "$what: and nothing had to wait for a timer" test "$took" -lt "${below[$what]}"
+  fi
+  check "$what: its data is mounted" wait_until 300 on mountpoint -q /scratch
   check "$what: its data is as it was" sh -c "$muster lab ssh node01 -- sha256sum /scratch/blob | diff - '$work/data'"
   if [[ $what == hang ]]; then check "its BMC ended the hang" test "$(cycles)" -gt "$cycles_before"; else check "$what: without its BMC" test "$(cycles)" = "$cycles_before"; fi
 done

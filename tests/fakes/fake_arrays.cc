@@ -143,9 +143,9 @@ Output FakeMachine::site(const Command& command) {
   if (files().exists("/site/gone")) return bad("Job failed because a timeout was exceeded.");
   for (const auto& line : steps::lines_of(argv[1])) {
     if (line.rfind("ExecStart=", 0) != 0) continue;
-    const auto words = steps::split(line.substr(10), ' ');
+    const auto words = split(line.substr(10), ' ');
     std::string flags = "rw";
-    for (const auto& option : steps::split(words[4], ','))
+    for (const auto& option : split(words[4], ','))
       if (option == "nosuid" || option == "nodev" || option == "noexec") flags += "," + option;
     fs::permissions(root_ + words[6], fs::perms{0755});  // what is mounted has a mode of its own
     append("/proc/self/mountinfo",

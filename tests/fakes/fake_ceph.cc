@@ -1,6 +1,8 @@
 // FakeMachine's Ceph. State is in files: /ceph/osds/ID "uuid host up in", /ceph/keys/NAME, /ceph/mons and
 // /ceph/quorum (names), /ceph/pools/NAME "size min_size", /ceph/fs, /ceph/health "CODE SEVERITY",
-// /ceph/labels/DISK (what a disk's label says besides its UUID), /ceph/busy (nothing is safe to destroy).
+// /ceph/labels/DISK (what a disk's label says besides its UUID), /ceph/busy (nothing is safe to destroy),
+// /ceph/degraded (groups lack a copy), /ceph/unknown (the manager has just begun). All pools have two copies.
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -30,7 +32,7 @@ std::string base_name(const std::string& path) { return path.substr(path.rfind('
 void FakeMachine::ceph_starts(const std::string& unit) {
   const std::string name = unit.substr(unit.find('@') + 1, unit.rfind('.') - unit.find('@') - 1);
   if (unit.rfind("ceph-osd@", 0) == 0 && files().exists("/ceph/osds/" + name)) {
-    auto osd = steps::split(get("/ceph/osds/" + name), ' ');
+    auto osd = split(get("/ceph/osds/" + name), ' ');
     put("/ceph/osds/" + name, osd[0] + " node01 1 " + osd[3]);
   }
   if (unit.rfind("ceph-mon@", 0) == 0 && files().exists("/var/lib/ceph/mon/ceph-" + name + "/store.db"))
@@ -38,7 +40,7 @@ void FakeMachine::ceph_starts(const std::string& unit) {
       if (get(list).find(name) == std::string::npos) append(list, name + " ");
   if (unit.rfind("muster-ceph-", 0) == 0) {
     const std::string text = get("/etc/systemd/system/" + unit);
-    const auto words = steps::split(text.substr(text.find("-t ceph ")), ' ');
+    const auto words = split(text.substr(text.find("-t ceph ")), ' ');
     fs::create_directories(root_ + words[3]);
     append("/proc/self/mountinfo",
            fmt::format("41 1 0:51 / {} rw{} - ceph {} rw\n", words[3],
@@ -75,7 +77,7 @@ Output FakeMachine::ceph_osd(const std::vector<std::string>& words) {
   Json osds = Json::array(), hosts = Json::object(), used = Json::array();
   int next = 0;
   for (const auto& id : files().list("/ceph/osds")) {
-    const auto osd = steps::split(get("/ceph/osds/" + id), ' ');
+    const auto osd = split(get("/ceph/osds/" + id), ' ');
     const int number = std::stoi(id);
     next = std::max(next, number + 1);
     osds.push_back({{"osd", number}, {"uuid", osd[0]}, {"up", std::stoi(osd[2])}, {"in", std::stoi(osd[3])}});
@@ -114,23 +116,35 @@ Output FakeMachine::ceph_osd(const std::vector<std::string>& words) {
   }
   if (verb == "in" || verb == "out")
     for (size_t i = 2; i < words.size(); ++i) {
-      const auto osd = steps::split(get("/ceph/osds/" + words[i]), ' ');
+      const auto osd = split(get("/ceph/osds/" + words[i]), ' ');
       put("/ceph/osds/" + words[i], fmt::format("{} {} {} {}", osd[0], osd[1], osd[2], verb == "in" ? 1 : 0));
     }
   if (verb == "safe-to-destroy" && files().exists("/ceph/busy"))
     return bad(16, "Error EBUSY: OSD(s) 0 have 29 pgs currently mapped to them.\n");
+  if (verb == "ok-to-stop") {
+    // A group may have its other copy on any store that is down.
+    bool alone = files().exists("/ceph/degraded");
+    for (const auto& osd : osds) {
+      const bool stops = std::find(words.begin(), words.end(), osd["osd"].dump()) != words.end();
+      alone = alone || (osd["up"] == 0 && !stops);
+    }
+    if (files().exists("/ceph/unknown"))
+      return bad(11, "Error EAGAIN: 80 pgs have unknown state; cannot draw any conclusions\n");
+    if (alone)
+      return bad(16, "Error EBUSY: unsafe to stop osd(s) at this time (9 PGs are or would become offline)\n");
+  }
   if (verb == "purge") (void)files().remove("/ceph/osds/" + words[2]).ok();
   if (verb == "pool" && words[2] == "create" && !files().exists("/ceph/pools/" + words[3]))
     put("/ceph/pools/" + words[3], "3 2");
   if (verb == "pool" && words[2] == "set") {
-    auto pool = steps::split(get("/ceph/pools/" + words[3]), ' ');
+    auto pool = split(get("/ceph/pools/" + words[3]), ' ');
     pool[words[4] == "size" ? 0 : 1] = words[5];
     put("/ceph/pools/" + words[3], pool[0] + " " + pool[1]);
   }
   if (verb == "pool" && words[2] == "ls") {
     Json pools = Json::array();
     for (const auto& name : files().list("/ceph/pools")) {
-      const auto pool = steps::split(get("/ceph/pools/" + name), ' ');
+      const auto pool = split(get("/ceph/pools/" + name), ' ');
       pools.push_back({{"pool_name", name}, {"size", std::stoi(pool[0])}, {"min_size", std::stoi(pool[1])}});
     }
     return json(pools);
@@ -146,8 +160,8 @@ Output FakeMachine::ceph(const Command& command) {
   if (words[0] == "quorum_status") {
     if (get("/ceph/quorum").empty()) return bad(1, "[errno 110] RADOS timed out");
     Json mons = Json::array();
-    for (const auto& name : steps::split(get("/ceph/mons"), ' ')) mons.push_back({{"name", name}});
-    return json({{"quorum_names", steps::split(get("/ceph/quorum"), ' ')}, {"monmap", {{"mons", mons}}}});
+    for (const auto& name : split(get("/ceph/mons"), ' ')) mons.push_back({{"name", name}});
+    return json({{"quorum_names", split(get("/ceph/quorum"), ' ')}, {"monmap", {{"mons", mons}}}});
   }
   if (words[0] == "auth") {
     const std::string path = "/ceph/keys/" + words[2];
@@ -158,7 +172,7 @@ Output FakeMachine::ceph(const Command& command) {
   if (words[0] == "mon") {  // remove
     for (const char* list : {"/ceph/mons", "/ceph/quorum"}) {
       std::string rest;
-      for (const auto& name : steps::split(get(list), ' ')) rest += name == words[2] ? "" : name + " ";
+      for (const auto& name : split(get(list), ' ')) rest += name == words[2] ? "" : name + " ";
       put(list, rest);
     }
     return good();
@@ -180,7 +194,7 @@ Output FakeMachine::ceph(const Command& command) {
               {"num", 80}}}}}}});
   Json checks = Json::object();
   for (const auto& line : steps::lines_of(get("/ceph/health")))
-    if (const auto found = steps::split(line, ' '); found.size() == 2)
+    if (const auto found = split(line, ' '); found.size() == 2)
       checks[found[0]] = {{"severity", found[1]}, {"summary", {{"message", "something about it"}}}};
   return json({{"checks", checks}});
 }

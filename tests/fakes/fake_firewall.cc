@@ -19,7 +19,7 @@ std::string FakeFirewall::restore(const std::string& text, bool keep) {
   FakeFirewall next = *this;
   bool filter = true;
   for (const auto& line : steps::lines_of(text)) {
-    const auto words = steps::split(line, ' ');
+    const auto words = split(line, ' ');
     if (words.empty() || line[0] == '#' || words[0] == "COMMIT") continue;
     if (line[0] == '*') {
       filter = line == "*filter";
@@ -38,7 +38,7 @@ std::string FakeFirewall::restore(const std::string& text, bool keep) {
     const auto chain = next.chains_.find(words[1]);
     if (chain == next.chains_.end()) return "no chain " + words[1];
     const size_t jump = line.find(" -j ufw");
-    if (jump != std::string::npos && !next.has_chain(steps::split(line.substr(jump + 4), ' ')[0]))
+    if (jump != std::string::npos && !next.has_chain(split(line.substr(jump + 4), ' ')[0]))
       return "no target of " + line;
     if (words[0] == "-A") {
       chain->second.push_back(line);
@@ -87,7 +87,7 @@ std::string FakeFirewall::save() const {
 }
 
 void FakeFirewall::put_first(const std::string& rule) {
-  auto& rules = chains_[steps::split(rule, ' ')[1]];
+  auto& rules = chains_[split(rule, ' ')[1]];
   rules.insert(rules.begin(), rule);
 }
 

@@ -17,6 +17,7 @@
 #include "agent/disk/gpt.h"
 #include "agent/steps/step_modules.h"
 #include "base/digest.h"
+#include "base/lower.h"
 
 namespace muster::tests {
 namespace {
@@ -434,7 +435,7 @@ Output FakeMachine::systemctl(const std::vector<std::string>& argv) {
 
 // What its unit says: of the master after -H, at the folder after the program; away with the service.
 void FakeMachine::mount_moosefs(const std::string& unit, bool there) {
-  const auto words = steps::split(get("/etc/systemd/system/" + unit), ' ');
+  const auto words = split(get("/etc/systemd/system/" + unit), ' ');
   std::string target = "/shared", master = "10.20.0.11", rest;
   for (size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i] == "-H") master = words[i + 1];
@@ -553,7 +554,7 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
   if (argv[0] == "mount" && argv[2].rfind("remount,", 0) == 0) {
     std::string all;
     for (const auto& line : steps::lines_of(get("/proc/self/mountinfo"))) {
-      auto words = steps::split(line, ' ');
+      auto words = split(line, ' ');
       if (words.size() > 5 && words[4] == argv.back()) words[5] += "," + argv[2].substr(8);
       for (size_t i = 0; i < words.size(); ++i) all += (i ? " " : "") + words[i];
       all += "\n";
@@ -571,12 +572,10 @@ Output FakeMachine::storage(const std::vector<std::string>& argv) {
     return attributes_["mfsget" + argv[0].substr(6)] = argv[1], good();
   if (argv[0] == "mfsgetgoal" || argv[0] == "mfsgettrashtime")
     return good(argv[1] + ": " + (attributes_.count(argv[0]) ? attributes_[argv[0]] : "1") + "\n");
-  if (argv[0] == "mfscli" && argv.back().rfind("-CM", 0) == 0)
-    return put("/mfs/maintenance", argv.back()[3] == '1' ? "on" : "off"), good();
+  if (argv[0] == "mfscli" && argv.back().rfind("-CM", 0) == 0) return maintain(argv.back());
   if (argv[0] == "mfscli" && files().exists("/mfs/servers")) return good(volume());
   if (argv[0] == "mfscli")
-    return good(std::string("chunk servers:|10.20.0.11|9422|1|-|3.0.117|0|maintenance_") +
-                (get("/mfs/maintenance") == "on" ? "on" : "off") +
+    return good("chunk servers:|10.20.0.11|9422|1|-|3.0.117|0|" + maintenance_of("10.20.0.11") +
                 "|0|210|1027|-|0|0|0\n"
                 "disks:|10.20.0.11:9422:/srv/mfs/C/|1|no errors|ok|-|-|-|-|-|-|-|-|21|102\n");
   return bad("unknown tool");
@@ -589,7 +588,7 @@ Output FakeMachine::exportfs(const std::vector<std::string>& argv) {
   std::string all = get("/etc/exports");
   for (const auto& name : files().list("/etc/exports.d")) all += get("/etc/exports.d/" + name);
   for (const auto& line : steps::lines_of(all)) {
-    const auto words = steps::split(line, ' ');
+    const auto words = split(line, ' ');
     for (size_t i = 1; i < words.size() && words[0][0] == '/'; ++i)
       exports_ += words[0] + "  " + words[i].substr(0, words[i].size() - 1) +
                   ",sec=sys,rw,secure,root_squash,no_all_squash)\n";
@@ -600,25 +599,40 @@ Output FakeMachine::exportfs(const std::vector<std::string>& argv) {
 }
 
 // A MooseFS volume of the servers in /mfs/servers, one disk each; this one's is told to empty itself by the
-// star in its list, and is empty once the chunk server was reloaded. /mfs/undergoal: chunks that lack a copy.
+// star in its list, and is empty once the chunk server was reloaded. /mfs/missing, /mfs/endangered and
+// /mfs/undergoal: how many chunks are.
 std::string FakeMachine::volume() {
   std::string out;
-  for (const auto& server : steps::split(get("/mfs/servers"), ' ')) {
+  for (const auto& server : split(get("/mfs/servers"), ' ')) {
     const bool leaving =
         server == get("/mfs/own") && get("/etc/mfs/mfshdd.cfg").find("*/") != std::string::npos;
     const std::string state = !leaving                          ? "ok"
                               : files().exists("/mfs/reloaded") ? "marked for removal (ready)"
                                                                 : "marked for removal (not ready)";
-    out += fmt::format("chunk servers:|{}|9422|1|-|3.0.117|0|maintenance_off|8|1000|{}|-|0|0|0\n", server,
-                       files().exists("/mfs/full") ? 1100 : 100000);
+    out += fmt::format("chunk servers:|{}|9422|1|-|3.0.117|0|{}|8|1000|{}|-|0|0|0\n", server,
+                       maintenance_of(server), files().exists("/mfs/full") ? 1100 : 100000);
     out +=
         fmt::format("disks:|{}:9422:/srv/mfs/C/|8|no errors|{}|-|-|-|-|-|-|-|-|1000|100000\n", server, state);
   }
   for (const char* what : {"missing", "endangered", "undergoal", "stable"})
-    out += fmt::format(
-        "all chunks matrix:|chunkclass {}:|{}\n", what,
-        what == std::string("undergoal") && files().exists("/mfs/undergoal") ? get("/mfs/undergoal") : "0");
+    out += fmt::format("all chunks matrix:|chunkclass {}:|{}\n", what,
+                       files().exists(std::string("/mfs/") + what) ? get(std::string("/mfs/") + what) : "0");
   return out;
+}
+
+// "-CM1/10.20.0.11/9422". One that the master does not know is told of on the output, and no error.
+Output FakeMachine::maintain(const std::string& word) {
+  const auto parts = split(word, '/');
+  const std::string known = files().exists("/mfs/servers") ? get("/mfs/servers") : "10.20.0.11";
+  const auto servers = split(known, ' ');
+  if (std::find(servers.begin(), servers.end(), parts[1]) == servers.end())
+    return good("server " + parts[1] + ":9422 not found\n");
+  put("/mfs/maintenance/" + parts[1], parts[0] == "-CM1" ? "on" : "off");
+  return good();
+}
+
+std::string FakeMachine::maintenance_of(const std::string& server) const {
+  return get("/mfs/maintenance/" + server) == "on" ? "maintenance_on" : "maintenance_off";
 }
 
 // /slurm/NODE: "state|reason". A drained node has no jobs. With the file /slurm-maintenance all nodes are
@@ -680,11 +694,8 @@ Output FakeMachine::network(const std::vector<std::string>& argv, const Command&
   if (!has(argv, "-T")) return good();
   if (!sshd_in_effect.empty()) return good(sshd_in_effect);
   std::string out;
-  for (const auto& line : steps::lines_of(get("/etc/ssh/sshd_config.d/00-muster.conf"))) {
-    std::string lower = line;
-    for (char& c : lower) c = static_cast<char>(tolower(c));
-    out += lower + "\n";
-  }
+  for (const auto& line : steps::lines_of(get("/etc/ssh/sshd_config.d/00-muster.conf")))
+    out += lower(line) + "\n";
   return good(out);
 }
 

@@ -118,6 +118,8 @@ class FakeMachine : public Process {
   Output accounts(const std::vector<std::string>& argv);
   Output storage(const std::vector<std::string>& argv);
   std::string volume();
+  Output maintain(const std::string& word);
+  std::string maintenance_of(const std::string& server) const;
   std::string device_of(const std::string& source) const;
   Output slurm(const std::vector<std::string>& argv);
   Output ceph(const Command& command);

@@ -113,7 +113,7 @@ Output FakeMachine::ip(const std::vector<std::string>& argv) {
       Json flags = Json::array({"BROADCAST", "MULTICAST"}), info = Json::array();
       if (port.up) flags.push_back("UP");
       if (port.up && port.cable) flags.push_back("LOWER_UP");
-      for (const auto& address : steps::split(port.addresses, ' ')) {
+      for (const auto& address : split(port.addresses, ' ')) {
         const size_t slash = address.find('/');
         info.push_back({{"family", "inet"},
                         {"local", address.substr(0, slash)},

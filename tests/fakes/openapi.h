@@ -5,13 +5,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cctype>
 #include <regex>
 #include <string>
 #include <vector>
 
 #include "base/http.h"
 #include "base/json.h"
+#include "base/lower.h"
 
 namespace muster::testing {
 
@@ -48,8 +48,7 @@ class OpenApi {
 
   // "/servers/{server_id}/": each {} is one part, of the form its parameter has.
   const Json* find(const HttpRequest& request, const std::string& path) {
-    std::string method = request.method;
-    for (char& c : method) c = static_cast<char>(std::tolower(c));
+    const std::string method = lower(request.method);
     for (const auto& [pattern, operations] : all_.at("paths").items()) {
       std::smatch parts;
       const std::string form =

@@ -10,6 +10,7 @@
 
 #include "agent/step.h"
 #include "agent/steps/step_modules.h"
+#include "base/lower.h"
 #include "tests/fakes/fake_machine.h"
 #include "tests/field/case.h"
 
@@ -173,9 +174,8 @@ std::vector<std::string> other_servers(const Host& host) {
   const auto read = [&](const std::string& path) {
     for (const auto& line : steps::lines_of(host.get(path))) {
       const size_t begin = line.find_first_not_of(" \t");
-      std::string word =
-          begin == std::string::npos ? "" : line.substr(begin, line.find_first_of(" \t", begin) - begin);
-      std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+      const std::string word = lower(
+          begin == std::string::npos ? "" : line.substr(begin, line.find_first_of(" \t", begin) - begin));
       if (word == "server" || word == "pool" || word == "peer" || word == "initstepslew") out.push_back(line);
     }
   };
@@ -192,7 +192,7 @@ std::vector<std::string> source_folders(const Host& host) {
   std::vector<std::string> out;
   for (const auto& line : steps::lines_of(host.get("/etc/chrony/chrony.conf")))
     if (line.rfind("sourcedir ", 0) == 0)
-      for (const auto& folder : steps::split(line.substr(10), ' ')) out.push_back(folder);
+      for (const auto& folder : split(line.substr(10), ' ')) out.push_back(folder);
   return out;
 }
 
@@ -333,7 +333,7 @@ FIELD_CASE("grub-default-wins") {
   REQUIRE(grub.host.apply("kernel_command_line", params).ok());
   CHECK(grub.host.files().exists("/run/muster/reboot/kernel_command_line-tuning"));
   grub.restart();
-  const auto words = steps::split(replaced(grub.running(), "\n", ""), ' ');
+  const auto words = split(replaced(grub.running(), "\n", ""), ' ');
   CHECK(has(words, "iommu=pt"));
   CHECK_FALSE(has(words, "iommu=off"));
   CHECK_FALSE(has(words, "nvme-core.io_timeout=30"));

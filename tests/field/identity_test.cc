@@ -43,7 +43,7 @@ bool contains(const std::string& text, const std::string& part) {
 std::vector<std::string> lines_for(const FakeMachine& m, const std::string& target) {
   std::vector<std::string> out;
   for (const auto& line : steps::lines_of(m.get("/etc/fstab"))) {
-    const auto words = steps::split(line, ' ');
+    const auto words = split(line, ' ');
     if (words.size() > 1 && plain_path(words[1]) == target) out.push_back(line);
   }
   return out;

@@ -77,6 +77,7 @@ class Checkers {
   std::map<std::string, std::string> running_;  // node -> order
   std::set<std::string> stops_;        // attempts, as "n001/netboot#1", in which a system was asked to stop
   std::set<std::string> carried_out_;  // orders that ended well in truth
+  std::set<std::string> committed_;    // nodes whose new slot stands, whatever became of the answer to that
   TimeMs last_power_ = 0;
   std::string last_power_node_;
 };

@@ -431,9 +431,10 @@ void SimController::take(const std::string& node, wire::EventBatch batch, Contro
     if (event.seq <= stream->taken) continue;
     stream->taken = event.seq;
     if (event.kind == "hello")
-      life.executor->on_hello(
-          {node, wire::mode_from_string(event.data.value("mode", "")).value_or(wire::Mode::ram),
-           batch.boot_id, event.data.value("image_digest", ""), event.data.value("slot", "")});
+      life.executor->on_hello({node,
+                               wire::mode_from_string(event.data.value("mode", "")).value_or(wire::Mode::ram),
+                               batch.boot_id, event.data.value("image_digest", ""),
+                               event.data.value("slot", ""), event.data.value("trial", false)});
     if (world_.options.plant == "blind" && event.kind == "finished" && event.data.value("ok", false) == false)
       event.data.erase("result");
     if (world_.options.plant == "stale" && !life.offers[node].empty())

@@ -110,6 +110,8 @@ void SimController::check_in_place() {
     if (row.state == NodeState::accepted && !fresh &&
         (stands != kImage || row.reason.empty() || row.config_digest != "sha256:conf-old"))
       world_.violated("L1", fmt::format("{} went back, stands on {}: {}", name, stands, row.reason));
+    if (row.state == NodeState::accepted && node->answers() && node->running() != node->standing())
+      world_.violated("L1", name + " is accepted in a system on trial");
     if (row.state == NodeState::quarantined && row.reason.empty())
       world_.violated("L1", name + " is quarantined without a reason");
     if (stands.empty() || fate_of(stands) != "good")
@@ -136,6 +138,7 @@ void Checkers::on_cut(const std::string& node, const Executor& executor, bool ru
 // Which of the two systems each part of the plan is for.
 void Checkers::on_step_in_slot(const std::string& node, const std::string& step, const std::string& slot) {
   const bool old = step.rfind("old/", 0) == 0;
+  if (step == "slot/commit") committed_.insert(node);
   if ((old ? "a" : "b") != slot)
     world_.violated("I1", fmt::format("{}: step {} is done to the system in slot {}", node, step, slot));
 }

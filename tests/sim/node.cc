@@ -233,18 +233,20 @@ std::function<void(Reply)> once(World& world, const std::shared_ptr<bool>& alive
 
 class SimLink : public ControllerLink {
  public:
-  SimLink(World& world, Uplink& uplink, std::string node, Presence present, const TimeMs& cut_until,
+  SimLink(World& world, Uplink& uplink, std::string node, const AgentIdentity& who, const TimeMs& cut_until,
           std::shared_ptr<bool> alive)
       : world_(world),
         uplink_(uplink),
         node_(std::move(node)),
-        present_(std::move(present)),
+        present_{who.boot_id, who.mode, who.image_digest, {}, who.slot},
+        on_trial_(who.on_trial),
         cut_until_(cut_until),
         alive_(std::move(alive)) {}
 
   void poll(const std::vector<std::string>& have, Orders done) override {
     const auto answer = once<Result<wire::PollReply>>(world_, alive_, done);
     if (cut()) return;
+    present_.trial = on_trial_ && on_trial_();
     world_.send([this, alive = alive_, have, answer, world = &world_, uplink = &uplink_, node = node_,
                  present = present_] {
       if (!uplink->up())
@@ -272,6 +274,7 @@ class SimLink : public ControllerLink {
   Uplink& uplink_;
   std::string node_;
   Presence present_;
+  std::function<bool()> on_trial_;
   const TimeMs& cut_until_;
   std::shared_ptr<bool> alive_;
 };
@@ -292,9 +295,7 @@ AgentIdentity identity_of(wire::Mode mode, const std::string& boot, uint64_t num
 
 struct SimNode::Host {
   Host(SimNode& node, std::vector<OrderRecord>& kept, AgentIdentity identity)
-      : link(node.world_, node.uplink_, node.name_,
-             {identity.boot_id, identity.mode, identity.image_digest, {}, identity.slot}, node.cut_until_,
-             alive),
+      : link(node.world_, node.uplink_, node.name_, identity, node.cut_until_, alive),
         journal(node.world_, kept, alive),
         runner(node, alive),
         agent(node.world_.reactor, link, journal, runner, std::move(identity)) {}
@@ -463,9 +464,10 @@ void SimNode::start_system(System system) {
 
 void SimNode::start_agent() {
   const bool ram = system_ == System::ram;
-  host_ = std::make_unique<Host>(
-      *this, ram ? ram_journal_ : disk_journal_,
-      identity_of(ram ? wire::Mode::ram : wire::Mode::installed, boot_id_, ++agents_, image_, slot_word()));
+  AgentIdentity identity =
+      identity_of(ram ? wire::Mode::ram : wire::Mode::installed, boot_id_, ++agents_, image_, slot_word());
+  identity.on_trial = [this] { return !slot_word().empty() && running_ != standing_; };
+  host_ = std::make_unique<Host>(*this, ram ? ram_journal_ : disk_journal_, std::move(identity));
   if (auto started = host_->agent.start(); !started.ok()) world_.violated("agent", started.error().message);
 }
 

@@ -64,6 +64,7 @@ class SimNode {
   // Options::in_place (slots.cc): at work from slot a. Slot 0 is a, 1 is b.
   void preinstall(const std::string& image);
   int standing() const { return standing_; }
+  int running() const { return running_; }
   const std::string& slot(int which) const { return slots_[which]; }
   bool dead = false;  // never boots again
   bool bad = false;   // its acceptance fails

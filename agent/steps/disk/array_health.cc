@@ -18,7 +18,7 @@ int number_in(const Files& files, const std::string& path) {
 std::string activity_of(const Files& files, const std::string& folder) {
   const std::string action = files.read_line(folder + "sync_action");
   if (action.empty() || action == "idle" || action == "none" || action == "frozen") return "";
-  const auto words = steps::split(files.read_line(folder + "sync_completed"), ' ');
+  const auto words = split(files.read_line(folder + "sync_completed"), ' ');
   const double done = words.size() == 3 ? std::atof(words[0].c_str()) : 0,
                all = words.size() == 3 ? std::atof(words[2].c_str()) : 0;
   return all > 0 ? fmt::format("{}, {:.0f} %", action, 100 * done / all) : action;
@@ -43,7 +43,7 @@ ArrayHealth array_health(const Files& files, const std::string& md) {
   out.lacking = number_in(files, folder + "degraded");
   for (const auto& name : files.list(folder)) {
     if (name.rfind("dev-", 0) != 0) continue;
-    const auto state = steps::split(files.read_line(folder + name + "/state"), ',');
+    const auto state = split(files.read_line(folder + name + "/state"), ',');
     const auto is = [&](const char* word) { return std::count(state.begin(), state.end(), word) > 0; };
     if (is("faulty"))
       out.failed.push_back(name.substr(4));

@@ -10,6 +10,7 @@
 
 #include "agent/steps/system/accounts.h"
 #include "base/digest.h"
+#include "base/lower.h"
 
 namespace muster::steps {
 namespace {
@@ -83,8 +84,7 @@ Status ask_reboot(const Files& files, const std::string& who, const std::string&
 Result<std::string> digest_of(const Json& params, const char* key) {
   std::string hex = text_of(params, key);
   if (hex.rfind("sha256:", 0) == 0) hex = hex.substr(7);
-  std::transform(hex.begin(), hex.end(), hex.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  hex = lower(hex);
   if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
     return fail(Code::invalid, fmt::format("'{}' must be 64 hexadecimal digits", key));
   return "sha256:" + hex;

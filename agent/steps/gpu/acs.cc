@@ -9,6 +9,7 @@
 
 #include "agent/steps/files/own_file.h"
 #include "base/json_dump.h"
+#include "base/lower.h"
 #include "base/pci_address.h"
 
 namespace muster::steps {
@@ -68,8 +69,7 @@ Result<std::string> full_address(std::string text) {
   if (text.size() == 7) text = "0000:" + text;
   if (!is_pci_address(text))
     return fail(Code::invalid, "acs: '" + text + "' is no PCI address (0000:00:1c.0)");
-  for (char& c : text) c = static_cast<char>(tolower(c));
-  return text;
+  return lower(text);
 }
 
 Result<std::vector<AcsSetting>> wanted(const StepContext& context, const Json& params) {

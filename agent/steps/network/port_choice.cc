@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "agent/steps/step_modules.h"
+#include "base/lower.h"
 #include "base/rail_choice.h"
 
 namespace muster::steps {
@@ -163,9 +164,7 @@ std::vector<NetPort> physical_ports(const Files& files) {
     if (way.find("/usb") != std::string::npos) continue;
     NetPort port;
     port.name = name;
-    port.mac = files.read_line(folder + "/address");
-    std::transform(port.mac.begin(), port.mac.end(), port.mac.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    port.mac = lower(files.read_line(folder + "/address"));
     port.pci = pci_of_interface(files, name);
     port.path = pci_path(way);
     port.ethernet = files.read_line(folder + "/type") != kInfiniband;

@@ -1,9 +1,10 @@
 #include "agent/steps/packages/apt_sources.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <sstream>
+
+#include "base/lower.h"
 
 namespace muster::steps {
 namespace {
@@ -61,9 +62,8 @@ void read_lines(const std::string& file, const std::string& text, std::vector<So
   }
 }
 
-bool is_off(std::string enabled) {
-  for (char& c : enabled) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return has({"no", "false", "without", "off", "disable", "0"}, enabled);
+bool is_off(const std::string& enabled) {
+  return has({"no", "false", "without", "off", "disable", "0"}, lower(enabled));
 }
 
 // deb822: stanzas of "Field: values", a line that begins with a blank goes on with the field above.
@@ -87,8 +87,7 @@ void read_stanzas(const std::string& file, const std::string& text, std::vector<
       fields[last] += " " + line;
     else if (colon != std::string::npos) {
       const Words values = words_of(line.substr(colon + 1));
-      last = line.substr(0, colon);
-      for (char& c : last) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      last = lower(line.substr(0, colon));
       fields[last] = "";
       for (const auto& value : values) fields[last] += (fields[last].empty() ? "" : " ") + value;
     }

@@ -16,6 +16,7 @@
 
 #include "agent/steps/stack_modules.h"
 #include "base/json_dump.h"
+#include "base/lower.h"
 
 namespace muster::steps {
 namespace {
@@ -55,9 +56,9 @@ StateWords words_of(const std::string& state) {
       out.flags.insert(word);
     word.clear();
   };
-  for (const char c : state) {
+  for (const char c : lower(state)) {
     if (std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_')
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      word += c;
     else
       end_word(), out.marks += c;
   }

@@ -10,6 +10,7 @@
 
 #include "agent/steps/files/own_file.h"
 #include "agent/steps/system/accounts.h"
+#include "base/lower.h"
 
 namespace muster::steps {
 namespace {
@@ -28,8 +29,7 @@ std::vector<std::string> words_of(const std::string& line) {
   std::replace(text.begin(), text.end(), '\t', ' ');
   auto out = split(text, ' ');
   if (out.empty() || std::string("!;#%").find(out[0][0]) != std::string::npos) return {};
-  std::transform(out[0].begin(), out[0].end(), out[0].begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  out[0] = lower(out[0]);
   return out;
 }
 

@@ -1,76 +1,69 @@
-// slot: the running root slot is the one that is started from now on. Last of a node that was re-imaged in
-// place: until it holds, the node takes itself back (muster-trial.timer of the image).
+// slot: makes the running root slot the one that boots by default. The last step of a node that was re-imaged
+// in place: until it holds, the node goes back by itself (muster-trial.timer of the image).
 #include <fmt/format.h>
 
 #include "agent/image/commit_slot.h"
 #include "agent/image/image_job.h"
+#include "agent/image/trial.h"
 #include "agent/steps/step_modules.h"
 #include "base/kernel_line.h"
 
 namespace muster::steps {
 namespace {
 
+// Its condition is the file kTrialEnded: a timer that is only stopped is started again with the next unit
+// that has it in Wants=.
 constexpr const char* kTimer = "muster-trial.timer";
-// The timer's own condition, and the generator's (controller/image/customize.cc): systemd would start a timer
-// that was only stopped again with the next unit that wants it.
-constexpr const char* kCommitted = "/run/muster-committed";
 
 SlotCommit commit_of(const StepContext& context, const Json& params) {
   return {text_of(params, "slot"), text_of(params, "digest"), work_of(context.order)};
 }
 
-// "active", "inactive", ...; "inactive" too where there is no such unit.
+// "active", "inactive", ...; also "inactive" where the unit does not exist.
 Result<std::string> timer_state(StepContext& context) {
   TRY(const std::string out,
       run_tool(context, {"systemctl", "show", "--value", "-p", "ActiveState", kTimer}));
   return out.substr(0, out.find_last_not_of(" \n") + 1);
 }
 
-bool is_trial(const StepContext& context) {
-  return !kernel_argument(context.files.read_line("/proc/cmdline"), "muster.trial").empty();
-}
-
-// This very boot is one on trial, and nothing keeps its timer from ending it.
-bool may_be_taken_back(const StepContext& context) {
-  return is_trial(context) && !context.files.exists(kCommitted);
-}
-
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const std::string left, uncommitted(context.files, commit_of(context, params)));
   if (!left.empty()) return differs(left);
-  return may_be_taken_back(context) ? differs("the trial goes on") : holds();
+  return on_trial(context.files) ? differs("the trial is still running") : holds();
 }
 
-// A running one is fed by systemd, so that it stops nothing but a kexec: no reason to take a system back. One
-// that cannot be stopped would be fed no more, and reset the node.
+// A watchdog that stays on is fed by systemd and only gets in the way of a kexec: no reason to fail the
+// commit. One with nowayout is left to systemd, because it would reset the node as soon as systemd stopped
+// feeding it.
 void stop_watchdog(StepContext& context) {
   if (kernel_argument(context.files.read_line("/proc/cmdline"), "systemd.watchdog_sec").empty()) return;
   const std::string dogs = "/sys/class/watchdog";
   for (const auto& dog : context.files.list(dogs))
     if (context.files.read_line(dogs + "/" + dog + "/nowayout", "0") == "1")
-      return say(context, "the trial's hardware watchdog cannot be stopped: systemd goes on feeding it");
+      return say(context, "the trial's hardware watchdog cannot be stopped: systemd keeps feeding it");
   const auto off =
       run_tool(context, {"busctl", "set-property", "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
                          "org.freedesktop.systemd1.Manager", "RuntimeWatchdogUSec", "t", "0"});
-  if (!off.ok()) say(context, "the trial's hardware watchdog goes on: " + off.error().message);
+  if (!off.ok()) say(context, "the trial's hardware watchdog stays on: " + off.error().message);
 }
 
-// systemd's words for a timer that does not run.
+// systemd's states of a timer that is not running.
 bool has_ended(const std::string& active) { return active == "inactive" || active == "failed"; }
 
-// The units of the trial go: emergency mode no longer restarts, and no start of a unit wants the timer.
+// The reload removes the units of the trial: emergency mode no longer restarts the machine, and no unit
+// starts the timer again.
 Status end_trial(StepContext& context, const std::string& slot) {
-  TRY_(context.files.write(kCommitted, slot + "\n"));
+  TRY_(context.files.write(kTrialEnded, slot + "\n"));
   TRY(const std::string state, timer_state(context));
   if (!has_ended(state)) TRY_(run_tool(context, {"systemctl", "stop", kTimer}));
-  if (is_trial(context))
+  if (!trial_seconds(context.files).empty())
     if (const auto read = run_tool(context, {"systemctl", "daemon-reload"}); !read.ok())
       say(context, "the trial's units stay until the next restart: " + read.error().message);
   return Ok{};
 }
 
-// The timer runs until the slot stands: one that ends the trial between the two restarts into the slot that
-// stands by then.
+// The timer is stopped only after the commit: should it fire in between, it restarts the node into the slot
+// that has just been committed.
 Status apply(StepContext& context, const Json& params) {
   const SlotCommit commit = commit_of(context, params);
   TRY(const std::string left, uncommitted(context.files, commit));
@@ -79,7 +72,7 @@ Status apply(StepContext& context, const Json& params) {
     if (!committed.ok()) {
       const auto now = uncommitted(context.files, commit);
       if (!now.ok() || !now->empty()) return committed;
-      say(context, "the slot stands, though: " + committed.error().message);
+      say(context, "the slot is committed all the same: " + committed.error().message);
     }
   }
   TRY_(end_trial(context, commit.slot));
@@ -91,7 +84,7 @@ Status verify(StepContext& context, const Json& params) {
   TRY(const std::string left, uncommitted(context.files, commit_of(context, params)));
   if (!left.empty()) return fail(Code::failed, "not committed: " + left);
   TRY(const std::string state, timer_state(context));
-  if (!has_ended(state) || may_be_taken_back(context))
+  if (!has_ended(state) || on_trial(context.files))
     return fail(Code::failed, fmt::format("{} is {}: it would take the system back", kTimer, state));
   return Ok{};
 }
@@ -102,8 +95,8 @@ StepModule slot_module() {
   StepModule m;
   m.name = "slot";
   m.help =
-      "The root slot that runs is started from now on. An error where another slot or another image runs.";
-  m.parameters = Json::array({parameter("slot", "string", true, "a or b: the slot that runs"),
+      "Makes the running root slot the one that boots by default. Fails where another slot or image runs.";
+  m.parameters = Json::array({parameter("slot", "string", true, "a or b: the running slot"),
                               parameter("digest", "string", true, "of the image in it")});
   m.check = check;
   m.apply = apply;

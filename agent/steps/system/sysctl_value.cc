@@ -1,7 +1,6 @@
 #include "agent/steps/system/sysctl_value.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "agent/steps/step_modules.h"
+#include "base/lower.h"
 
 namespace muster::steps {
 namespace {
@@ -69,8 +69,7 @@ std::string mask(const std::string& text) {
   std::string out;
   for (const auto& group : split(text, ','))
     out += std::string(group.size() < 8 ? 8 - group.size() : 0, '0') + group;
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  out = lower(out);
   return out.substr(std::min(out.find_first_not_of('0'), out.size()));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/lower.h"
 #include "controller/power/sakura/phy_install.h"
 
 namespace muster {
@@ -175,10 +176,7 @@ Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
 // The provider says no MAC and no UUID: its address and its nickname are all that a server can be told by
 // before anybody looked into it.
 Status is_not_ours(const PowerTarget& target, const PhyServer& server) {
-  std::string nickname = server.nickname;
-  std::transform(nickname.begin(), nickname.end(), nickname.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (const std::string& name : {server.address, nickname})
+  for (const std::string& name : {server.address, lower(server.nickname)})
     if (!name.empty() && target.own_names.count(name))
       return fail(Code::denied,
                   fmt::format("own-machine: the controller runs on server {} ('{}' is this machine's): it is "

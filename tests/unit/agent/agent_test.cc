@@ -92,6 +92,7 @@ struct Bench {
   MemJournal journal{reactor};
   FakeRunner runner{reactor};
   AgentOptions options;
+  std::function<bool()> on_trial;
   std::unique_ptr<Agent> agent;
 
   void start(const std::string& incarnation = "i1") {
@@ -99,6 +100,7 @@ struct Bench {
     AgentIdentity identity;
     identity.boot_id = "b1";
     identity.incarnation = incarnation;
+    identity.on_trial = on_trial;
     agent = std::make_unique<Agent>(reactor, link, journal, runner, identity, options);
     REQUIRE(agent->start().ok());
   }
@@ -125,6 +127,23 @@ TEST_CASE("hello is acknowledged before the first poll; an order runs once and i
   // Still on offer: the result comes again, the work does not.
   CHECK(b.link.count("finished", "1/a#1") >= 2);
   CHECK(b.link.events.back().data["result"]["answer"] == 42);
+}
+
+TEST_CASE("an agent's hello says whether its boot is on trial, as it is then", "[agent][in-place]") {
+  Bench b;
+  bool trial = true;
+  const auto told = [&b](const std::string& incarnation) {
+    b.link.events.clear();
+    b.start(incarnation);
+    b.reactor.advance(kSecond);
+    REQUIRE_FALSE(b.link.events.empty());
+    return b.link.events[0].data.at("trial");
+  };
+  CHECK(told("i1") == false);  // where nobody can say
+  b.on_trial = [&trial] { return trial; };
+  CHECK(told("i2") == true);
+  trial = false;  // committed; the agent is started again
+  CHECK(told("i3") == false);
 }
 
 TEST_CASE("a lost acknowledgement does not double an event", "[agent]") {
@@ -327,6 +346,36 @@ TEST_CASE("kexec that is withdrawn before it goes is unloaded, whatever it said 
   CHECK(b.runner.parts ==
         Parts{{kind, OrderPart::work}, {kind, OrderPart::drop}, {wire::OrderKind::steps, OrderPart::work}});
   CHECK(b.link.count("finished", "1/a#1") >= 1);
+}
+
+TEST_CASE("a boot of the other slot that is withdrawn while it goes is stopped at the runner",
+          "[agent][in-place]") {
+  const std::string id = "1/n#1-boot";
+  const wire::OrderKind kind = GENERATE(wire::OrderKind::boot_slot, wire::OrderKind::kexec);
+  Bench b;
+  b.start();
+  b.offer(id, kind);
+  b.reactor.advance(50);
+  b.runner.takes = -1;  // the restart is only late
+  b.reactor.advance(5 * kSecond);
+  REQUIRE(b.runner.parts == Parts{{kind, OrderPart::work}, {kind, OrderPart::leave}});
+  b.link.offered.clear();
+  b.link.withdrawn = {id};
+  b.offer("1/a#1");
+  b.reactor.advance(5 * kSecond);
+  const bool stops = kind == wire::OrderKind::boot_slot;
+  CHECK(b.runner.cancels == (stops ? 1 : 0));
+  // Nothing is undone twice, and what waited is begun in the system that stayed.
+  const Parts gone = {{kind, OrderPart::work}, {kind, OrderPart::leave}};
+  if (!stops) {
+    CHECK(b.runner.parts == gone);
+    return;
+  }
+  REQUIRE(b.runner.parts.size() == 3);
+  CHECK(b.runner.parts.back().first == wire::OrderKind::steps);
+  CHECK(b.runner.parts.back().second == OrderPart::work);
+  CHECK(b.link.count("finished", id) == 1);
+  CHECK(b.agent->running() == "1/a#1");
 }
 
 TEST_CASE("kexec that cannot be got ready, or is withdrawn before it is, goes nowhere", "[agent][kexec]") {

@@ -259,5 +259,51 @@ TEST_CASE(
   CHECK(node.apply("ceph_drain", params).error().code == Code::invalid);
 }
 
+TEST_CASE("ceph: noout is set when the others have what the node has, and not before") {
+  Node node;
+  node.osds(3);
+  Json params = {{"node", "node02"}, {"state", "set"}, {"deadline_seconds", 0}};
+  const auto has_flag = [&] { return node.machine.files().exists("/ceph/noout/node02"); };
+  const auto waits = [&](bool flag) {
+    CHECK(node.apply("ceph_noout", params).error().code == Code::failed);
+    CHECK(node.check("ceph_noout", params).holds == Holds::no);
+    CHECK(has_flag() == flag);
+  };
+  SECTION("groups are not whole") { node.machine.put("/ceph/degraded", ""); }
+  SECTION("the manager does not know them yet") { node.machine.put("/ceph/unknown", ""); }
+  SECTION("another node's store is down") { node.machine.put("/ceph/osds/3", "u3 node03 0 1"); }
+  waits(false);
+  CHECK(node.machine.called("osd ok-to-stop 2"));
+  for (const char* why : {"/ceph/degraded", "/ceph/unknown"}) (void)node.machine.files().remove(why).ok();
+  node.osds(3);
+  REQUIRE(node.apply("ceph_noout", params).ok());
+  CHECK(has_flag());
+  CHECK(node.check("ceph_noout", params).holds == Holds::yes);
+  // Not by somebody before, either.
+  node.machine.put("/ceph/degraded", "");
+  waits(true);
+  params["state"] = "unset";
+  CHECK(node.check("ceph_noout", params).holds == Holds::no);
+  REQUIRE(node.apply("ceph_noout", params).ok());
+  CHECK_FALSE(has_flag());
+  CHECK(node.check("ceph_noout", params).holds == Holds::yes);
+}
+
+TEST_CASE("ceph: a node whose stores are down already, or are all there are, is not waited for") {
+  Node node;
+  std::string name = "node02";
+  SECTION("down") {
+    node.osds(3);
+    node.machine.put("/ceph/osds/2", "u2 node02 0 1");
+  }
+  SECTION("all there are") {
+    node.osds(1);
+    node.machine.put("/ceph/degraded", "");
+    name = "node01";
+  }
+  CHECK(node.apply("ceph_noout", {{"node", name}, {"state", "set"}, {"deadline_seconds", 0}}).ok());
+  CHECK(node.machine.files().exists("/ceph/noout/" + name));
+}
+
 }  // namespace
 }  // namespace muster

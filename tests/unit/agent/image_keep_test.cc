@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <set>
 
@@ -24,6 +25,8 @@ struct NoSeeder : Seeder {
   std::string stands = {};
   int looked = 0;
   std::string standing(const std::string&) override { return ++looked, stands; }
+  std::function<Status()> drop = {};
+  Status drop_firmware_default() override { return drop ? drop() : Status(Ok{}); }
   Status seed(const SeedRequest&) override { return Ok{}; }
   Status install_loader(const SeedRequest&) override { return Ok{}; }
 };
@@ -242,4 +245,29 @@ TEST_CASE("a disk that is not this node's is not looked into for what it starts"
   REQUIRE(r.ok());
   CHECK(r->fresh_layout);
   CHECK(b.seeder.looked == 1);  // by the second write of before
+}
+
+TEST_CASE(
+    "the firmware's own choice of an entry goes before a slot is written, and never by a refused order") {
+  TwoSlots b;
+  const uint64_t serial = read_marker(b.disk())->serial;
+  int asked = 0;
+  Status answer = Ok{};
+  b.seeder.drop = [&] { return ++asked, answer; };
+  SECTION("it goes") {
+    REQUIRE(b.write(make_image(3)).ok());
+    CHECK(asked == 1);
+  }
+  SECTION("it stays: nothing is written") {
+    answer = fail(Code::conflict, "it stays");
+    CHECK(b.write(make_image(3)).error().code == Code::conflict);
+    CHECK(asked == 1);
+    CHECK(read_marker(b.disk())->serial == serial);
+    CHECK(b.content("a") == b.first.raw);
+    CHECK(b.served.frame_bytes == 0);
+  }
+  SECTION("the disk is not what was approved") {
+    CHECK(b.write(make_image(3), "sha256:other").error().code == Code::denied);
+    CHECK(asked == 0);
+  }
 }

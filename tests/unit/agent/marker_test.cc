@@ -47,7 +47,7 @@ std::string old_block(const std::string& slot, const std::string& stage, const s
 TEST_CASE("a marker is written twice, its notes of both slots too", "[marker]") {
   Disk d;
   ImageMarker m = marker_of("sha256:1");
-  m.slots["b"] = {"other", "sha256:2", kSlotWriting, "10.20.0.12/24", "2/n/write"};
+  m.slots["b"] = {"other", "sha256:2", kSlotWriting, "10.20.0.12/24", "2/n/write", true};
   write(d, m);
   CHECK(copy_at(d, kMarkerOffset) == copy_at(d, kSecondMarkerOffset));
   const auto read = read_marker(d.open());
@@ -58,6 +58,8 @@ TEST_CASE("a marker is written twice, its notes of both slots too", "[marker]") 
   CHECK(read->slots.at("b").stage == kSlotWriting);
   CHECK(read->slots.at("b").address == "10.20.0.12/24");
   CHECK(read->slots.at("b").order == "2/n/write");
+  CHECK(read->slots.at("b").trial);
+  CHECK_FALSE(read->slots.at("a").trial);
   const uint64_t before = read->serial;
   write(d, *read);
   CHECK(read_marker(d.open())->serial == before + 1);
@@ -111,6 +113,7 @@ TEST_CASE("a marker of a version that knew one copy and no slots is read, and is
   REQUIRE(read->slots.size() == 1);
   CHECK(read->slots.at("a").stage == kSlotWritten);
   CHECK(read->slots.at("a").digest == "sha256:1");
+  CHECK_FALSE(read->slots.at("a").trial);  // whatever it was: nobody noted it
   write(d, *read);
   d.put(kMarkerOffset, std::string(kMarkerSize, '\xff'));
   CHECK(read_marker(d.open())->digest == "sha256:1");

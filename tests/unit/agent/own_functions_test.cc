@@ -15,8 +15,8 @@ struct Armed : Process {
   SlotBench b;
   std::vector<std::string> verbs;
   bool armed_then = false;
-  int exit_code = 0;
-  WorkFunctions functions = installed_functions(b.files, *this);
+  int exit_code = 0, seconds = 0;
+  WorkFunctions functions = installed_functions(b.files, *this, [this] { ++seconds; });
 
   Armed() {
     REQUIRE(b.write(b.job()));
@@ -30,7 +30,7 @@ struct Armed : Process {
   }
 };
 
-const CancelCheck kEnded = [] { return true; };
+const CancelCheck kEnded = [] { return true; }, kNever = [] { return false; };
 
 }  // namespace
 
@@ -46,7 +46,7 @@ TEST_CASE("a restart that is ordered starts the slot that stands, whatever an ea
 
 TEST_CASE("one boot of the other slot stays armed while the restart is under way", "[in-place]") {
   Armed n;
-  REQUIRE(n.functions.leave_slot(kEnded));
+  REQUIRE(n.functions.leave_slot(kEnded, kNever));
   CHECK(n.verbs == std::vector<std::string>{"reboot"});
   CHECK(n.armed_then);
   CHECK(slot_boot_armed(n.b.files));
@@ -56,9 +56,34 @@ TEST_CASE("one boot of the other slot stays armed while the restart is under way
 TEST_CASE("one boot of the other slot is taken back where the system does not restart", "[in-place]") {
   Armed n;
   n.exit_code = 1;
-  CHECK_FALSE(n.functions.leave_slot(kEnded).ok());
+  CHECK_FALSE(n.functions.leave_slot(kEnded, kNever).ok());
   CHECK_FALSE(slot_boot_armed(n.b.files));
   CHECK(n.b.next_boot() == n.b.old.manifest.digest);
+}
+
+// The controller goes on in the system that stayed after three minutes (ExecutorTiming::leave_shows).
+TEST_CASE("a restart that is only late starts the slot that stands, before the controller goes on there",
+          "[in-place]") {
+  Armed n;
+  SECTION("nobody waits for it any more") {
+    CHECK(n.functions.leave_slot(kNever, kNever).error().code == Code::failed);
+    CHECK(n.seconds == 150);
+  }
+  SECTION("its order is withdrawn") {
+    const auto withdrawn = [&n] { return n.seconds >= 3; };
+    CHECK(n.functions.leave_slot(kNever, withdrawn).error().code == Code::cancelled);
+    CHECK(n.seconds == 3);
+  }
+  CHECK(n.verbs == std::vector<std::string>{"reboot"});
+  CHECK(n.armed_then);
+  CHECK_FALSE(slot_boot_armed(n.b.files));
+  CHECK(n.b.next_boot() == n.b.old.manifest.digest);
+}
+
+TEST_CASE("a boot of the other slot stays armed where its process ends, withdrawn or not", "[in-place]") {
+  Armed n;
+  REQUIRE(n.functions.leave_slot(kEnded, kEnded));
+  CHECK(slot_boot_armed(n.b.files));
 }
 
 TEST_CASE("a system that is told to go off does not wait for its own end", "[agent]") {

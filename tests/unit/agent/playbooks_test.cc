@@ -45,6 +45,10 @@ Json network() {
           {"foreign_dns", {"10.20.0.53"}}};
 }
 
+Json pauses() {
+  return {{"paused", false}, {"pausing", false}, {"has_mpi", true}, {"drain_timeout_seconds", 86400}};
+}
+
 Json context() {
   const Json first = node("node01", "10.20.0.11"), second = node("node02", "10.20.0.12");
   Json out = {{"cluster", "lab"},
@@ -58,9 +62,6 @@ Json context() {
               {"users", {{{"name", "ops"}, {"keys", {"ssh-ed25519 AAAA ops"}}, {"sudo", true}, {"uid", 0}}}},
               {"network", network()},
               {"time_zone", "Europe/Berlin"},
-              {"paused", false},
-              {"pausing", false},
-              {"drain_timeout_seconds", 86400},
               {"firewall", {{{"from", "10.0.0.0/8"}, {"ports", "443"}, {"comment", "declared"}}}},
               {"packages", {"tmux"}},
               {"sysctls", {{"vm.swappiness", "10"}}},
@@ -164,6 +165,7 @@ Json context() {
               {"gpu_fleet", {machine, machine}},
               {"gpus_of_each", 8}});
   out["node"].update({{"prefix", 24}, {"mac", "52:54:00:00:00:01"}, {"image", "debian-12"}});
+  out.update(pauses());
   return out;
 }
 
@@ -197,6 +199,7 @@ TEST_CASE("every shipped playbook fits the modules") {
     for (const auto& step : parsed.playbook.steps) {
       INFO(step.name);
       Json with = context();
+      CHECK(render_params(Json(step.otherwise), with).ok());
       std::vector<Json> items = {Json()};
       if (!step.for_each.empty()) {
         REQUIRE(with.contains(step.for_each));

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -37,7 +38,8 @@ struct FakeController {
   bool refuse = false;
   std::mutex mutex;
   std::vector<std::string> polled_with;  // serials
-  std::string renewed;                   // the serial of the certificate that was made
+  HttpRequest last_poll = {};
+  std::string renewed;  // the serial of the certificate that was made
   std::unique_ptr<HttpServer> server;
   FakeController() {
     auto own = pki::issue(ca, {"musterd", "muster-controller", {"127.0.0.1"}, true, 5}).value();
@@ -52,6 +54,7 @@ struct FakeController {
     const std::lock_guard lock(mutex);
     if (request.path == "/agent/v1/orders") {
       polled_with.push_back(request.peer_serial);
+      last_poll = request;
       return answer.respond(HttpResponse::json(200, R"({"orders": []})"));
     }
     if (request.path != "/agent/v1/renew" || refuse) return answer.respond(HttpResponse::json(409, "{}"));
@@ -70,6 +73,7 @@ struct Node {
   FakeController controller;
   Later reactor;
   Credentials old;
+  std::atomic<bool> trial = false;
   std::unique_ptr<RenewableLink> link;
   std::thread thread;
   explicit Node(int days) {
@@ -79,7 +83,10 @@ struct Node {
                               .value();
     old.ca_pem = controller.ca.certificate_pem;
     REQUIRE(write_credentials(files, "/muster", old).ok());
-    link = make_http_link(reactor, controller.url(), old, AgentIdentity{}).value();
+    AgentIdentity identity;
+    identity.slot = "b";
+    identity.on_trial = [this] { return trial.load(); };
+    link = make_http_link(reactor, controller.url(), old, identity).value();
     thread = std::thread([this] { reactor.run(); });
   }
   ~Node() {
@@ -97,6 +104,16 @@ struct Node {
       reactor.post([&] { link->poll({}, [&](const Result<wire::PollReply>&) { polled.set_value(); }); });
       polled.get_future().get();
     }
+  }
+  // What a request for orders says now.
+  std::map<std::string, std::string> asks() {
+    std::promise<void> polled;
+    reactor.post([&] { link->poll({"1/a#1"}, [&](const Result<wire::PollReply>&) { polled.set_value(); }); });
+    polled.get_future().get();
+    const std::lock_guard lock(controller.mutex);
+    HttpRequest last = controller.last_poll;
+    REQUIRE(parse_target(last).ok());
+    return last.query;
   }
   std::string kept() { return read_credentials(files, "/muster").value().certificate_pem; }
   std::string last_poll() {
@@ -174,6 +191,18 @@ TEST_CASE("a young certificate is left alone", "[agent]") {
   node.look_and_settle(renewal);
   CHECK(node.kept() == node.old.certificate_pem);
   CHECK(node.controller.renewed.empty());
+}
+
+TEST_CASE("a request for orders says that the boot is on trial, as long as it is", "[agent][in-place]") {
+  Node node(300);
+  CHECK(node.asks().count("trial") == 0);
+  node.trial = true;
+  auto query = node.asks();
+  CHECK(query["trial"] == "1");
+  CHECK(query["slot"] == "b");
+  CHECK(query["have"] == "1/a#1");
+  node.trial = false;  // committed, by the same process
+  CHECK(node.asks().count("trial") == 0);
 }
 
 TEST_CASE(

@@ -132,7 +132,7 @@ class SlotBench {
     const BlockDevice disk = whole(BlockDevice::Access::shared_write);
     ImageMarker m{"node01", "done",      old.manifest.digest, "a", "a", "sha256:h", false,
                   "gaggle", "sha256:ca", "1/node01/image",    {}};
-    m.slots["a"] = {"tiny", old.manifest.digest, kSlotWritten, "10.20.0.11/24", "1/node01/image"};
+    m.slots["a"] = {"tiny", old.manifest.digest, kSlotWritten, "10.20.0.11/24", "1/node01/image", true};
     if (const auto now = read_marker(disk); now.ok()) m = *now;
     change(m);
     REQUIRE(write_marker(disk, m).ok());

@@ -3,9 +3,11 @@
 #include "agent/image/slot_boot.h"
 
 #include "agent/image/slot_child.h"
+#include "agent/image/trial.h"
 #include "agent/slot_facts.h"
 #include "base/json_dump.h"
 #include "base/kernel_line.h"
+#include "controller/image/customize.h"
 #include "tests/unit/agent/slot_bench.h"
 
 using namespace muster;
@@ -108,6 +110,10 @@ TEST_CASE("a boot from a slot that cannot be had is refused, and leaves nothing"
       b.set_marker([](ImageMarker& m) { m.slots["b"].stage = kSlotWriting; });
       refused(b, job, Code::conflict);
     }
+    SECTION("by a version that did not note whether it takes itself back") {
+      b.set_marker([](ImageMarker& m) { m.slots["b"].trial = false; });
+      refused(b, job, Code::conflict);
+    }
     SECTION("not noted") {
       b.set_marker([](ImageMarker& m) { m.slots.erase("b"); });
       refused(b, job, Code::conflict);
@@ -175,6 +181,35 @@ TEST_CASE("what the firmware starts whatever loader.conf says is gone before one
   CHECK(b.next_boot() == b.old.manifest.digest);
 }
 
+TEST_CASE("what the firmware starts whatever loader.conf says is gone before the RAM system writes a slot",
+          "[in-place]") {
+  struct NoProcess : Process {
+    Result<Output> run(const Command&) override { return fail(Code::failed, "nothing is run"); }
+  } process;
+  SlotBench b;
+  const auto seeder = make_linux_seeder(b.files, process, kRamIdentity);
+  SECTION("it is removed") {
+    b.set_variable(efi::kDefault, SlotBench::wide(entry_name("b")));
+    REQUIRE(seeder->drop_firmware_default());
+    CHECK_FALSE(b.files.exists(SlotBench::variable(efi::kDefault)));
+    CHECK(b.next_boot() == b.old.manifest.digest);
+  }
+  SECTION("there is none") { CHECK(seeder->drop_firmware_default()); }
+  SECTION("there is no store of variables") {
+    std::filesystem::remove_all(b.files.real("/sys/firmware"));
+    CHECK(seeder->drop_firmware_default());
+    CHECK_FALSE(b.files.exists("/sys/firmware"));
+  }
+  SECTION("it cannot be removed: an error that says why") {
+    REQUIRE(b.files.make_directories(SlotBench::variable(efi::kDefault) + "/x"));
+    const Status kept = seeder->drop_firmware_default();
+    REQUIRE_FALSE(kept);
+    CHECK(kept.error().code == Code::conflict);
+    CHECK(kept.error().message.find(efi::kDefault) != std::string::npos);
+    CHECK(kept.error().message.find("not empty") != std::string::npos);
+  }
+}
+
 TEST_CASE("a trial that restarts stays a trial; a committed system and an ordinary one do not become one",
           "[in-place]") {
   SlotBench b;
@@ -206,6 +241,61 @@ TEST_CASE("a trial that restarts stays a trial; a committed system and an ordina
   }
 }
 
+TEST_CASE("whether the running slot takes itself back is read off its files where no note says so",
+          "[in-place][facts]") {
+  SlotBench b;
+  b.set_marker([](ImageMarker& m) { m.slots["a"].trial = false; });
+  CHECK_FALSE(slot_facts(b.files).slots.at("a").trial);
+  b.put(kTrialGenerator, "#!/bin/sh\n");
+  CHECK(slot_facts(b.files).slots.at("a").trial);
+  // Written down with the next image, so that the node can go back to it later.
+  CHECK_FALSE(b.marker().slots.at("a").trial);
+  REQUIRE(b.write(b.job()));
+  CHECK(b.marker().slots.at("a").trial);
+  CHECK(b.marker().slots.at("b").trial);
+}
+
+TEST_CASE("a slot of which no note says that it takes itself back is written again, not called done",
+          "[in-place]") {
+  SlotBench b;
+  REQUIRE(b.write(b.job()));
+  REQUIRE(b.write(b.job())->finished_before);
+  b.set_marker([](ImageMarker& m) { m.slots["b"].trial = false; });  // the agent was replaced in between
+  CHECK_FALSE(b.write(b.job())->finished_before);
+  CHECK(arm_slot_boot(b.files, boot_job(b)).ok());
+}
+
+TEST_CASE("a trial restarts after a panic, whatever the slot's own options say", "[in-place]") {
+  struct Row {
+    const char* options;
+    bool own;  // they restart it themselves
+  };
+  for (const Row row :
+       {Row{"quiet", false}, Row{"panic=0", false}, Row{"panic=10 panic=0", false}, Row{"panic=", false},
+        Row{"panic", false}, Row{"panic=soon", false}, Row{"xpanic=5", false}, Row{"panic=10", true},
+        Row{"panic=0 panic=10", true}, Row{"panic=-1", true}, Row{"panic=0x10", true}}) {
+    CAPTURE(row.options);
+    const std::string plain = fmt::format("title x\nlinux /k\noptions root=x {}\nversion 1\n", row.options);
+    const auto trial = trial_entry(plain, 60);
+    REQUIRE(trial);
+    CHECK((trial->find(std::string(" ") + kRestartAfterPanic) != std::string::npos) == !row.own);
+    CHECK(trial->find("\nversion 1\n") != std::string::npos);
+  }
+}
+
+TEST_CASE("on trial: booted so, and not committed", "[in-place]") {
+  SlotBench b;
+  CHECK_FALSE(on_trial(b.files));
+  b.put("/proc/cmdline", "root=PARTUUID=x muster.slot=b muster.trial=\n");  // as the generator takes it
+  CHECK_FALSE(on_trial(b.files));
+  b.put("/proc/cmdline", "root=PARTUUID=x muster.slot=b muster.trial=5400 quiet\n");
+  CHECK(on_trial(b.files));
+  CHECK(trial_seconds(b.files) == "5400");
+  b.put(kTrialEnded, "b\n");
+  CHECK_FALSE(on_trial(b.files));
+  CHECK(trial_seconds(b.files) == "5400");
+}
+
 TEST_CASE("facts name the slots, and why one boot from the other cannot be had", "[in-place][facts]") {
   SlotBench b;
   BootFacts facts = slot_facts(b.files);
@@ -220,6 +310,15 @@ TEST_CASE("facts name the slots, and why one boot from the other cannot be had",
   CHECK(facts.slots.at("b").digest == b.fresh.manifest.digest);
   CHECK(facts.slots.at("b").stage == kSlotWritten);
   CHECK(facts.slots.at("b").address == "10.20.0.11/24");
+  CHECK(facts.slots.at("b").trial);
+  SECTION("a commit that was cut off between its writes") {
+    REQUIRE(change_standing(b.esp(), "a", "b"));
+    CHECK(slot_facts(b.files).no_trial.find("--through-ram") != std::string::npos);
+  }
+  SECTION("a marker that names another slot than loader.conf") {
+    b.set_marker([](ImageMarker& m) { m.current = "b"; });
+    CHECK(slot_facts(b.files).no_trial.find("--through-ram") != std::string::npos);
+  }
   SECTION("a loader that cannot") { b.set_variable("LoaderInfo", SlotBench::wide("GRUB")); }
   SECTION("a loader of another disk") {
     b.set_variable("LoaderDevicePartUUID", SlotBench::wide("1B2C3D4E-0000-4000-8000-00000000ABCD"));

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "agent/image/slot_boot.h"
+#include "agent/image/trial.h"
 #include "agent/step.h"
 #include "tests/unit/agent/slot_bench.h"
 
@@ -66,12 +67,14 @@ struct Trial : Process {
 
 TEST_CASE("a trial is committed: its slot stands, and nothing takes it back", "[in-place][slot]") {
   Trial t;
+  CHECK(on_trial(t.b.files));
   CHECK(t.module.check(t.context, t.params)->holds == Holds::no);
   CHECK_FALSE(t.module.verify(t.context, t.params).ok());
   CHECK(t.b.next_boot() == t.b.old.manifest.digest);
   REQUIRE(t.module.apply(t.context, t.params));
   REQUIRE(t.module.verify(t.context, t.params));
   CHECK(t.module.check(t.context, t.params)->holds == Holds::yes);
+  CHECK_FALSE(on_trial(t.b.files));
   CHECK(t.b.next_boot() == t.b.fresh.manifest.digest);
   CHECK(t.timer == "inactive");
   CHECK(t.stood_when_stopped);  // the timer runs until then

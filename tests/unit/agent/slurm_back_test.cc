@@ -1,8 +1,14 @@
 // A node that is given back to Slurm while Slurm's controller may be starting.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
 #include "agent/step.h"
 #include "agent/steps/step_modules.h"
+#include "controller/spec/playbook.h"
 #include "tests/catch.h"
 #include "tests/fakes/fake_machine.h"
+#include "tests/source_dir.h"
 
 using namespace muster;
 using tests::FakeMachine;
@@ -27,7 +33,46 @@ Json params(const std::string& state, int deadline) {
   return {{"node", "node01"}, {"state", state}, {"deadline_seconds", deadline}};
 }
 
+// The shipped playbook's step for Slurm in that phase, for node01.
+Json shipped(const std::string& phase) {
+  std::ifstream in(source_dir() + "/playbooks/scheduler.yaml");
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const auto steps = parse_playbook(text).playbook.steps;
+  const auto found = std::find_if(steps.begin(), steps.end(), [&](const PlaybookStep& s) {
+    return s.phase == phase && s.module == "slurm_node";
+  });
+  REQUIRE(found != steps.end());
+  Json out = found->params;
+  out["node"] = "node01";
+  out["deadline_seconds"] = 0;
+  return out;
+}
+
 }  // namespace
+
+TEST_CASE("slurm: the phase resume gives back what the phase pause took out, and nothing else", "[steps]") {
+  FakeMachine machine;
+  StepContext context = machine.context();
+  const StepModule& one = *find_step_module("slurm_node");
+  const Json pause = shipped("pause"), resume = shipped("resume");
+  SECTION("at work") {
+    machine.put("/slurm/node01", "idle|none");
+    REQUIRE(one.apply(context, pause).ok());
+    CHECK(one.check(context, resume)->holds == Holds::no);
+    REQUIRE(one.apply(context, resume).ok());
+    CHECK(machine.get("/slurm/node01") == "idle|none");
+  }
+  SECTION("taken out before, by somebody else") {
+    const std::string reason = GENERATE("muster health: memory_uncorrected +3", "muster drain", "muster",
+                                        "bad DIMM, ask Ann", "not for muster reimage");
+    machine.put("/slurm/node01", "drained|" + reason);
+    CHECK(one.check(context, pause)->holds == Holds::yes);  // so that it keeps the reason
+    CHECK(one.check(context, resume)->holds == Holds::yes);
+    REQUIRE(one.apply(context, resume).ok());
+    CHECK(machine.get("/slurm/node01") == "drained|" + reason);
+    CHECK_FALSE(machine.called("scontrol"));
+  }
+}
 
 TEST_CASE("slurm: a node is given back when the controller answers again, with patience", "[steps]") {
   FakeMachine machine;
@@ -35,7 +80,7 @@ TEST_CASE("slurm: a node is given back when the controller answers again, with p
   const StepModule* one = find_step_module("slurm_node");
   REQUIRE(one);
   Json back = params("resume", 30);
-  back["only_reason"] = "muster";
+  back["only_reason"] = "muster reimage";
   Late late(machine);
   StepContext context{machine.context().files, late, "node01"};
   SECTION("it is looked at") {

@@ -31,7 +31,7 @@ struct Bench {
       return noted("write_slot");
     };
     functions.boot_slot = [this](const Json&) { return noted("boot_slot"); };
-    functions.leave_slot = [this](const CancelCheck&) { return done("leave_slot"); };
+    functions.leave_slot = [this](const CancelCheck&, const CancelCheck&) { return done("leave_slot"); };
     functions.drop_slot = [this] { return done("drop_slot"); };
     functions.boot_disk = [this](const Json&, const CancelCheck&) { return done("boot_disk"); };
     functions.reboot = [this](const Json&, const CancelCheck&) { return done("reboot"); };
@@ -123,7 +123,7 @@ TEST_CASE("a departure does not hold up the end of this process", "[agent]") {
     while (!ended()) std::this_thread::yield();
     return Ok{};
   };
-  b.functions.leave_slot = wait;
+  b.functions.leave_slot = [wait](const CancelCheck& ended, const CancelCheck&) { return wait(ended); };
   for (auto* leave : {&b.functions.boot_disk, &b.functions.reboot, &b.functions.power_off})
     *leave = [wait](const Json&, const CancelCheck& ended) { return wait(ended); };
   for (const OrderKind kind :
@@ -137,6 +137,38 @@ TEST_CASE("a departure does not hold up the end of this process", "[agent]") {
     while (!under_way) std::this_thread::yield();
   }  // which waits for its worker
   CHECK(under_way);
+}
+
+TEST_CASE("a boot of the other slot can tell a withdrawal from the end of its process", "[agent]") {
+  Bench b;
+  std::atomic<bool> under_way = false, ended = false, withdrawn = false;
+  b.functions.leave_slot = [&](const CancelCheck& is_ended, const CancelCheck& is_withdrawn) -> Status {
+    under_way = true;
+    while (!is_ended() && !is_withdrawn()) std::this_thread::yield();
+    withdrawn = is_withdrawn();
+    ended = is_ended();
+    return fail(Code::cancelled, "not any more");
+  };
+  const bool by_order = GENERATE(true, false);
+  {
+    const auto reactor = make_reactor(1);
+    const auto runner = make_work_runner(*reactor, b.files, b.machine, "node01", b.functions);
+    bool over = false;
+    runner->run(
+        order_of(OrderKind::boot_slot), OrderPart::leave, [](const std::string&, Json) {},
+        [&](const WorkOutcome& outcome) {
+          over = !outcome.status.ok();
+          reactor->stop();
+        });
+    while (!under_way) std::this_thread::yield();
+    if (by_order) {
+      runner->cancel();
+      reactor->run();
+      CHECK(over);
+    }
+  }  // which ends the runner
+  CHECK(withdrawn == by_order);
+  CHECK(ended == !by_order);
 }
 
 TEST_CASE("an order of an unknown kind is refused under its word", "[agent]") {

@@ -127,6 +127,30 @@ TEST_CASE("of the slot that an agent says it runs from, nothing but a slot's let
   CHECK(says(Json::object()).empty());  // an older agent, or one that is in neither
 }
 
+TEST_CASE("an agent is on trial when its hello says so, and no other word than true is taken", "[api]") {
+  Hub h;
+  bool trial = false;
+  h.hub.connect({[&](const Hello& hello) { trial = hello.trial; }, {}, {}});
+  int agents = 0;
+  const auto says = [&](Json data) {
+    wire::EventBatch batch = Hub::batch("agent-" + std::to_string(++agents), {1});
+    batch.events[0].kind = "hello";
+    data["mode"] = "installed";
+    batch.events[0].data = std::move(data);
+    h.take(batch);
+    return trial;
+  };
+  CHECK(says({{"trial", true}}));
+  CHECK_FALSE(says({{"trial", false}}));
+  for (const Json& other : std::vector<Json>{"true", 1, nullptr, Json::array({true}), Json::object()}) {
+    CAPTURE(dump_json(other));
+    CHECK(says({{"trial", true}}));
+    CHECK_FALSE(says({{"trial", other}}));
+  }
+  CHECK(says({{"trial", true}}));
+  CHECK_FALSE(says(Json::object()));  // an older agent
+}
+
 TEST_CASE("an acknowledgement never runs ahead of the disk", "[api]") {
   Hub h;
   std::optional<uint64_t> first, second;

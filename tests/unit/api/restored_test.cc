@@ -109,10 +109,38 @@ TEST_CASE("a run of an older copy of the database is not continued, and the stat
   CHECK(seen.mode == wire::Mode::installed);
   CHECK(seen.image_digest == "sha256:x");
   CHECK(c.get("/v1/nodes/node01")["boot_id"] == "boot-7");
+  CHECK_FALSE(seen.on_trial);
+  c.ask("boot=boot-7&mode=installed&image=sha256%3Ax&slot=b&trial=1");
+  CHECK(c.observed("node01").on_trial);
+  CHECK(c.observed("node01").slot == "b");
+  c.ask("boot=boot-7&mode=installed&image=sha256%3Ax&slot=b");
+  CHECK_FALSE(c.observed("node01").on_trial);
   // The next start is an ordinary one.
   c.restart();
   c.open();
   CHECK_FALSE(c.get("/v1/status")["problems"].contains("database"));
   CHECK_FALSE(c.observed("node01").doubtful);
   CHECK(c.observed("node02").doubtful);
+}
+
+TEST_CASE("that a node is on trial is known with its next request, and ended by the one after the commit",
+          "[api][restored]") {
+  Cluster c;
+  const auto on_trial = [&c] {
+    bool is = false;
+    c.on_reactor([&] { is = c.services().bringup.executor().on_trial("node01"); });
+    return is;
+  };
+  c.restart();
+  c.open();
+  CHECK_FALSE(on_trial());
+  const std::string boot = "boot=boot-1&mode=installed&slot=b&image=sha256%3Ax";
+  c.ask(boot + "&trial=1");
+  CHECK(on_trial());
+  c.ask(boot);
+  CHECK_FALSE(on_trial());
+  c.ask(boot + "&trial=1");
+  CHECK(on_trial());
+  c.ask(boot + "&trial=yes");  // no word of this protocol
+  CHECK_FALSE(on_trial());
 }

@@ -1,6 +1,8 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/json_dump.h"
+#include "base/lower.h"
+#include "base/split.h"
 #include "base/time.h"
 #include "base/utf8.h"
 #include "tests/catch.h"
@@ -68,4 +70,18 @@ TEST_CASE("text is cut between characters", "[base]") {
   const std::string none(20, '\x80');  // no UTF-8: cut all the same
   CHECK(first_bytes(none, 10).size() == 10);
   CHECK(last_bytes(none, 10).size() == 7);
+}
+
+TEST_CASE("a text in pieces has no empty ones", "[base]") {
+  using Pieces = std::vector<std::string>;
+  CHECK(split("a,b,c", ',') == Pieces{"a", "b", "c"});
+  CHECK(split(",,a b,,c,", ',') == Pieces{"a b", "c"});
+  CHECK(split("one", ',') == Pieces{"one"});
+  CHECK(split("", ',').empty());
+  CHECK(split(",,", ',').empty());
+}
+
+TEST_CASE("a text in lower case keeps all but the letters of ASCII", "[base]") {
+  CHECK(lower("AZaz 09-_:ÄÉ") == "azaz 09-_:ÄÉ");
+  CHECK(lower("").empty());
 }

@@ -26,7 +26,6 @@ PlanningSnapshot world() {
   books->digests = {{"acceptance/quick", "sha256:q"}, {"base", "sha256:b"}};
   s.playbooks = books;
   s.looked_at["gpu07"] = {facts_text("SN7"), {"a"}};
-  s.proven[3].nodes = {"gpu07"};
   NodeObservation seen;
   seen.mode = wire::Mode::installed;
   seen.online = true;
@@ -36,6 +35,7 @@ PlanningSnapshot world() {
   seen.product_uuid = "uuid-7";
   seen.held_by = HeldBy::run;
   seen.reason = "a drive is slow";
+  seen.slot = "a";
   seen.proving_took = 5;
   s.in.nodes["gpu07"] = seen;
   seen.facts = seen.machine = facts_of("SN8");
@@ -147,11 +147,8 @@ TEST_CASE("planned inputs: what is known of a node", "[bringup][approve]") {
       {"node gpu07: it is taken out for another reason", node([](NodeObservation& n) { n.reason = "fans"; })},
       {"node gpu07: another time was measured for its proving",
        node([](NodeObservation& n) { n.proving_took = 6; })},
-      {"node gpu07: it was accepted by run 4, not by run 3",
-       [](PlanningSnapshot& s) {
-         s.proven.clear();
-         s.proven[4].nodes = {"gpu07"};
-       }},
+      {"node gpu07: it runs a system on trial now", node([](NodeObservation& n) { n.on_trial = true; })},
+      {"node gpu07: it runs from slot 'b' now, not from 'a'", node([](NodeObservation& n) { n.slot = "b"; })},
       {"node gpu09: it is new", input([](PlannerInput& in) { in.nodes["gpu09"] = {}; })},
       {"node gpu08: it is gone", input([](PlannerInput& in) { in.nodes.erase("gpu08"); })},
   });

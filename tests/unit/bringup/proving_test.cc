@@ -80,3 +80,42 @@ TEST_CASE("proving: each node's own actions count for it, and nobody else's word
                                         row("configure", "succeeded", 60)};
   CHECK(proving_times(plan, both) == std::map<std::string, DurationMs>{{"n1", 50}, {"n2", 900}});
 }
+
+TEST_CASE("proving: behind a run that only measured, the newest one that configured the node counts",
+          "[bringup]") {
+  const auto run_with = [](PlanKind kind, TimeMs took, bool accepted = true) {
+    Plan plan = plan_with({{"configure", ActionKind::steps}, {"accept", ActionKind::check}});
+    plan.kind = kind;
+    std::vector<JournalRow> journal = {row("configure", "intent", 10),
+                                       row("configure", "succeeded", 10 + took)};
+    if (accepted) journal.push_back(row("accept", "succeeded", 20 + took));
+    return DoneRun{plan, journal};
+  };
+  std::map<int64_t, DoneRun> runs = {
+      {3, run_with(PlanKind::install, 300)},        {4, run_with(PlanKind::apply, 400)},
+      {5, run_with(PlanKind::reimage, 500, false)}, {6, run_with(PlanKind::drain, 600)},
+      {8, run_with(PlanKind::accept, 800)},         {9, run_with(PlanKind::accept, 900)}};
+  std::map<int64_t, int> reads;
+  const auto times = [&](std::map<std::string, int64_t> accepted) {
+    return proving_times(accepted, [&](int64_t id) -> std::optional<DoneRun> {
+      ++reads[id];
+      const auto found = runs.find(id);
+      return found == runs.end() ? std::nullopt : std::optional(found->second);
+    });
+  };
+  // Its own run; behind two that only measured (7 is gone) neither a drain counts nor one it went back in.
+  CHECK(times({{"n1", 4}}) == std::map<std::string, DurationMs>{{"n1", 400}});
+  CHECK(times({{"n1", 9}}) == std::map<std::string, DurationMs>{{"n1", 400}});
+  CHECK(times({{"n2", 9}}).empty());  // that run was not about it
+  CHECK(times({{"n1", 7}}).empty());
+  CHECK(times({}).empty());
+  reads.clear();
+  CHECK(times({{"n1", 9}, {"n2", 8}}).size() == 1);
+  for (const auto& [id, times_read] : reads) CHECK(times_read == 1);
+  // Not for ever.
+  runs = {{1, run_with(PlanKind::install, 100)},
+          {50, run_with(PlanKind::accept, 1)},
+          {52, run_with(PlanKind::accept, 1)}};
+  CHECK(times({{"n1", 50}}).size() == 1);
+  CHECK(times({{"n1", 52}}).empty());
+}

@@ -219,7 +219,7 @@ TEST_CASE("in place: taken from its work before, and given back to it in whichev
                                                                  "resume"});
   CHECK(ids_of(ram, "node02", true) == std::vector<std::string>{"return", "resume-old", "look-old"});
   // One that has no work is not taken from it.
-  in.nodes["node02"].state = NodeState::quarantined;
+  in.nodes["node02"].state = NodeState::drained;
   CHECK(!planned(in).find("node02/pause"));
 }
 
@@ -320,9 +320,44 @@ TEST_CASE("in place: a section misses what its copies and its quorum allow", "[p
   CHECK(refusals_of(in) == std::set<std::string>{"storage-needed"});
   in.request.nodes = {"node01"};  // no monitor is special
   CHECK(refusals_of(in).empty());
-  // One that does no work now takes nothing away.
-  in.nodes["node01"].state = NodeState::quarantined;
+}
+
+TEST_CASE("in place: what a section can miss is said by its engine, not by the copies alone", "[plan]") {
+  PlannerInput in = five_at_work();
+  in.request = {RequestKind::reimage, {"node04", "node05"}};
+  shared(in).copies = 3;
+  CHECK(refusals_of(in).empty());  // MooseFS serves from the last copy
+  shared(in).engine = "ceph";      // which stops below two of three; none of these two is a monitor
+  for (auto& [name, seen] : in.nodes) {
+    DiskFacts& bulk = seen.facts->disks[3];
+    bulk.signatures = {"ceph_bluestore uuid=" + ceph_osd_uuid(ceph_fsid("gaggle", "shared"), bulk.serial)};
+  }
+  CHECK(refusals_of(in) == std::set<std::string>{"storage-needed"});
+  in.request.nodes = {"node04"};
   CHECK(refusals_of(in).empty());
+  SECTION("another one is away") { in.nodes["node05"].online = false; }
+  SECTION("another one is quarantined, serves, and leaves as well") {
+    in.nodes["node05"].state = NodeState::quarantined;
+    in.request.nodes = {"node04", "node05"};
+  }
+  SECTION("another one is about to go back from its trial") { in.nodes["node05"].on_trial = true; }
+  CHECK(refusals_of(in) == std::set<std::string>{"storage-needed"});
+  shared(in).copies = 4;  // two of four are enough
+  CHECK(refusals_of(in).empty());
+}
+
+TEST_CASE("in place: a machine of another UUID is installed as forced, and the plan says so", "[plan]") {
+  PlannerInput in = reimage({"node02"});
+  in.nodes["node02"].product_uuid = "uuid-of-before";
+  CHECK(refusals_of(in) == std::set<std::string>{"node-swapped"});
+  in.request.force = {"node02"};
+  CHECK(has_note(planned(in), "although another machine answers here"));
+}
+
+TEST_CASE("in place: the commit outlives a boot", "[plan]") {
+  PlannerInput in = reimage({"node02"});
+  in.spec.limits.boot = 30 * kMinute;
+  CHECK(planned(in).find("node02/commit")->timeout >= 35 * kMinute);
 }
 
 TEST_CASE("in place: lint sees what must not be", "[plan]") {

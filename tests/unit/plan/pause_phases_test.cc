@@ -17,6 +17,16 @@ PlannerInput with_shipped(const std::string& storage) {
   return in;
 }
 
+PlannerInput with_ceph() {
+  PlannerInput in = with_shipped("storage-ceph");
+  in.spec.storage.back().engine = "ceph";
+  for (auto& [name, seen] : in.nodes) {
+    DiskFacts& bulk = seen.facts->disks[3];
+    bulk.signatures = {"ceph_bluestore uuid=" + ceph_osd_uuid(ceph_fsid("gaggle", "shared"), bulk.serial)};
+  }
+  return in;
+}
+
 Json steps_of(const Plan& plan, const std::string& action) {
   const Action* found = plan.find(action);
   REQUIRE(found);
@@ -51,8 +61,8 @@ TEST_CASE("pause: out of Slurm first, then the storage is told; resume: the othe
   CHECK(resume[0]["params"]["state"] == "off");
   CHECK(resume[1]["module"] == "slurm_node");
   CHECK(resume[1]["params"]["state"] == "resume");
-  // Its reason begins so; what an operator took out stays out.
-  CHECK(resume[1]["params"]["only_reason"] == "muster");
+  // What an operator or the health check ("muster health: ...") took out stays out.
+  CHECK(resume[1]["params"]["only_reason"] == pause[0]["params"]["reason"]);
   CHECK(steps_of(plan, "node02/resume-old") == resume);
   CHECK(!has_note(plan, "Slurm's controller"));
 }
@@ -71,14 +81,43 @@ TEST_CASE("pause: no job comes to a node that is not accepted yet, and `up` give
   CHECK(has_note(both, "node01 runs Slurm's controller"));
 }
 
-TEST_CASE("pause: Ceph copies nothing of a node that is away for a while", "[plan]") {
-  PlannerInput in = with_shipped("storage-ceph");
-  in.spec.storage.back().engine = "ceph";
-  for (auto& [name, seen] : in.nodes) {
-    DiskFacts& bulk = seen.facts->disks[3];
-    bulk.signatures = {"ceph_bluestore uuid=" + ceph_osd_uuid(ceph_fsid("gaggle", "shared"), bulk.serial)};
+TEST_CASE("pause: what a run left of it in the storage is ended by `up`, where the agent can", "[plan]") {
+  const bool ceph = GENERATE(false, true);
+  PlannerInput in = ceph ? with_ceph() : with_shipped("storage-shared");
+  in.playbooks["shared"].name = "shared";  // as the role names it
+  const std::string ends = ceph ? "shared/stores count[shared]" : "shared/not in maintenance[shared]";
+  CHECK(!has_step(planned(in), "node02", ends));  // it is taken from its work, and is not to come back yet
+  in.request = {RequestKind::up, {"node02"}};
+  CHECK(has_step(planned(in), "node02", ends));
+  // Its agent would refuse the whole order. Installed anew, it has another one.
+  in.nodes["node02"].facts->boot = {};
+  CHECK(!has_step(planned(in), "node02", ends));
+  in.request = {RequestKind::reimage, {"node02"}, {"node02"}};  // not paused, as forced
+  CHECK(has_step(planned(in), "node02", ends));
+}
+
+TEST_CASE("pause: no all-reduce runs through Slurm meanwhile, for the reason that there is", "[plan]") {
+  PlannerInput in = with_shipped("storage-shared");
+  for (auto& s : in.spec.storage)
+    if (s.name == "shared") s.copies = 3;
+  in.request = {RequestKind::reimage, {"node01", "node02"}, {"node01"}};
+  std::string why = "no node has the playbook mpi as well";
+  SECTION("nobody could run it") {}
+  SECTION("nodes of the plan take no jobs") {
+    in.playbooks["mpi"] = {"mpi", "", {step("open mpi", "node", Json::object())}};
+    in.spec.roles["cpu"].push_back("mpi");
+    why = "nodes of this plan are out of the schedule until they are accepted";
   }
+  std::vector<std::string> reasons;
   const Plan plan = planned(in);
+  for (const auto& a : plan.actions)
+    for (const Json& s : a.params.value("steps", Json::array()))
+      if (s["id"] == "scheduler/all-reduce through srun") reasons.push_back(s["params"].value("reason", ""));
+  CHECK(reasons == std::vector<std::string>{why});
+}
+
+TEST_CASE("pause: Ceph copies nothing of a node that is away for a while", "[plan]") {
+  const Plan plan = planned(with_ceph());
   CHECK(steps_of(plan, "node02/pause")[1]["module"] == "ceph_noout");
   CHECK(steps_of(plan, "node02/pause")[1]["params"] == Json{{"node", "node02"}, {"state", "set"}});
   CHECK(steps_of(plan, "node02/resume")[0]["params"]["state"] == "unset");

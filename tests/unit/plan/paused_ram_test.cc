@@ -129,13 +129,27 @@ TEST_CASE("paused for the RAM system: the way back is there for the pause alone"
 TEST_CASE("paused for the RAM system: a node without work has nothing to go back to", "[plan]") {
   PlannerInput in = through_ram();
   NodeObservation& seen = in.nodes["node02"];
-  SECTION("quarantined") { seen.state = NodeState::quarantined; }
+  SECTION("drained") { seen.state = NodeState::drained; }
+  SECTION("never accepted") { seen.state = NodeState::discovered; }
+  SECTION("an installation that did not come to its end") { seen.state = NodeState::installing; }
   SECTION("in the RAM system") { seen.mode = wire::Mode::ram; }
   SECTION("not online") { seen.online = false; }
   const Plan plan = planned(in);
   CHECK(plan.find("node02/image"));
   CHECK(!plan.find("node02/pause"));
   CHECK(ids_of(plan, "node02", true).empty());
+  CHECK(lint_plan(plan).empty());
+}
+
+TEST_CASE("paused for the RAM system: a node that may be at work, whether it is accepted or not", "[plan]") {
+  PlannerInput in = through_ram();
+  NodeObservation& seen = in.nodes["node02"];
+  seen.state = GENERATE(NodeState::quarantined, NodeState::installing);
+  seen.config_digest = "sha256:conf";  // it was accepted once
+  const Plan plan = planned(in);
+  CHECK(ids_of(plan, "node02", false) == kOrdinary);
+  CHECK(ids_of(plan, "node02", true) == Ids{"return", "resume-old", "look-old"});
+  CHECK(plan.find("node02/return")->params["state"] == std::string(to_string(seen.state)));
   CHECK(lint_plan(plan).empty());
 }
 

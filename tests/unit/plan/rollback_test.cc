@@ -68,6 +68,7 @@ TEST_CASE("rollback: refused where the other slot is none to boot", "[plan]") {
   SECTION("half written") { other.stage = "writing"; }
   SECTION("another image") { other.image = "gpu"; }
   SECTION("no image's name") { other.image.clear(); }
+  SECTION("a system that does not go back by itself") { other.trial = false; }
   SECTION("another address") { other.address = "10.20.0.99/24"; }
   SECTION("no boot of it can be had") { boot.no_trial = "the firmware keeps no variables"; }
   SECTION("not committed") { seen.image_digest = "sha256:before"; }
@@ -91,6 +92,16 @@ TEST_CASE("rollback: refused where the other slot is none to boot", "[plan]") {
   CHECK(refusals_of(in) == std::set<std::string>{"rollback"});
 }
 
+TEST_CASE("rollback: the refusal of a system that does not go back by itself says when one works", "[plan]") {
+  PlannerInput in = rollback();
+  auto& slots = in.nodes["node02"].facts->boot.slots;
+  slots["b"].trial = false;
+  const auto message = [&] { return make_plan(in)->refusals.at(0).message; };
+  CHECK(message().find("re-image it in place once") != std::string::npos);
+  slots["a"].trial = false;  // it would be the other one then
+  CHECK(message().find("re-image it in place twice") != std::string::npos);
+}
+
 TEST_CASE("rollback: of a node that a run quarantined in its new system", "[plan]") {
   PlannerInput in = rollback();
   add_pauses(in);
@@ -98,9 +109,10 @@ TEST_CASE("rollback: of a node that a run quarantined in its new system", "[plan
   seen.state = NodeState::quarantined;
   seen.held_by = HeldBy::run;
   const Plan plan = planned(in);
-  CHECK(ids_of(plan, "node02", false) ==
-        std::vector<std::string>{"boot", "configure", "shared-2", "look", "accept", "commit"});
-  CHECK(ids_of(plan, "node02", true) == std::vector<std::string>{"return", "look-old"});
+  // Its services go on running: it may have jobs.
+  CHECK(ids_of(plan, "node02", false) == std::vector<std::string>{"pause", "boot", "configure", "shared-2",
+                                                                  "look", "accept", "commit", "resume"});
+  CHECK(ids_of(plan, "node02", true) == std::vector<std::string>{"return", "resume-old", "look-old"});
   CHECK(plan.find("node02/return")->params["state"] == "quarantined");
   // A re-image of it is none in place, and what an operator holds is held.
   in.request.kind = RequestKind::reimage;
@@ -131,6 +143,7 @@ TEST_CASE("rollback: of named nodes only, and within the trial", "[plan]") {
 
 TEST_CASE("rollback: storage is asked as for a re-image", "[plan]") {
   PlannerInput in = rollback("node01");
+  if (GENERATE(false, true)) in.nodes["node01"].state = NodeState::quarantined;  // it serves all the same
   CHECK(refusals_of(in) == std::set<std::string>{"storage-needed"});
   in.request.force = {"node01"};
   CHECK(refusals_of(in).empty());

@@ -9,18 +9,38 @@ inline std::string installed_cidr(const PlannerInput& in, const std::string& nod
   return in.spec.node(node)->address + "/24";
 }
 
+inline void put_to_work(PlannerInput& in, const std::string& node) {
+  NodeObservation& seen = in.nodes[node];
+  seen.state = NodeState::accepted;
+  seen.slot = "a";
+  BootFacts& boot = seen.facts->boot;
+  boot.running = boot.standing = "a";
+  boot.slots["a"] = {"cpu", "sha256:cpu", "written", installed_cidr(in, node), true};
+  boot.slots["b"] = {};
+  for (auto& part : seen.facts->disks[0].partitions) part.size_bytes = 16ull << 30;
+}
+
 // All nodes accepted in slot a, and nothing was ever written to slot b.
 inline PlannerInput at_work() {
   PlannerInput in = with_nodes(installed);
   in.images["cpu"].trial = true;
   in.programs = {{"/usr/sbin/muster-agent", "sha256:agent", 1000, 0755}};
-  for (auto& [name, seen] : in.nodes) {
-    seen.state = NodeState::accepted;
-    BootFacts& boot = seen.facts->boot;
-    boot.running = boot.standing = "a";
-    boot.slots["a"] = {"cpu", "sha256:cpu", "written", installed_cidr(in, name)};
-    boot.slots["b"] = {};
-    for (auto& part : seen.facts->disks[0].partitions) part.size_bytes = 16ull << 30;
+  for (const auto& n : in.spec.nodes) put_to_work(in, n.name);
+  return in;
+}
+
+// node04 and node05 as well.
+inline PlannerInput five_at_work() {
+  PlannerInput in = at_work();
+  for (const std::string number : {"4", "5"}) {
+    NodeSpec node = in.spec.nodes.back();
+    node.name = "node0" + number;
+    node.mac = "52:54:00:20:00:0" + number;
+    node.address = "10.20.0.20" + number;
+    node.power.address = "10.20.1.1" + number;
+    in.spec.nodes.push_back(node);
+    in.nodes[node.name] = installed(node.name);
+    put_to_work(in, node.name);
   }
   return in;
 }
@@ -34,7 +54,7 @@ inline PlannerInput built_anew() {
 
 // Also slot b of the node: written once, with what its image was before.
 inline void fill_other_slot(PlannerInput& in, const std::string& node) {
-  in.nodes[node].facts->boot.slots["b"] = {"cpu", "sha256:before", "written", installed_cidr(in, node)};
+  in.nodes[node].facts->boot.slots["b"] = {"cpu", "sha256:before", "written", installed_cidr(in, node), true};
 }
 
 inline void add_pauses(PlannerInput& in) {

@@ -171,8 +171,8 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     reactor.advance(100);
   }
   void hello(const std::string& node, wire::Mode mode, const std::string& boot, const std::string& image = "",
-             const std::string& slot = "") {
-    executor->on_hello({node, mode, boot, image, slot});
+             const std::string& slot = "", bool trial = false) {
+    executor->on_hello({node, mode, boot, image, slot, trial});
     reactor.advance(100);
   }
   void finish(const std::string& node, bool ok = true, const std::string& code = "failed",

@@ -22,8 +22,8 @@ struct InPlace : RunBench {
     for (const auto& node : nodes) add_node(node, state);
     live();
     for (const auto& node : nodes) {
-      executor->set_node(node, [](NodeRow& row) {
-        row.state = NodeState::accepted;
+      executor->set_node(node, [state](NodeRow& row) {
+        row.state = node_state_from_string(state).value();
         row.accepted_run = 7;
         row.config_digest = "sha256:conf-old";
       });
@@ -39,7 +39,7 @@ struct InPlace : RunBench {
       if (name == "boot") {
         a.kind = ActionKind::boot_slot;
         a.params = {{"slot", "b"}, {"digest", kNewImage}, {"trial", 120 * kMinute}};
-        a.timeout = 160 * kMinute;
+        a.timeout = 40 * kMinute;  // as planned: twice limits.boot
         a.max_attempts = 1;
       }
       add(a);
@@ -50,6 +50,7 @@ struct InPlace : RunBench {
     back.when_failed = true;
     add(back);
     Action resume = action(node, "resume-old", ActionKind::steps);
+    resume.phase = "resume";
     resume.when_failed = true;
     add(resume);
   }
@@ -66,15 +67,22 @@ struct InPlace : RunBench {
   void old_system(const std::string& node, const std::string& boot) {
     hello(node, wire::Mode::installed, node + "-" + boot, kOldImage, "a");
   }
+  bool is_committed(const std::string& node) {
+    return executor->log().of(node + "/commit").state == ActionState::succeeded;
+  }
   void new_system(const std::string& node, const std::string& boot) {
-    hello(node, wire::Mode::installed, node + "-" + boot, kNewImage, "b");
+    hello(node, wire::Mode::installed, node + "-" + boot, kNewImage, "b", !is_committed(node));
   }
   void asks(const std::string& node, const std::string& boot, bool fresh) {
+    asks(node, boot, fresh, fresh && !is_committed(node));
+  }
+  void asks(const std::string& node, const std::string& boot, bool fresh, bool trial) {
     Presence present;
     present.boot_id = node + "-" + boot;
     present.mode = wire::Mode::installed;
     present.image_digest = fresh ? kNewImage : kOldImage;
     present.slot = fresh ? "b" : "a";
+    present.trial = trial;
     executor->on_contact(node, present);
     reactor.advance(100);
   }

@@ -29,7 +29,8 @@ struct OldAgent : InPlace {
     for (const std::string name : {"resume-old", "look-old"}) {
       const bool last = name == "look-old";
       Action a = testing::action("n1", name, last ? ActionKind::inventory : ActionKind::steps);
-      if (last) a.phase = "return", a.params = {{"state", state}};
+      a.phase = last ? "return" : "resume";
+      if (last) a.params = {{"state", state}};
       a.when_failed = true;
       add(a);
     }
@@ -51,11 +52,11 @@ TEST_CASE("cancelled beside its jobs, a node is what it was", "[run][slot]") {
   InPlace b({"n1"}, state);
   b.go();
   REQUIRE(b.on_offer("n1/write", OrderKind::write_slot));
-  CHECK(b.row("n1").state == NodeState::installing);
+  CHECK(to_string(b.row("n1").state) == state);
   SECTION("while its slot is written") {}
-  SECTION("when that failed") {
-    b.fails("n1");
-    REQUIRE(b.on_offer("n1/resume-old", OrderKind::steps));
+  SECTION("when that failed, and it is not heard") {
+    b.reactor.advance(20 * kMinute);
+    REQUIRE(b.executor->log().of("n1/return").attempt == 1);
   }
   cancelled(b);
   CHECK(b.row("n1").state == (state == "accepted" ? NodeState::accepted : NodeState::degraded));
@@ -81,14 +82,55 @@ TEST_CASE("cancelled once it was taken from its work, a node is for the next pla
   cancelled(b);
   CHECK(b.row("n1").state == NodeState::degraded);
   CHECK_FALSE(b.says("n1", "on trial"));
+  CHECK(b.says("n1", "its scheduler and storage still wait for it: `muster up` gives it back"));
 }
 
-TEST_CASE("cancelled where it may run another system, a node stays one that is installed", "[run][slot]") {
-  InPlace b;
+TEST_CASE("cancelled in a trial, a node is one that is at work in the system that it goes back to",
+          "[run][slot]") {
+  const std::string state = GENERATE("accepted", "degraded", "quarantined");
+  InPlace b({"n1"}, state);
   b.go();
-  b.reaches("n1", GENERATE("boot", "accept", "resume"));
+  const std::string at = GENERATE("boot", "accept", "commit");
+  b.reaches("n1", at);
   cancelled(b);
-  CHECK(b.row("n1").state == NodeState::installing);
+  CHECK(b.row("n1").state == (state == "quarantined" ? NodeState::quarantined : NodeState::degraded));
+  CHECK(b.row("n1").held_by != HeldBy::an_operator);
+  CHECK(b.says("n1", "it may run slot b on trial"));
+  CHECK(b.says("n1", at == "commit" ? "whether it was committed is not known" : "not committed"));
+  CHECK(b.says("n1", "it goes back by itself within 2 h"));
+  CHECK(b.says("n1", "still wait for it"));
+  b.old_system("n1", "back");
+  CHECK_FALSE(b.executor->on_trial("n1"));
+}
+
+TEST_CASE("cancelled behind the commit, a node is one that is at work in its new system", "[run][slot]") {
+  InPlace b({"n1"}, GENERATE("accepted", "quarantined"));
+  b.go();
+  b.reaches("n1", "commit");
+  SECTION("its answer is there") { b.finish("n1"); }
+  SECTION("its answer is not there, and its agent reports the new system as the standing one") {
+    b.asks("n1", "new", true, false);
+  }
+  cancelled(b);
+  CHECK(b.row("n1").state == NodeState::degraded);
+  CHECK_FALSE(b.says("n1", "on trial"));
+  CHECK(b.says("n1", "still wait for it"));
+}
+
+TEST_CASE("what a plan did to a system on trial is no acceptance", "[run][slot]") {
+  // Planned right behind a start of the controller, before the node's agent was heard.
+  testing::RunBench b;
+  b.plan.kind = GENERATE(PlanKind::apply, PlanKind::accept);
+  b.add(testing::action("n1", "configure", ActionKind::steps));
+  b.plan.config_digests["n1"] = "sha256:conf-new";
+  b.start();
+  b.hello("n1", wire::Mode::installed, "n1-new", testing::kNewImage, "b", true);
+  b.finish("n1");
+  CHECK(b.store.run(1)->state == RunState::done);
+  CHECK(b.row("n1").state == NodeState::degraded);
+  CHECK(b.row("n1").accepted_run == 0);
+  CHECK(b.row("n1").config_digest == "");
+  CHECK(b.row("n1").reason.find("on trial") != std::string::npos);
 }
 
 TEST_CASE("a run that is given up after a long absence leaves a node what it was", "[run][slot]") {
@@ -96,7 +138,8 @@ TEST_CASE("a run that is given up after a long absence leaves a node what it was
   b.go();
   SECTION("while its slot was written") {}
   SECTION("in its pause") { b.reaches("n1", "pause"); }
-  const bool paused = b.offered("n1") == b.id("n1/pause", 1);
+  SECTION("in its trial") { b.reaches("n1", "configure"); }
+  const bool paused = b.offered("n1") != b.id("n1/write", 1);
   b.executor.reset();
   b.offers.clear();
   b.reactor.advance(120 * kMinute);

@@ -89,9 +89,7 @@ TEST_CASE("killed anywhere, a controller goes on with a re-image that works", "[
 
 TEST_CASE("killed anywhere, a controller goes on with the way back", "[run][slot]") {
   Script script;
-  SECTION("the slot cannot be written") {
-    script = {fails("write", "old", false), done("resume-old", "old", false)};
-  }
+  SECTION("the slot cannot be written") { script = {fails("write", "old", false)}; }
   SECTION("its jobs do not end") {
     script = {done("write", "old", false), fails("pause", "old", false), done("resume-old", "old", false)};
   }
@@ -114,6 +112,36 @@ TEST_CASE("killed anywhere, a controller goes on with the way back", "[run][slot
     b.ended_as(RunState::partial);
     b.no_power();
   }
+}
+
+TEST_CASE("killed on the way back of a node that was not paused, a controller passes over its resume",
+          "[run][slot]") {
+  bool came_to_its_end = false;
+  for (int ms = 0; ms < 50 && !came_to_its_end; ++ms) {
+    CAPTURE(ms);
+    InPlace b;
+    Action look = testing::action("n1", "look-old", ActionKind::inventory);
+    look.when_failed = true;
+    b.plan.actions.push_back(look);
+    b.go();
+    REQUIRE(b.on_offer("n1/write", OrderKind::write_slot));
+    wire::Event failed;
+    failed.order = b.offered("n1");
+    failed.kind = "finished";
+    failed.data = {{"ok", false}, {"code", "denied"}, {"message", "broken"}};
+    b.executor->on_event("n1", failed);
+    b.reactor.advance(ms);
+    came_to_its_end = b.on_offer("n1/look-old", OrderKind::inventory);
+    b.store.crash(MemStore::Unsynced::lost);
+    b.killed();
+    b.asks("n1", "old", false);
+    if (b.on_offer("n1/write", OrderKind::write_slot)) b.fails("n1");  // that was not durable
+    REQUIRE(b.on_offer("n1/look-old", OrderKind::inventory));
+    b.finish("n1", true, "", {{"facts", {{"system", {{"uuid", "abc"}}}}}});
+    b.is_back("n1");
+    CHECK(b.executor->log().of("n1/resume-old").state == ActionState::fresh);
+  }
+  CHECK(came_to_its_end);
 }
 
 TEST_CASE("a report that got lost is no lost trial", "[run][slot]") {
@@ -170,7 +198,7 @@ TEST_CASE("a controller killed between power off and power on does not leave the
   b.reaches("n1", "boot");
   b.finish("n1");
   b.off_answers = std::vector<Status>(500, fail(Code::timeout, "no answer"));
-  b.reactor.advance(162 * kMinute);
+  b.reactor.advance(42 * kMinute);
   REQUIRE_FALSE(b.switched_off.empty());
   REQUIRE(b.switched_on.empty());
   b.power_state = PowerState::off;

@@ -31,6 +31,7 @@ struct RamWay : InPlace {
     back.when_failed = true;
     add(back);
     Action resume = testing::action("n1", "resume-old", ActionKind::steps);
+    resume.phase = "resume";
     resume.when_failed = true;
     add(resume);
     executor->set_node("n1", [](NodeRow& row) {
@@ -72,6 +73,8 @@ struct RamWay : InPlace {
   }
   void is_quarantined() {
     CHECK(row("n1").state == NodeState::quarantined);
+    CHECK(says("n1", "its scheduler and storage still wait for it"));
+    CHECK(says("n1", "\"Left behind\" in docs/reimage.md"));
     CHECK(shown("n1") != "returned");
     CHECK(executor->log().of("n1/return").state == ActionState::fresh);
     CHECK(executor->log().of("n1/resume-old").state == ActionState::fresh);

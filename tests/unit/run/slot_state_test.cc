@@ -143,6 +143,40 @@ TEST_CASE("on the way back a silent system on trial is not waited for", "[run][s
   s.may_cut = false;  // it is in its old system
   CHECK(what(s) == What::wait);
   s.may_cut = true;
+  s.may_stand = true;  // it was told to commit: a power cycle may start the same system again
+  CHECK(what(s) == What::wait);
+  s.now = s.deadline;
+  CHECK(what(s) == What::cycle);
+  s = silent(ActionKind::return_slot, kTiming.lost_after);
+  s.looked = s.now;
+  s.power = PowerState::on;
   s.kind = ActionKind::boot_slot;  // its own timer brings it back
   CHECK(what(s) == What::wait);
+}
+
+TEST_CASE("a wait names the old system where that is what comes next, and not a quarantine", "[run][slot]") {
+  Situation s;
+  s.kind = ActionKind::steps;
+  s.now = {10'000'000};
+  s.started = s.now - kMinute;
+  s.deadline = s.now + 20 * kMinute;
+  SECTION("it is in the wrong system") {
+    s.mode = wire::Mode::ram;
+    s.heard = s.now;
+  }
+  SECTION("it is silent") {
+    s.mode = wire::Mode::installed;
+    s.heard = s.now - kTiming.silent_after;
+    s.looked = s.now;
+    s.power = PowerState::on;
+  }
+  SECTION("it is silent, and nothing switches it") {
+    s.mode = wire::Mode::installed;
+    s.heard = s.now - kTiming.silent_after;
+    s.in_band = true;
+  }
+  const std::string quarantine = "quarantine", back = "back to its old system";
+  CHECK(advance(s, kTiming).wait.next.rfind(quarantine, 0) == 0);
+  s.may_go_back = true;
+  CHECK(advance(s, kTiming).wait.next.rfind(back, 0) == 0);
 }

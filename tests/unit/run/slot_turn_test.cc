@@ -142,7 +142,7 @@ TEST_CASE("what is heard while the power is cut is about to be gone", "[run][slo
   b.reaches("n1", "boot");
   b.finish("n1");
   b.off_answers = {fail(Code::timeout, "no answer")};
-  b.reactor.advance(161 * kMinute);
+  b.reactor.advance(41 * kMinute);
   REQUIRE(b.switched_off.size() == 1);
   b.old_system("n1", "back");
   CHECK(b.executor->log().of("n1/boot").state == ActionState::intent);
@@ -175,6 +175,7 @@ TEST_CASE("a trial is not over because its agent did not say its slot yet", "[ru
 TEST_CASE("nothing that is for the old system is done to the new one", "[run][slot]") {
   InPlace b;
   b.go();
+  b.reaches("n1", "pause");
   b.fails("n1");
   REQUIRE(b.offered("n1") == b.id("n1/resume-old", 1));
   SECTION("it was only restarted") {
@@ -186,7 +187,7 @@ TEST_CASE("nothing that is for the old system is done to the new one", "[run][sl
     b.new_system("n1", "new");
     CHECK(b.offered("n1") == "");
     CHECK(b.row("n1").state == NodeState::quarantined);
-    CHECK(b.says("n1", "write: broken"));
+    CHECK(b.says("n1", "pause: broken"));
     CHECK(b.says("n1", "it runs slot b"));
   }
 }

@@ -1,0 +1,22 @@
+// On trial: this system was booted once, from the root slot that does not stand, and the node goes back
+// unless the step module `slot` (agent/steps/system/slot.cc) commits it. The generator in the image reads the
+// same parameter and the same file (controller/image/customize.cc). A commit ends the trial without a
+// restart, so both are read at each call. Thread: plain functions, any thread.
+#pragma once
+
+#include <string>
+
+#include "base/os.h"
+
+namespace muster {
+
+// Written by the commit; gone with the next boot.
+inline constexpr const char* kTrialEnded = "/run/muster-committed";
+
+// What `muster.trial=` of this boot says, in seconds; "": an ordinary boot.
+std::string trial_seconds(const Files& files);
+bool on_trial(const Files& files);
+// The running image has the generator that ends an uncommitted trial of it.
+bool goes_back_by_itself(const Files& files);
+
+}  // namespace muster

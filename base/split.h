@@ -1,0 +1,21 @@
+// A text in pieces. Thread: values.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace muster {
+
+// Without empty pieces: of several separators side by side each word is found once.
+inline std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> out;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    if (end > begin) out.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out;
+}
+
+}  // namespace muster

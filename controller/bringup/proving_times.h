@@ -1,0 +1,59 @@
+// ProvingTimes: what configuration and acceptance of nodes took (proving.h), looked up in the store's runs. A
+// worker reads what is long; what was found of a node is kept until another run accepts it, as a node's part
+// in a run that accepted it does not change any more. Thread: the reactor's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "controller/bringup/plan_worker.h"
+#include "controller/bringup/proving.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+class ProvingTimes {
+ public:
+  using Accepted = ProvingSearch::Accepted;
+
+  ProvingTimes(Store& store, PlanWorker::Offload offload) : store_(store), offload_(std::move(offload)) {}
+  ~ProvingTimes() { *alive_ = false; }  // no `then` is called from then on
+  ProvingTimes(const ProvingTimes&) = delete;
+  ProvingTimes& operator=(const ProvingTimes&) = delete;
+
+  // Looks for what is not known yet of these nodes, then calls `then`; perhaps before this returns.
+  void find(const Accepted& accepted, std::function<void()> then);
+  // Whether it was looked for.
+  bool looked_for(const std::string& node, int64_t run) const;
+  // Of a node that this run accepted last. 0: not known.
+  DurationMs of(const std::string& node, int64_t run) const;
+
+ private:
+  using Search = std::shared_ptr<ProvingSearch>;
+  struct Known {
+    int64_t run = 0;
+    DurationMs took = 0;
+    bool readable = true;
+  };
+  struct Stored {
+    PlanKind kind = PlanKind::none;
+    bool all = false;  // with what follows
+    std::string plan = {};
+    std::vector<JournalRow> journal = {};
+  };
+
+  void go_on(const Search& search, const std::function<void()>& then);
+  std::optional<Stored> read(const ProvingSearch::Open& open);
+  static std::optional<DoneRun> run_from(Stored stored);
+  void keep(const ProvingSearch& search);
+  const Known* known(const std::string& node, int64_t run) const;
+
+  Store& store_;
+  PlanWorker::Offload offload_;
+  std::map<std::string, Known> known_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace muster
