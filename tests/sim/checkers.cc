@@ -155,7 +155,7 @@ void Checkers::on_succeeded(const std::string& action, int attempt) {
       known->kind == ActionKind::wake || is_for_slot(known->kind))
     return;
   // Its agent reports that, too (NodeTurn::stands_in_new).
-  if (planned->phase == "commit" && committed_.count(planned->node)) return;
+  if (known->phase == "commit" && committed_.count(known->node)) return;
   if (!carried_out_.count(order_id(*run, action, attempt)))
     world_.violated("S3",
                     fmt::format("{} is recorded as succeeded, but attempt {} never was", action, attempt));
