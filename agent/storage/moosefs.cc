@@ -19,6 +19,7 @@
 #include "agent/steps/step_modules.h"
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/health.h"
+#include "agent/storage/mfscli.h"
 #include "agent/storage/metadata.h"
 #include "agent/storage/moosefs.h"
 
@@ -96,8 +97,7 @@ Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Js
 
 // What the master says is missing; "" when every member's chunk server and all its disks are well.
 Result<std::string> members_missing(StepContext& context, const Json& params) {
-  TRY(const std::string out,
-      run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SCS", "-SHD", "-n", "-s", "|"}));
+  TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD"}));
   std::set<std::string> servers;
   // by address; those of a node that was drained are none of ours
   std::map<std::string, std::string> bad_disks;
@@ -146,8 +146,7 @@ int64_t number(const std::string& text) { return std::strtoll(text.c_str(), null
 // by chunk, that enough copies are elsewhere; before that first look it says nothing about chunks at all, so
 // zero of them proves nothing.
 Result<Volume> look_at_volume(StepContext& context, const Json& params) {
-  TRY(const std::string out, run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SCS", "-SHD",
-                                                "-SIN", "-n", "-s", "|"}));
+  TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD", "-SIN"}));
   const std::string own = text_of(params, "address");
   Volume now;
   size_t disks = 0;

@@ -4,6 +4,7 @@
 
 #include "agent/steps/stack_modules.h"
 #include "agent/storage/health.h"
+#include "agent/storage/mfscli.h"
 #include "agent/storage/parts.h"
 
 namespace muster::steps {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr const char* kPort = "9422";
 constexpr int kPatience = 600;
+constexpr int kRegisters = 180;  // seconds; a chunk server that has just begun
 
 Result<bool> wants_maintenance(const Json& params) {
   const std::string state = text_of(params, "state");
@@ -22,8 +24,7 @@ Result<bool> wants_maintenance(const Json& params) {
 // The master's word for it: "maintenance_off", "maintenance_on", "maintenance_tmp_on" (a minute by itself
 // after a server said goodbye), "-" where this master does not lead.
 Result<std::string> mode_of(StepContext& context, const Json& params) {
-  TRY(const std::string out,
-      run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SCS", "-n", "-s", "|"}));
+  TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS"}));
   const std::string own = text_of(params, "address");
   for (const auto& line : lines_of(out)) {
     const auto fields = split(line, '|');
@@ -36,28 +37,29 @@ bool is_on(const std::string& mode) { return mode == "maintenance_on"; }
 
 // "" where every chunk has all its copies.
 Result<std::string> lacking_chunks(StepContext& context, const Json& params) {
-  TRY(const std::string out,
-      run_tool(context, {"mfscli", "-H", text_of(params, "master"), "-SIN", "-n", "-s", "|"}));
+  TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SIN"}));
   return moosefs_wrong(out);
 }
 
+// A master that does not answer now is no reason to stop: apply waits for it. Only a chunk server that it does
+// not know has nothing to be kept from being copied.
 Result<CheckResult> check_maintenance(StepContext& context, const Json& params) {
   TRY(const bool wanted, wants_maintenance(params));
   const auto mode = mode_of(context, params);
-  // A chunk server that has just begun registers in a moment.
-  if (!mode.ok() && !wanted && mode.error().code == Code::not_found) return differs(mode.error().message);
-  if (!mode.ok()) return mode.error();
+  if (!mode.ok() && wanted && mode.error().code == Code::not_found) return mode.error();
+  if (!mode.ok()) return differs(mode.error().message);
   if (is_on(*mode) != wanted) return differs("the master says " + *mode);
   if (!wanted) return holds();
-  TRY(const std::string lacking, lacking_chunks(context, params));
-  return lacking.empty() ? holds() : differs(lacking);
+  const auto lacking = lacking_chunks(context, params);
+  if (!lacking.ok()) return differs(lacking.error().message);
+  return lacking->empty() ? holds() : differs(*lacking);
 }
 
 // Before it begins, the chunks are waited for; before it ends, a chunk server that has just begun.
 Status wait_for_master(StepContext& context, const Json& params, bool begins) {
   const int64_t seconds = int_of(params, "deadline_seconds", kPatience);
   if (begins) return wait_for_storage(context, seconds, [&] { return lacking_chunks(context, params); });
-  return wait_for_storage(context, std::min<int64_t>(seconds, 60), [&]() -> Result<std::string> {
+  return wait_for_storage(context, std::min<int64_t>(seconds, kRegisters), [&]() -> Result<std::string> {
     TRY(const std::string mode, mode_of(context, params));
     (void)mode;
     return std::string();
@@ -67,9 +69,9 @@ Status wait_for_master(StepContext& context, const Json& params, bool begins) {
 Status apply_maintenance(StepContext& context, const Json& params) {
   TRY(const bool wanted, wants_maintenance(params));
   TRY_(wait_for_master(context, params, wanted));
-  TRY(auto told, run_tool(context, {"mfscli", "-H", text_of(params, "master"),
-                                    std::string(wanted ? "-CM1/" : "-CM0/") + text_of(params, "address") +
-                                        "/" + kPort}));
+  TRY(auto told,
+      mfscli(context, text_of(params, "master"),
+             {std::string(wanted ? "-CM1/" : "-CM0/") + text_of(params, "address") + "/" + kPort}));
   (void)told;
   return Ok{};
 }

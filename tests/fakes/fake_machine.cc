@@ -218,6 +218,8 @@ Result<Output> FakeMachine::execute(const Command& command) {
   for (const auto& start : broken)
     if (calls.back().rfind(start, 0) == 0) return bad("broken on purpose");
   const std::string& program = argv[0];
+  if (const auto slow = takes.find(program); slow != takes.end() && slow->second > command.deadline)
+    return fail(Code::timeout, program + " was killed at its deadline");
   if (program == "systemctl") return systemctl(argv);
   if (program == "mdadm") return mdadm(argv);
   if (program == "sfdisk") return sfdisk(command);

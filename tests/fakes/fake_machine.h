@@ -69,6 +69,8 @@ class FakeMachine : public Process {
   bool called(const std::string& part) const;
   // These fail with exit code 1 while they are in here: first words of a call.
   std::set<std::string> broken;
+  // How long these programs take: they are killed where that is longer than their deadline.
+  std::map<std::string, DurationMs> takes = {};
 
   struct Unit {
     bool enabled = false, active = false, masked = false;

@@ -85,3 +85,25 @@ TEST_CASE("moosefs: a chunk server that the master does not know has no maintena
   v.machine.put("/mfs/servers", "10.20.0.11 10.20.0.14");
   CHECK(v.holds() == Holds::yes);
 }
+
+TEST_CASE("moosefs: a host that is busy has the time to ask its master") {
+  Volume v;
+  v.params["state"] = GENERATE("on", "off");
+  const bool on = v.params["state"] == "on";
+  v.machine.put("/mfs/maintenance/10.20.0.12", on ? "off" : "on");
+  v.machine.takes["mfscli"] = 2 * kMinute;
+  CHECK(v.holds() == Holds::no);
+  REQUIRE(v.apply().ok());
+  CHECK(v.module.verify(v.context, v.params).ok());
+  CHECK(v.mode("10.20.0.12") == (on ? "on" : "off"));
+}
+
+TEST_CASE("moosefs: a master that does not answer now is waited for, and no maintenance is begun blindly") {
+  Volume v;
+  v.params["state"] = GENERATE("on", "off");
+  v.machine.takes["mfscli"] = 60 * kMinute;
+  CHECK(v.holds() == Holds::no);
+  CHECK(v.apply().error().code == Code::failed);
+  CHECK_FALSE(v.machine.called("-CM"));
+  CHECK_FALSE(v.module.verify(v.context, v.params).ok());
+}

@@ -1,0 +1,15 @@
+// Questions to a MooseFS master through its own program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/steps/step_modules.h"
+
+namespace muster::steps {
+
+// What `mfscli` prints for `what` ("-SCS", "-SIN", "-CM1/..."), its parts separated by '|'. An error where the
+// master does not answer.
+Result<std::string> mfscli(StepContext& context, const std::string& master, std::vector<std::string> what);
+
+}  // namespace muster::steps
