@@ -100,6 +100,22 @@ TEST_CASE("a run that begins while an approved adoption is planned comes first",
   CHECK(c.get("/v1/spec")["revision"] == 1);
 }
 
+TEST_CASE("what a re-image depends on is looked up before its turn comes, or it is not planned",
+          "[api][meanwhile]") {
+  Cluster c;
+  std::unique_ptr<Controller::Sent> second;
+  c.while_planned("/v1/plan", R"({"nodes": ["node01"]})", [&] {
+    second = c.send(Door::local, "POST", "/v1/plan", R"({"kind": "reimage", "nodes": ["node02"]})");
+    c.on_reactor([&] {
+      c.services().bringup.executor().set_node("node02", [](NodeRow& row) { row.accepted_run = 4; });
+    });
+  });
+  REQUIRE(second->answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+  const auto refused = second->answer.get();
+  CHECK(refused.status == 409);
+  CHECK(says(refused, "run 4 accepted node02 meanwhile: plan again"));
+}
+
 TEST_CASE("a controller that ends while a plan is made answers nobody, and ends", "[api][meanwhile]") {
   Cluster c;
   std::promise<void> release;
