@@ -82,7 +82,7 @@ void drop_new_modules(Draft& d) {
 }  // namespace
 
 bool has_new_module(const PlannedStep& step) {
-  return step.step.module == "ceph_noout" || step.step.module == "moosefs_maintenance";
+  return step.step().module == "ceph_noout" || step.step().module == "moosefs_maintenance";
 }
 
 const Playbook* find_playbook(Planning& p, const std::string& name, bool complain) {
