@@ -121,7 +121,7 @@ TEST_CASE("steps with a restart among them wait for the firmware, too", "[plan]"
 TEST_CASE("kernel options of the controller come before those of the spec", "[plan]") {
   PlannerInput in = with_nodes(seen_in_ram);
   const auto options_of = [&in](const std::string& node) {
-    return planned(in).find(node + "/image")->params.at("kernel_options").get<std::string>();
+    return planned(in).find(node + "/image")->params["kernel_options"].get<std::string>();
   };
   in.kernel_options = "no_timer_check";
   CHECK(options_of("node01") == "no_timer_check");
