@@ -44,7 +44,7 @@ TEST_CASE("in place: written beside its jobs, booted once, committed last", "[pl
   CHECK(ids_of(plan, "node02", true) == std::vector<std::string>{"return", "look-old"});
   CHECK(lint_plan(plan).empty());
 
-  const auto job = wire::slot_job_from_json(plan.find("node02/write")->params);
+  const auto job = wire::slot_job_from_json(plan.find("node02/write")->params.json());
   REQUIRE(job.ok());
   CHECK(job->slot == "b");
   CHECK(job->image.allow_ours);
@@ -54,7 +54,7 @@ TEST_CASE("in place: written beside its jobs, booted once, committed last", "[pl
   CHECK(job->programs.size() == 1);
   CHECK(job->bytes_per_second == 0);
   const Action& boot = *plan.find("node02/boot");
-  const auto once = wire::boot_slot_job_from_json(boot.params);
+  const auto once = wire::boot_slot_job_from_json(boot.params.json());
   REQUIRE(once.ok());
   CHECK(once->slot == "b");
   CHECK(once->digest == "sha256:cpu");

@@ -105,7 +105,7 @@ TEST_CASE("declared name servers and gateway are kept as they were installed", "
 
   PlannerInput in = with_nodes(seen_in_ram);
   in.spec.network = spec.network;
-  const auto job = wire::image_job_from_json(planned(in).find("node01/image")->params);
+  const auto job = wire::image_job_from_json(planned(in).find("node01/image")->params.json());
   REQUIRE(job.ok());
   CHECK(job->gateway == "10.20.0.254");
   CHECK(job->dns == spec.network.dns);
