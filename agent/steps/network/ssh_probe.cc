@@ -1,7 +1,8 @@
 // ssh_probe: which ways of logging in a node's SSH server offers, seen from another node. Pure test.
 //
 // An attempt with the method "none" is answered by the list of methods the server would take: nothing is
-// guessed and no account is needed.
+// guessed and no account is needed. A node that is busy with its own acceptance takes long for its banner: it
+// has a minute for that, and is healthy all the same.
 #include <algorithm>
 
 #include "agent/steps/step_modules.h"
@@ -28,12 +29,12 @@ Result<std::vector<std::string>> offered(StepContext& context, const std::string
                   "-o",
                   "LogLevel=ERROR",
                   "-o",
-                  "ConnectTimeout=20",
+                  "ConnectTimeout=60",
                   "-p",
                   std::to_string(port),
                   "muster-probe@" + host,
                   "true"};
-  command.deadline = 60 * kSecond;
+  command.deadline = 150 * kSecond;
   TRY(const Output out, context.process.run(command));
   if (out.ok()) return std::vector<std::string>{"none"};
   const auto begin = out.err.rfind("Permission denied (");

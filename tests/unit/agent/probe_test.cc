@@ -62,3 +62,32 @@ TEST_CASE("probe: where nothing can be sent from here nothing is learnt, least o
     CHECK_FALSE(fits("224.0.0.1", 9, expected));
   }
 }
+
+TEST_CASE("ssh_probe: a busy node has a minute for its banner, and the program is not killed before that",
+          "[agent]") {
+  struct Asked : Process {
+    Result<Output> run(const Command& command) override {
+      argv = command.argv;
+      deadline = command.deadline;
+      Output out;
+      out.exit_code = 255;
+      out.err = "muster-probe@10.20.0.12: Permission denied (publickey).";
+      return out;
+    }
+    std::vector<std::string> argv;
+    DurationMs deadline = 0;
+  } process;
+  tests::FakeMachine machine;
+  const StepContext whole = machine.context();
+  StepContext asked{whole.files, process, whole.node};
+  const auto result = find_step_module("ssh_probe")
+                          ->check(asked, {{"host", "10.20.0.12"}, {"offered", Json::array({"publickey"})}});
+  REQUIRE(result.ok());
+  CHECK(result->holds == Holds::yes);
+  const std::string option = "ConnectTimeout=";
+  DurationMs connect = 0;
+  for (const auto& word : process.argv)
+    if (word.rfind(option, 0) == 0) connect = std::stoi(word.substr(option.size())) * kSecond;
+  CHECK(connect >= kMinute);
+  CHECK(process.deadline >= 2 * connect);  // the connection, and the banner after it
+}
