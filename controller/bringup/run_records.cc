@@ -16,6 +16,10 @@ std::string reason_in(const Json& data) {
 
 }  // namespace
 
+TimeMs began(const ActionRecord& record) {
+  return record.first_intent > 0 ? record.first_intent : record.ended;
+}
+
 Result<RunRecords> RunRecords::of(const Plan& plan, const std::vector<JournalRow>& journal) {
   RunRecords out;
   for (const auto& action : plan.actions) out.nodes_[action.node].actions.push_back(&action);
@@ -44,8 +48,7 @@ std::vector<PhaseTime> RunRecords::phases(const std::string& name) const {
     if (record.state == ActionState::fresh) continue;
     auto phase = std::find_if(phases.begin(), phases.end(),
                               [&](const PhaseTime& p) { return p.phase == action->phase; });
-    if (phase == phases.end())
-      phase = phases.insert(phases.end(), {action->phase, record.first_intent, 0, "done"});
+    if (phase == phases.end()) phase = phases.insert(phases.end(), {action->phase, began(record), 0, "done"});
     phase->end = std::max(phase->end, record.ended);
     if (!over(record.state))
       phase->outcome = "running";

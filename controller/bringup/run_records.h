@@ -25,6 +25,9 @@ struct WentBack {
   bool there = false;
 };
 
+// When its first attempt began; of an action that was given up before that: when it was.
+TimeMs began(const ActionRecord& record);
+
 class RunRecords {
  public:
   struct Node {

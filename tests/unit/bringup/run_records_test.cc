@@ -58,6 +58,9 @@ TEST_CASE("run records: phases of each node in order, with their beginning, end 
   CHECK(phases[1].outcome == "running");
   REQUIRE(records->phases("n2").size() == 1);
   CHECK(records->phases("n2")[0].outcome == "failed");
+  // It was given up before it began: it took no time, and not that since 1970.
+  CHECK(records->phases("n2")[0].start == 50);
+  CHECK(records->phases("n2")[0].end == 50);
   CHECK(records->phases("n3").empty());
   REQUIRE(records->node("n1").actions.size() == 3);
   CHECK(records->node("n1").actions[1]->id == "n1/a");
