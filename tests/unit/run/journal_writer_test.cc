@@ -1,5 +1,7 @@
 #include "controller/run/journal_writer.h"
 
+#include <stdexcept>
+
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"
@@ -136,6 +138,15 @@ TEST_CASE("rows of one write are all written or none", "[run]") {
   w.write("b", "b1");
   w.reactor.advance(5 * kSecond);
   CHECK(w.written() == Names{"b1"});
+}
+
+TEST_CASE("who fails behind a commit leaves nobody else waiting", "[run]") {
+  Writer w;
+  w.write("a", "a1");
+  w.journal.write("b", {}, []() -> void { throw std::runtime_error("meant to be"); });
+  w.write("c", "c1");
+  w.reactor.advance(kSecond);
+  CHECK(w.durable == Names{"a1", "c1"});
 }
 
 TEST_CASE("nothing that waits for the disk happens when its writer is gone", "[run]") {
