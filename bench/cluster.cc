@@ -22,26 +22,6 @@ void replace(std::string& text, const std::string& from, const std::string& to) 
   text.replace(at, from.size(), to);
 }
 
-// The spec that is shown, with so many nodes and networks that hold them.
-Spec spec_of(int nodes) {
-  std::string text = Files().read("docs/specs/cpu-cluster.yaml").value_or("");
-  replace(text, "cidr: 10.20.0.0/24", "cidr: 10.20.0.0/16");
-  replace(text, "cidr: 10.20.1.0/24", "cidr: 10.30.0.0/16");
-  replace(text, "gateway: 10.20.0.254", "gateway: 10.20.255.254");
-  replace(text, "dns: [ 10.20.0.53, 10.20.0.54 ]", "dns: [ 10.20.255.53, 10.20.255.54 ]");
-  replace(text, "cpu[01-16]", fmt::format("cpu[0001-{:04}]", nodes));
-  replace(text, "    address: \"10.20.0.{n+10}\"\n", "");
-  replace(text, "10.20.1.{n+10}", "10.30.0.1:{n}");
-  std::string macs;
-  for (int i = 1; i <= nodes; ++i)
-    macs += fmt::format("{}\"b8:ce:f6:00:{:02x}:{:02x}\"", i == 1 ? "" : ", ", i / 256, i % 256);
-  const auto begin = text.find("mac: ["), end = text.find(']', begin);
-  text.replace(begin, end - begin + 1, "mac: [ " + macs + " ]");
-  const ParsedSpec parsed = parse_spec(text);
-  for (const auto& error : parsed.errors) give_up(to_string(error, "cpu-cluster.yaml"));
-  return parsed.spec;
-}
-
 Playbook shipped(const std::string& name) {
   const auto text = Files().read("playbooks/" + name + ".yaml");
   auto parsed = parse_playbook(text.value_or(""));
@@ -57,9 +37,28 @@ void give_up(const std::string& why) {
   std::_Exit(1);
 }
 
+std::string spec_text(int nodes) {
+  std::string text = Files().read("docs/specs/cpu-cluster.yaml").value_or("");
+  replace(text, "cidr: 10.20.0.0/24", "cidr: 10.20.0.0/16");
+  replace(text, "cidr: 10.20.1.0/24", "cidr: 10.30.0.0/16");
+  replace(text, "gateway: 10.20.0.254", "gateway: 10.20.255.254");
+  replace(text, "dns: [ 10.20.0.53, 10.20.0.54 ]", "dns: [ 10.20.255.53, 10.20.255.54 ]");
+  replace(text, "cpu[01-16]", fmt::format("cpu[0001-{:04}]", nodes));
+  replace(text, "    address: \"10.20.0.{n+10}\"\n", "");
+  replace(text, "10.20.1.{n+10}", "10.30.0.1:{n}");
+  std::string macs;
+  for (int i = 1; i <= nodes; ++i)
+    macs += fmt::format("{}\"b8:ce:f6:00:{:02x}:{:02x}\"", i == 1 ? "" : ", ", i / 256, i % 256);
+  const auto begin = text.find("mac: ["), end = text.find(']', begin);
+  text.replace(begin, end - begin + 1, "mac: [ " + macs + " ]");
+  return text;
+}
+
 PlannerInput cluster_of(int nodes) {
   PlannerInput in;
-  in.spec = spec_of(nodes);
+  const ParsedSpec parsed = parse_spec(spec_text(nodes));
+  for (const auto& error : parsed.errors) give_up(to_string(error, "cpu-cluster.yaml"));
+  in.spec = parsed.spec;
   in.revision = 1;
   for (const auto& [role, names] : in.spec.roles)
     for (const auto& name : names) in.playbooks[name] = shipped(name);

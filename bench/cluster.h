@@ -15,6 +15,8 @@ namespace muster::bench {
 
 [[noreturn]] void give_up(const std::string& why);
 
+// The spec that is shown, with so many nodes and networks that hold them.
+std::string spec_text(int nodes);
 // Nothing is known of the nodes.
 PlannerInput cluster_of(int nodes);
 // What an inventory of such a machine says.

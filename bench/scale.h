@@ -12,8 +12,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/pki.h"
+#include "controller/bringup/current_spec.h"
 #include "controller/link/link_hub.h"
 #include "controller/plan/planner.h"
 #include "controller/run/executor.h"
@@ -109,6 +112,8 @@ class ScaleCluster : private PowerPort, private BootPort {
   Json read_back();
 
  private:
+  ExecutorHooks hooks();
+  void do_work();
   PlannerInput input() const;
   void carry_out(const std::string& what);
   void run_until(const std::function<bool()>& over);
@@ -133,7 +138,11 @@ class ScaleCluster : private PowerPort, private BootPort {
   std::unique_ptr<Store> database_;
   std::unique_ptr<TimedStore> store_;
   std::unique_ptr<LinkHub> hub_;
+  std::unique_ptr<CurrentSpec> current_;
+  const pki::KeyPair key_ = pki::make_signing_key().value();
+  std::deque<std::pair<Reactor::Task, Reactor::Task>> work_;  // and what comes behind it
   std::unique_ptr<Executor> executor_;
+  ExecutorHooks real_;  // the daemon's, of executor_
   PlannerInput spec_;
   std::map<std::string, std::unique_ptr<Machine>> machines_;
   std::map<std::string, Spread> calls_;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/json_dump.h"
 #include "bench/cluster.h"
 #include "bench/scale.h"
+#include "controller/bringup/conclude.h"
 #include "controller/bringup/run_view.h"
 #include "controller/store/sqlite_store.h"
 
@@ -69,10 +71,16 @@ ScaleCluster::ScaleCluster(int nodes) : spec_(cluster_of(nodes)) {
   store_ = std::make_unique<TimedStore>(*database_, clock_);
   hub_ =
       std::make_unique<LinkHub>(clock_, *store_, [](const Json& params) -> Result<Json> { return params; });
-  ExecutorHooks hooks;
-  hooks.ended = [this](const RunRow& run) { ended_ = run; };
-  executor_ =
-      std::make_unique<Executor>(clock_, ExecutorPorts{*store_, *this, *this, *hub_}, std::move(hooks));
+  current_ = std::make_unique<CurrentSpec>(*store_);
+  const std::string text = spec_text(nodes);
+  store_->write({SpecRow{1, clock_.now(), text, sha256(text), ""}}, [](Status written) {
+    if (!written.ok()) give_up(written.error().message);
+  });
+  executor_ = std::make_unique<Executor>(clock_, ExecutorPorts{*store_, *this, *this, *hub_}, hooks());
+  real_ =
+      acceptance_hooks({*current_, *executor_, *store_, key_, [this](Reactor::Task work, Reactor::Task done) {
+                          work_.push_back({std::move(work), std::move(done)});
+                        }});
   hub_->connect(
       {[this](const Hello& hello) { executor_->on_hello(hello); },
        [this](const std::string& node, const wire::Event& event) { executor_->on_event(node, event); },
@@ -85,6 +93,41 @@ ScaleCluster::ScaleCluster(int nodes) : spec_(cluster_of(nodes)) {
 }
 
 ScaleCluster::~ScaleCluster() = default;
+
+// Those of the daemon, for what they cost. Their verdicts are left out: these machines measure nothing.
+ExecutorHooks ScaleCluster::hooks() {
+  ExecutorHooks made;
+  made.judge = [this](const Action& action, const Json& result) {
+    (void)real_.judge(action, result);
+    return Status(Ok{});
+  };
+  made.reservation = [this](const Action& action, const Json& result) {
+    (void)real_.reservation(action, result);
+    return std::string();
+  };
+  made.follow_up = [this](const Action& action, const std::vector<Json>& results) {
+    (void)real_.follow_up(action, results);
+    return std::optional<FollowUp>();
+  };
+  made.conclude = [this](const RunRow& run, ExecutorHooks::Concluded done) {
+    real_.conclude(run, [done = std::move(done)](Conclusion conclusion) {
+      conclusion.nodes.clear();
+      done(std::move(conclusion));
+    });
+  };
+  made.ended = [this](const RunRow& run) { ended_ = run; };
+  return made;
+}
+
+// What the daemon's other threads do: it takes time, and no handler waits for it.
+void ScaleCluster::do_work() {
+  while (!work_.empty()) {
+    const auto [work, done] = std::move(work_.front());
+    work_.pop_front();
+    work();
+    clock_.post(done);
+  }
+}
 
 // As the daemon observes them: by their rows and their agents.
 PlannerInput ScaleCluster::input() const {
@@ -112,7 +155,7 @@ void ScaleCluster::carry_out(const std::string& what) {
   planning_s_ += seconds_of([&] {
     plan = std::make_shared<const Plan>(planned(input()));
     row = {plan_digest(*plan), std::string(to_string(plan->kind)), plan->spec_revision, clock_.now(),
-           dump_json(to_json(*plan))};
+           plan_text(*plan)};
   });
   if (row.kind != what) give_up(fmt::format("a plan to {}, and not to {}", row.kind, what));
   bool stored = false;
@@ -137,6 +180,7 @@ void ScaleCluster::carry_out(const std::string& what) {
 void ScaleCluster::run_until(const std::function<bool()>& over) {
   const SteadyMs end = clock_.steady() + kBound;
   while (!over()) {
+    do_work();
     const SteadyMs oldest = store_->oldest();
     if (clock_.step((oldest ? oldest + kCommit : end).ms)) continue;
     if (!oldest) give_up("the run does not come to its end");
@@ -160,10 +204,13 @@ void ScaleCluster::look() {
   clock_.after(kLookEvery, [this] {
     if (executor_->active()) {
       timed("status", [this] { return executor_->progress(); });
+      // What the handler does itself. The view is made by a worker.
       timed("run view", [this] {
-        auto view = run_view(*store_, executor_->run_id());
-        if (!view.ok()) give_up(view.error().message);
-        return std::move(*view);
+        const auto row = store_->run(executor_->run_id());
+        if (!row.ok()) give_up(row.error().message);
+        const auto read = read_run(*store_, *row, executor_->shared_plan());
+        if (!read.ok()) give_up(read.error().message);
+        return Json{{"rows", read->journal.size()}};
       });
       for (int i = 0; i < kNodesAsked; ++i)
         timed("why", [this] {
@@ -198,6 +245,7 @@ Json ScaleCluster::read_back() {
   for (const auto& [name, machine] : machines_) reported[name] = machine->steps();
   machines_.clear();
   executor_.reset();
+  current_.reset();
   hub_.reset();
   store_.reset();
   database_.reset();

@@ -19,8 +19,7 @@ namespace muster::cli {
 namespace {
 
 constexpr int kMostPlans = 6;  // wake, discover, install, and what comes behind those
-// What a plan was made from changed before it was approved, or another run is under way. In a large cluster
-// something changes all the time.
+// The plan that was to be approved is another one by now.
 constexpr int kMostConflicts = 10;
 constexpr size_t kShortDigest = 8;
 
@@ -102,6 +101,14 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     else if (!goal.report_dir.empty())
       fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
   });
+}
+
+// With a run under way every plan would be refused, and kept all the same.
+bool a_run_is_under_way(Context& context) {
+  const auto status = Api(context).get("/v1/status");
+  if (!status.ok() || !status->is_object()) return false;
+  const Json run = status->value("run", Json());
+  return run.is_object() && run.value("state", "") == "running";
 }
 
 // What is not asked for is left out: a controller of an older version refuses words that it does not know.
@@ -217,7 +224,9 @@ void reach(Context& context, const Goal& goal) {
     const auto started = api.post("/v1/plans/" + digest + "/approve", {{"by", "muster up"}});
     if (!started.ok() && started.error().code == Code::conflict && goal.approval.digest.empty()) {
       last = started.error();
-      ++conflicts;
+      if (a_run_is_under_way(context)) break;
+      if (++conflicts < kMostConflicts && !context.json)
+        fmt::print(stderr, "not started: {}\n", clean(last.message));
       continue;
     }
     if (!started.ok()) return complain(context, started.error(), api.details());

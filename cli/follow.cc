@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/json_dump.h"
 #include "cli/terminal.h"
@@ -97,14 +98,19 @@ Result<Json> follow_run(Context& context, int64_t run) {
 }
 
 Status follow_status(Context& context, bool until_idle, const NodeFilter& filter) {
-  LiveView view(context.json);
-  return each_status(context, [&](const Json& whole) {
+  LiveView view(context.json, filter.options);
+  Status fits = Ok{};
+  bool first = true;
+  TRY_(each_status(context, [&](const Json& whole) {
+    if (std::exchange(first, false)) fits = names_nodes(filter, whole);
+    if (!fits.ok()) return false;
     const Json status = only(whole, filter);
     if (context.json) fmt::print("{}\n", dump_json(status));
     std::fflush(stdout);
     view.draw(status);
     return !until_idle || !ended(status.value("run", Json()));
-  });
+  }));
+  return fits;
 }
 
 int exit_for_run(const Json& run) {

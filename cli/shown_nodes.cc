@@ -33,6 +33,12 @@ bool returned(const Json& node) {
 }
 bool waiting(const Json& node) { return !text_at(node, "waiting").empty(); }
 
+const Json& nodes_at(const Json& status) {
+  static const Json kNone = Json::array();
+  const auto it = status.is_object() ? status.find("nodes") : status.end();
+  return it != status.end() && it->is_array() ? *it : kNone;
+}
+
 std::set<std::string> words_of(const std::string& list) {
   std::set<std::string> out;
   for (size_t at = 0; at < list.size();) {
@@ -48,7 +54,7 @@ bool has(const std::vector<std::string>& list, const std::string& word) {
 }
 
 bool fits(const Json& node, const NodeFilter& filter) {
-  const auto& [names, states, roles] = filter;
+  const auto& [names, states, roles, options] = filter;
   if (!names.empty() && !has(names, text_at(node, "name"))) return false;
   if (!roles.empty() && !has(roles, text_at(node, "role"))) return false;
   return states.empty() || has(states, text_at(node, "state")) || (has(states, "silent") && silent(node)) ||
@@ -66,7 +72,34 @@ Result<NodeFilter> node_filter(const std::string& names, const std::string& stat
     out.states.push_back(word);
   }
   for (const auto& word : words_of(roles)) out.roles.push_back(word);
+  const std::pair<const char*, const std::string&> said[] = {
+      {"--limit ", names}, {"--state ", states}, {"--role ", roles}};
+  for (const auto& [option, words] : said)
+    if (!words.empty()) out.options += (out.options.empty() ? "" : " ") + (option + words);
   return out;
+}
+
+Status names_nodes(const NodeFilter& filter, const Json& status) {
+  std::set<std::string> names, roles;
+  for (const Json& node : nodes_at(status)) {
+    names.insert(text_at(node, "name"));
+    roles.insert(text_at(node, "role"));
+  }
+  const auto lacking = [](const std::vector<std::string>& asked, const std::set<std::string>& there) {
+    std::string out;
+    for (const auto& word : asked)
+      if (!there.count(word)) out += (out.empty() ? "" : ", ") + clean(word);
+    return out;
+  };
+  if (const auto no = lacking(filter.names, names); !no.empty())
+    return fail(Code::invalid, "no node is called " + no);
+  if (const auto no = lacking(filter.roles, roles); !no.empty())
+    return fail(Code::invalid, "no node has the role " + no);
+  return Ok{};
+}
+
+size_t shown_at_most(size_t nodes, const NodeFilter& filter, bool terminal) {
+  return terminal && filter.any() && nodes > kManyNodes ? kShownNodes : 0;
 }
 
 Json only(Json status, const NodeFilter& filter) {

@@ -18,9 +18,17 @@ constexpr size_t kShownNodes = 20;
 // Empty lists: any.
 struct NodeFilter {
   std::vector<std::string> names, states, roles;  // states: of nodes; also "silent", "returned", "waiting"
+  std::string options = {};                       // as it was said: "--limit gpu[01-04] --state silent"
+
+  bool any() const { return names.empty() && states.empty() && roles.empty(); }
 };
 // From the values of options, each with commas between; invalid for a range or a state that cannot be.
 Result<NodeFilter> node_filter(const std::string& names, const std::string& states, const std::string& roles);
+// invalid: names or roles that no node of this status has. In no state is a node that is in another one.
+Status names_nodes(const NodeFilter& filter, const Json& status);
+// How many of so many nodes `muster status` shows; 0: all. Who named nodes, or reads it with a program, gets
+// all of them.
+size_t shown_at_most(size_t nodes, const NodeFilter& filter, bool terminal);
 // The status with these nodes only.
 Json only(Json status, const NodeFilter& filter);
 

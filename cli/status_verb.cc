@@ -1,6 +1,8 @@
 // muster status, watch, why, logs: what is, and why it is not further.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
 
 #include "base/json_dump.h"
 #include "base/time.h"
@@ -21,9 +23,11 @@ void show_status(Context& context, const Which& which) {
   if (!filter.ok()) return complain(context, filter.error());
   auto whole = Api(context).get("/v1/status");
   if (!whole.ok()) return complain(context, whole.error());
+  if (const auto fits = names_nodes(*filter, *whole); !fits.ok()) return complain(context, fits.error());
   const Json status = only(std::move(whole).value(), *filter);
   Look look;
-  if (!which.all && status.value("nodes", Json::array()).size() > kManyNodes) look.nodes = kShownNodes;
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  if (!which.all) look.nodes = shown_at_most(status.value("nodes", Json::array()).size(), *filter, terminal);
   show(context, status, [&] { fmt::print("{}{}", render_status(status, look), render_storage(status, {})); });
 }
 
@@ -99,7 +103,8 @@ void add_status(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("status", "nodes, their phases and progress, once");
   which_nodes(verb, *which);
   verb->add_flag("--all", which->all,
-                 "every node; else of more than 40 those that matter first, and how many there are");
+                 "every node; else a terminal shows of more than 40 those that matter first, and how many "
+                 "there are, unless --limit, --state or --role says which");
   verb->footer(
       "Examples:\n  muster status\n  muster status --state quarantined,silent\n  muster status --json | jq "
       ".");

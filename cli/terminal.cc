@@ -184,7 +184,9 @@ std::string render_status(const Json& status, const Look& look) {
     const std::string colour = look.colour ? colour_of(r.state) : "";
     out += colour + line + (colour.empty() ? "" : "\x1b[0m") + "\n";
   }
-  if (shown.left_out > 0) out += fmt::format("and {} more: {}\n", shown.left_out, look.others);
+  if (shown.left_out > 0)
+    out += cut(fmt::format("and {} more: {}", shown.left_out, look.others), static_cast<size_t>(look.width)) +
+           "\n";
   return out;
 }
 
@@ -287,7 +289,10 @@ std::string render_refusals(const Json& details) {
   return out;
 }
 
-LiveView::LiveView(bool quiet) : quiet_(quiet), terminal_(::isatty(STDOUT_FILENO) == 1) {}
+LiveView::LiveView(bool quiet, const std::string& filter)
+    : quiet_(quiet),
+      terminal_(::isatty(STDOUT_FILENO) == 1),
+      others_("muster status " + (filter.empty() ? "--all" : clean(filter))) {}
 
 void LiveView::draw(const Json& status) {
   if (quiet_) return;
@@ -301,7 +306,7 @@ void LiveView::draw(const Json& status) {
   Look look;
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) look.width = size.ws_col - 1;
   look.nodes = nodes_that_fit(status, size.ws_row);
-  look.others = "muster status --all";
+  look.others = others_;
   look.colour = ::getenv("NO_COLOR") == nullptr;
   const std::string table = render_status(status, look);
   // Up over the old table, then down clearing line by line: no flicker, and nothing above is touched.

@@ -57,13 +57,15 @@ std::string clean_lines(const std::string& text);
 // Draws a status over the one before on a terminal; elsewhere prints what changed.
 class LiveView {
  public:
-  explicit LiveView(bool quiet);
+  // `filter`: with which options `muster status` shows the same nodes.
+  explicit LiveView(bool quiet, const std::string& filter = {});
   void draw(const Json& status);
   // Leaves the last table standing.
   void finish();
 
  private:
   bool quiet_, terminal_;
+  std::string others_;
   int lines_drawn_ = 0;
   ChangeLines changes_;
 };

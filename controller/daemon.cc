@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "base/version.h"
-#include "controller/bringup/acceptance.h"
+#include "controller/bringup/conclude.h"
 #include "controller/api/api.h"
 #include "controller/api/trust.h"
 #include "controller/trust/authority.h"
@@ -53,6 +53,7 @@ struct Core {
   const DaemonOptions options;
   const Authority authority;
   const OwnMachine own = read_own_machine(options.sys);
+  MachinesWithOwn machines_with_own{own.uuid};
   std::unique_ptr<Store> store;
   std::shared_ptr<CertificateReader> papers;  // for the servers' threads
   std::unique_ptr<Vault> vault;
@@ -200,19 +201,10 @@ void Core::warn_of_older_copy() {
 }
 
 ExecutorHooks Core::hooks() {
-  ExecutorHooks made;
-  made.judge = [this](const Action& action, const Json& result) {
-    return judge(spec, executor, action, result);
-  };
-  made.reservation = [this](const Action& action, const Json& result) {
-    return reservation(spec, executor, action, result);
-  };
-  made.follow_up = [this](const Action& action, const std::vector<Json>& results) {
-    return follow_up(spec, executor, action, results);
-  };
-  made.conclude = [this](const RunRow& run) {
-    return conclude(*store, executor, authority.report_key(), run);
-  };
+  ExecutorHooks made = acceptance_hooks(
+      {spec, executor, *store, authority.report_key(), [this](Reactor::Task work, Reactor::Task done) {
+         reactor.offload(std::move(work), std::move(done));
+       }});
   made.panic = [this](const std::string& node, SteadyMs since) { return consoles.panic_since(node, since); };
   made.observe = [this](const RunEvent& event) { observe(event); };
   made.ended = [this](const RunRow& run) {
@@ -259,9 +251,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
     where.target.machines = executor.machines();
     if (!where.target.machines)
       return fail(Code::unavailable, "which machine each node is cannot be read from the store");
-    auto machines = std::make_shared<Machines>(*where.target.machines);
-    machines->remark(own.uuid, "the controller's own machine (own-machine)");
-    where.target.machines = std::move(machines);
+    where.target.machines = machines_with_own.of(where.target.machines);
   }
   if (node->power.secret.empty()) return where;
   TRY(const auto login, vault->login(node->power.secret));
@@ -273,12 +263,16 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
 // Of the nodes of the run that is under way.
 std::map<std::string, PowerTarget> Core::serial_consoles() {
   std::map<std::string, PowerTarget> out;
-  if (!executor.active()) return out;
-  for (const auto& name : executor.plan().nodes)
-    if (auto where = bmc_of(name); where.ok() && where->sol) {
-      where->target.logins = power.logins();
-      out[name] = std::move(where->target);
-    }
+  const auto current = spec.get();
+  if (!executor.active() || !current.ok()) return out;
+  for (const auto& name : executor.plan().nodes) {
+    const NodeSpec* node = (*current)->spec.node(name);
+    if (!node || !node->power.sol) continue;  // before its password is looked up
+    auto where = bmc_of(name);
+    if (!where.ok()) continue;
+    where->target.logins = power.logins();
+    out[name] = std::move(where->target);
+  }
   return out;
 }
 

@@ -311,7 +311,7 @@ void adopt_hosts(const CallPtr& call) {
   services.bringup.plan_under(under, show, [call, kept](Result<Bringup::MadePtr> made) {
     if (!made.ok()) return call->error(made.error());
     if (!(*made)->refusals.empty()) return call->json(403, refusals_json((*made)->refusals));
-    if (kept->digest.empty()) return call->body(200, (*made)->shown);
+    if (kept->digest.empty()) return call->body(200, std::move((*made)->shown));
     approved(call, *kept, **made);
   });
 }

@@ -1,11 +1,16 @@
 // Plans and runs.
 #include <fmt/format.h>
 
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
 #include "base/http.h"
 #include "base/reactor.h"
-#include "controller/bringup/acceptance.h"
 #include "controller/api/handlers.h"
 #include "controller/bringup/bringup.h"
+#include "controller/bringup/conclude.h"
 #include "controller/nodes/states.h"
 #include "controller/plan/json_pieces.h"
 #include "controller/bringup/run_view.h"
@@ -31,10 +36,30 @@ Result<Bringup::Request> request_from(const std::string& body) {
   return request;
 }
 
-Result<std::string> body_of_stored(const PlanRow& row) {
-  TRY(const auto json, parse_json(row.json));
+Result<std::string> body_of_stored(PlanRow& row) {
+  TRY(auto json, parse_json(row.json));
+  std::string().swap(row.json);  // one text at a time: they are large
   TRY(const auto plan, plan_from_json(json));
+  json = nullptr;
   return body_with_plan(planned_json(plan, row.digest), plan);
+}
+
+Result<std::string> body_of_run(RunSources& run, const std::string& signed_text) {
+  TRY(auto view, run_view(run));
+  if (signed_text.empty()) return body_of(view);
+  const auto report = report_from_signed(signed_text);
+  if (!report.ok()) return body_of(view);
+  view["notes"] = report->notes;
+  std::map<std::string, std::string> degraded;
+  for (const auto& node : report->nodes)
+    if (node.verdict == NodeVerdict::degraded) degraded[node.name] = node.reason;
+  for (Json& node : view["nodes"])
+    if (const auto found = degraded.find(node["name"].get_ref<const std::string&>());
+        found != degraded.end()) {
+      node["result"] = to_string(NodeState::degraded);
+      node["reason"] = found->second;
+    }
+  return body_of(view);
 }
 
 int64_t run_of(const Call& call) { return std::strtoll(call.arg("run").c_str(), nullptr, 10); }
@@ -75,7 +100,7 @@ void make_plan(const CallPtr& call) {
   call->services.bringup.plan_and_store(*request, show, [call](Result<Bringup::MadePtr> made) {
     if (!made.ok()) return call->error(made.error());
     if (!(*made)->refusals.empty()) return call->json(403, refusals_json((*made)->refusals));
-    call->body(200, (*made)->shown);
+    call->body(200, std::move((*made)->shown));
   });
 }
 
@@ -114,21 +139,25 @@ void list_runs(const CallPtr& call) {
 
 // With the final verdict: only the report knows that a node is degraded, and which floors are asked about.
 void get_run(const CallPtr& call) {
-  auto view = run_view(call->services.store, run_of(*call));
-  if (!view.ok()) return call->answer(std::move(view));
-  const int64_t run = view->value("id", int64_t{0});
-  if (call->services.store.report(run).ok())
-    if (const auto report = report_of(call->services.store, call->services.bringup.executor(), run);
-        report.ok()) {
-      (*view)["notes"] = report->notes;
-      for (Json& node : (*view)["nodes"])
-        for (const auto& judged : report->nodes)
-          if (judged.name == node.value("name", "") && judged.verdict == NodeVerdict::degraded) {
-            node["result"] = to_string(NodeState::degraded);
-            node["reason"] = judged.reason;
-          }
-    }
-  call->answer(std::move(view));
+  Store& store = call->services.store;
+  const Executor& executor = call->services.bringup.executor();
+  const auto row = store.run(run_of(*call));
+  if (!row.ok()) return call->error(row.error());
+  auto sources = read_run(store, *row, executor.run_id() == row->id ? executor.shared_plan() : nullptr);
+  if (!sources.ok()) return call->error(sources.error());
+  // Plan, journal and report of a large run take long to parse: the worker does it.
+  struct Read {
+    RunSources run;
+    std::string report;  // signed; "" while there is none
+    Result<std::string> body = fail(Code::failed, "the run was not read: see the controller's log");
+  };
+  const auto read =
+      std::make_shared<Read>(Read{std::move(*sources), signed_report(store, row->id).value_or("")});
+  call->services.reactor.offload([read] { read->body = body_of_run(read->run, read->report); },
+                                 [call, read] {
+                                   if (!read->body.ok()) return call->error(read->body.error());
+                                   call->body(200, std::move(read->body).value());
+                                 });
 }
 
 void cancel_run(const CallPtr& call) {

@@ -1,5 +1,5 @@
 // The report of a run, in the reader's form, and the key it is signed with.
-#include "controller/bringup/acceptance.h"
+#include "controller/bringup/conclude.h"
 #include "controller/api/handlers.h"
 #include "controller/trust/authority.h"
 #include "controller/bringup/bringup.h"

@@ -19,6 +19,8 @@ namespace {
 
 // Plans that can be approved. What each was made from is kept in memory: some 1 kB for each node.
 constexpr size_t kMostKept = 16;
+// For one approval. A plan of a large cluster takes seconds, in which the next node falls silent.
+constexpr int kMostPlannedAgain = 5;
 
 Result<PlanRequest> planner_request(const Bringup::Request& request) {
   PlanRequest out;
@@ -264,7 +266,9 @@ int64_t Bringup::coming_revision(bool take) {
 void Bringup::prepare_ram_for(const Request& request, std::function<void()> then) {
   const auto current = parts_.spec.get();
   if (!may_boot_ram(request.kind) || !current.ok() || parts_.executor.active()) return then();
-  const std::set<std::string> named(request.nodes.begin(), request.nodes.end());
+  const auto asked = planner_request(request);
+  if (!asked.ok()) return then();  // which is said when it is planned
+  const std::set<std::string> named(asked->nodes.begin(), asked->nodes.end());
   const auto built = parts_.images.built((*current)->spec);
   std::set<std::string> images;
   for (const auto& node : (*current)->spec.nodes)
@@ -288,19 +292,21 @@ void Bringup::keep(const Request& request, const Made& made) {
 void Bringup::plan_and_store(const Request& request, Show show, Done done) {
   const auto store = [this, request, done](Result<MadePtr> made) {
     if (!made.ok() || !(*made)->refusals.empty() || (*made)->plan->empty()) return done(std::move(made));
-    keep(request, **made);
     PlanRow row;
     row.digest = (*made)->digest;
     row.kind = to_string((*made)->plan->kind);
     row.spec_revision = (*made)->plan->spec_revision;
     row.time = parts_.reactor.now();
-    row.json = (*made)->json;
-    std::vector<Write> rows;  // an initializer list would copy the text
+    row.json = std::move((*made)->json);  // hundreds of megabytes of a large cluster: nothing copies them
+    std::vector<Write> rows;              // as an initializer list would
     rows.emplace_back(std::move(row));
-    parts_.store.write(std::move(rows), [done, made = std::move(made).value()](Status written) {
-      if (!written.ok()) return done(std::move(written).error());
-      done(made);
-    });
+    parts_.store.write(std::move(rows),
+                       [this, alive = alive_, request, done, made = std::move(made).value()](Status written) {
+                         if (!*alive) return;
+                         if (!written.ok()) return done(std::move(written).error());
+                         keep(request, *made);
+                         done(made);
+                       });
   };
   const auto plan = [this, request, show = std::move(show), store] {
     worker_.make([this, request] { return look_to_plan(request); }, show, store);
@@ -323,12 +329,36 @@ Status Bringup::carried_out(const std::string& digest) const {
   return Ok{};
 }
 
-Status Bringup::unchanged(const Kept& kept, const std::string& since) {
-  TRY(const auto now, look(kept.request));
-  const auto changed = changed_inputs(kept.inputs, inputs_of(now));
-  if (changed.empty()) return Ok{};
-  return fail(Code::conflict,
-              fmt::format("the world changed {} ({}): plan again", since, in_one_line(changed)));
+// In a large cluster something changes all the time, and mostly nothing that the plan is about.
+void Bringup::hold_against_now(const ApprovalPtr& approval, const std::string& since,
+                               std::function<void()> then) {
+  if (parts_.executor.active())
+    return approval->done(
+        fail(Code::conflict, fmt::format("run {} is still active", parts_.executor.run_id())));
+  const auto now = look(approval->kept.request);
+  if (!now.ok()) return approval->done(now.error());
+  const auto changed = changed_inputs(approval->kept.inputs, inputs_of(*now));
+  if (changed.empty()) return then();
+  const Error conflict =
+      fail(Code::conflict, fmt::format("the world changed {} ({}): plan again", since, in_one_line(changed)));
+  if (++approval->planned_again > kMostPlannedAgain) return approval->done(conflict);
+  plan_again(approval, conflict);
+}
+
+void Bringup::plan_again(const ApprovalPtr& approval, const Error& changed) {
+  const auto compare = [this, approval, changed](Result<MadePtr> made) {
+    if (!made.ok() && made.error().code == Code::unavailable) return approval->done(made.error());
+    if (!made.ok() || (*made)->digest != approval->digest) return approval->done(changed);
+    approval->kept.plan = (*made)->plan;
+    approval->kept.inputs = (*made)->inputs;
+    approval->read = Ok{};
+    if (const auto kept = kept_.find(approval->digest); kept != kept_.end())
+      kept->second.inputs = std::move((*made)->inputs);
+    prepare(approval);
+  };
+  find_proving_times(approval->kept.request, [this, request = approval->kept.request, compare] {
+    worker_.make([this, request] { return look_to_plan(request); }, {}, compare);
+  });
 }
 
 void Bringup::approve(const std::string& digest, const std::string& by, Started done) {
@@ -341,12 +371,12 @@ void Bringup::approve(const std::string& digest, const std::string& by, Started 
                      fmt::format("this plan was made before the controller was started, or before {} others: "
                                  "plan again",
                                  kMostKept)));
-  if (const auto same = unchanged(kept->second, "since " + head->digest + " was planned"); !same.ok())
-    return done(same.error());
   const auto approval = std::make_shared<Approval>(Approval{head->digest, by, std::move(done), kept->second});
-  if (!approval->kept.plan) return read(approval);
-  approval->read = Ok{};
-  prepare(approval);
+  hold_against_now(approval, "since " + head->digest + " was planned", [this, approval] {
+    if (!approval->kept.plan) return read(approval);
+    approval->read = Ok{};
+    prepare(approval);
+  });
 }
 
 void Bringup::read(const ApprovalPtr& approval) {
@@ -381,13 +411,13 @@ void Bringup::prepare(const ApprovalPtr& approval) {
 // Reading the plan and preparing the RAM system may have taken minutes, in which a spec was stored or a node
 // was quarantined.
 void Bringup::begin(const ApprovalPtr& approval) {
-  if (const auto same = unchanged(approval->kept, "while the run was prepared"); !same.ok())
-    return approval->done(same.error());
-  parts_.executor.start(approval->kept.plan, approval->digest, approval->by,
-                        [this, alive = alive_, approval](Result<int64_t> run) {
-                          if (*alive && run.ok()) kept_.erase(approval->digest);  // it is used
-                          approval->done(std::move(run));
-                        });
+  hold_against_now(approval, "while the run was prepared", [this, approval] {
+    parts_.executor.start(approval->kept.plan, approval->digest, approval->by,
+                          [this, alive = alive_, approval](Result<int64_t> run) {
+                            if (*alive && run.ok()) kept_.erase(approval->digest);  // it is used
+                            approval->done(std::move(run));
+                          });
+  });
 }
 
 }  // namespace muster

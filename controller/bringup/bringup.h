@@ -2,11 +2,12 @@
 //
 // Looks at what the planner needs (spec, playbooks, images, nodes as last seen), has a worker make the
 // plan, stores it, and starts the executor on an approved one. An approval is for the world in which the
-// plan was made: what it was made from is kept in short, and where any of that is different by now nothing
-// starts (conflict, which names it); nothing is planned a second time. An approval is used once: every plan
-// says which run it follows, so that behind the next run it is another one. It also answers what operators
-// ask about nodes and runs, by merging spec, node rows and the executor's view. Thread: the reactor's;
-// `done` may be called before the call returns.
+// plan was made: what it was made from is kept in short. Where any of that is different by now it is planned
+// again: in a large cluster something that the plan is not about changes all the time, and it is the same
+// plan. Where it is another one nothing starts (conflict, which names what changed). An approval is used
+// once: every plan says which run it follows, so that behind the next run it is another one. It also answers
+// what operators ask about nodes and runs, by merging spec, node rows and the executor's view. Thread: the
+// reactor's; `done` may be called before the call returns.
 #pragma once
 
 #include <functional>
@@ -115,6 +116,7 @@ class Bringup {
     Kept kept;
     std::string text = {};  // the plan as it is stored
     Status read = fail(Code::failed, "the plan was not read: see the controller's log");
+    int planned_again = 0;
   };
   using ApprovalPtr = std::shared_ptr<Approval>;
 
@@ -129,8 +131,9 @@ class Bringup {
   Result<PlanningSnapshot> look_to_plan(const Request& request);
   void prepare_ram_for(const Request& request, std::function<void()> then);
   void keep(const Request& request, const Made& made);
-  Status unchanged(const Kept& kept, const std::string& since);
   Status carried_out(const std::string& digest) const;
+  void hold_against_now(const ApprovalPtr& approval, const std::string& since, std::function<void()> then);
+  void plan_again(const ApprovalPtr& approval, const Error& changed);
   void read(const ApprovalPtr& approval);
   void prepare(const ApprovalPtr& approval);
   void begin(const ApprovalPtr& approval);

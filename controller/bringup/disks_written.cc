@@ -5,7 +5,7 @@ namespace muster {
 std::set<std::string> written_since(const std::map<std::string, TimeMs>& written, TimeMs seen_at) {
   std::set<std::string> out;
   for (const auto& [slot, began] : written)
-    if (began > seen_at) out.insert(slot);
+    if (began >= seen_at) out.insert(slot);
   return out;
 }
 

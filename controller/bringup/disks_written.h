@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// The slots ("" for the whole OS disk) that were begun to be written after `seen_at`; `written` as in
-// NodeRow::disk_written.
+// The slots ("" for the whole OS disk) that were begun to be written after `seen_at`, or in the same
+// millisecond; `written` as in NodeRow::disk_written.
 std::set<std::string> written_since(const std::map<std::string, TimeMs>& written, TimeMs seen_at);
 
 // The facts of an inventory from before these were written that still hold: none where the disk itself was. A

@@ -43,4 +43,12 @@ OwnMachine read_own_machine(const std::string& sys, const std::string& proc) {
   return own;
 }
 
+std::shared_ptr<const Machines> MachinesWithOwn::of(const std::shared_ptr<const Machines>& known) {
+  if (known == known_ && with_own_) return with_own_;
+  auto made = std::make_shared<Machines>(*known);
+  made->remark(own_uuid_, "the controller's own machine (own-machine)");
+  known_ = known;
+  return with_own_ = std::move(made);
+}
+
 }  // namespace muster

@@ -1,6 +1,10 @@
 // Looks at the machine that musterd runs on: what controller/plan/own_machine.h knows it by.
 #pragma once
 
+#include <memory>
+#include <string>
+
+#include "base/machine_uuid.h"
 #include "base/os.h"
 #include "controller/plan/own_machine.h"
 
@@ -10,5 +14,17 @@ namespace muster {
 // device of their own (bridges, taps, containers' ends) are left out: their addresses are made up, and may
 // be another machine's. So may those of ports on USB and of virtual functions (base/port_identity.h).
 OwnMachine read_own_machine(const std::string& sys, const std::string& proc = "/proc");
+
+// The machines of all nodes, and the remark about the controller's own: made once for as long as they are the
+// same. A power call for a node that was never seen takes them.
+class MachinesWithOwn {
+ public:
+  explicit MachinesWithOwn(std::string own_uuid) : own_uuid_(std::move(own_uuid)) {}
+  std::shared_ptr<const Machines> of(const std::shared_ptr<const Machines>& known);
+
+ private:
+  const std::string own_uuid_;
+  std::shared_ptr<const Machines> known_, with_own_;
+};
 
 }  // namespace muster

@@ -26,7 +26,8 @@ struct MadePlan {
   PlannedInputs inputs = {};
   std::string shown = {};  // what `show` made of it
 };
-using MadePlanPtr = std::shared_ptr<const MadePlan>;
+// Of whoever asked for it, who may take the texts out: those of a large cluster are hundreds of megabytes.
+using MadePlanPtr = std::shared_ptr<MadePlan>;
 
 class PlanWorker {
  public:
@@ -42,7 +43,10 @@ class PlanWorker {
   PlanWorker(const PlanWorker&) = delete;
   PlanWorker& operator=(const PlanWorker&) = delete;
 
+  // unavailable: too many wait already. Who gave up waiting and asked again is planned for all the same.
   void make(Look look, Show show, Done done);
+
+  static constexpr size_t kMostWaiting = 16;
 
  private:
   struct Job {

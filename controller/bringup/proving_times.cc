@@ -20,12 +20,19 @@ DurationMs ProvingTimes::of(const std::string& node, int64_t run) const {
 
 void ProvingTimes::find(const Accepted& accepted, std::function<void()> then) {
   Accepted open;
-  for (const auto& [node, run] : accepted)
-    if (const Known* found = known(node, run); !found || !found->readable) open[node] = run;
-  go_on(std::make_shared<ProvingSearch>(std::move(open)), then);
+  std::set<int64_t> running;
+  for (const auto& [node, id] : accepted)
+    if (const Known* found = known(node, id); !found || !found->readable) {
+      open[node] = id;
+      const auto run = store_.run(id);
+      if (run.ok() && run->ended == 0) running.insert(id);
+    }
+  Looking looking{ProvingSearch(std::move(open)), std::move(running), ++searches_};
+  go_on(std::make_shared<Looking>(std::move(looking)), then);
 }
 
-void ProvingTimes::go_on(const Search& search, const std::function<void()>& then) {
+void ProvingTimes::go_on(const Search& looking, const std::function<void()>& then) {
+  ProvingSearch* search = &looking->search;
   while (const auto open = search->next()) {
     auto stored = read(*open);
     if (!stored || !stored->all) {
@@ -33,14 +40,14 @@ void ProvingTimes::go_on(const Search& search, const std::function<void()>& then
       continue;
     }
     return offload_(
-        [search, open = *open, stored = std::make_shared<Stored>(*std::move(stored))] {
-          search->judge(open, run_from(std::move(*stored)));
+        [looking, open = *open, stored = std::make_shared<Stored>(*std::move(stored))] {
+          looking->search.judge(open, run_from(std::move(*stored)));
         },
-        [this, alive = alive_, search, then] {
-          if (*alive) go_on(search, then);
+        [this, alive = alive_, looking, then] {
+          if (*alive) go_on(looking, then);
         });
   }
-  keep(*search);
+  keep(*looking);
   then();
 }
 
@@ -72,11 +79,15 @@ std::optional<DoneRun> ProvingTimes::run_from(Stored stored) {
   return DoneRun{std::move(plan).value(), std::move(stored.journal)};
 }
 
-void ProvingTimes::keep(const ProvingSearch& search) {
+// Two may look at once, and the one that began first end last: what the other found stays.
+void ProvingTimes::keep(const Looking& looking) {
+  const auto& [search, running, number] = looking;
   for (const auto& [node, run] : search.accepted()) {
+    Known& entry = known_[node];
+    if (entry.found_by > number) continue;
     const auto took = search.found().find(node);
-    known_[node] = {run, took == search.found().end() ? 0 : took->second,
-                    search.unreadable().count(node) == 0};
+    const bool whole = search.unreadable().count(node) == 0 && running.count(run) == 0;
+    entry = {run, took == search.found().end() ? 0 : took->second, whole, number};
   }
 }
 

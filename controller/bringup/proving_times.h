@@ -1,11 +1,13 @@
 // ProvingTimes: what configuration and acceptance of nodes took (proving.h), looked up in the store's runs. A
 // worker reads what is long; what was found of a node is kept until another run accepts it, as a node's part
-// in a run that accepted it does not change any more. Thread: the reactor's.
+// in a run that accepted it and has ended does not change any more. Thread: the reactor's.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "controller/bringup/plan_worker.h"
@@ -31,11 +33,17 @@ class ProvingTimes {
   DurationMs of(const std::string& node, int64_t run) const;
 
  private:
-  using Search = std::shared_ptr<ProvingSearch>;
+  struct Looking {
+    ProvingSearch search;
+    std::set<int64_t> running;  // when it began: the last rows of their journals were not there yet
+    uint64_t number = 0;        // they began in this order
+  };
+  using Search = std::shared_ptr<Looking>;
   struct Known {
     int64_t run = 0;
     DurationMs took = 0;
-    bool readable = true;
+    bool readable = true;  // in full; else it is looked for again
+    uint64_t found_by = 0;
   };
   struct Stored {
     PlanKind kind = PlanKind::none;
@@ -44,15 +52,16 @@ class ProvingTimes {
     std::vector<JournalRow> journal = {};
   };
 
-  void go_on(const Search& search, const std::function<void()>& then);
+  void go_on(const Search& looking, const std::function<void()>& then);
   std::optional<Stored> read(const ProvingSearch::Open& open);
   static std::optional<DoneRun> run_from(Stored stored);
-  void keep(const ProvingSearch& search);
+  void keep(const Looking& looking);
   const Known* known(const std::string& node, int64_t run) const;
 
   Store& store_;
   PlanWorker::Offload offload_;
   std::map<std::string, Known> known_;
+  uint64_t searches_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -1,6 +1,7 @@
 #include "controller/bringup/run_view.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "controller/bringup/run_records.h"
 #include "controller/nodes/states.h"
@@ -32,7 +33,7 @@ std::string result_of(const Plan& plan, const RunRecords& records, const RunReco
 }
 
 Json action_json(const Action& action, const ActionRecord& record) {
-  const DurationMs ms = record.ended > 0 ? record.ended - record.first_intent : 0;
+  const DurationMs ms = record.ended > 0 ? record.ended - began(record) : 0;
   return {{"id", action.id},
           {"node", action.node},
           {"kind", to_string(action.kind)},
@@ -61,12 +62,43 @@ Result<Plan> plan_of_run(Store& store, const RunRow& row) {
   return plan_from_json(json);
 }
 
+Result<RunSources> read_run(Store& store, const RunRow& row, std::shared_ptr<const Plan> plan) {
+  RunSources out;
+  out.row = row;
+  if (plan) {
+    out.kind = to_string(plan->kind);
+    out.spec_revision = plan->spec_revision;
+    out.plan = std::move(plan);
+  } else {
+    TRY(auto stored, store.plan(row.plan_digest));
+    out.kind = stored.kind;
+    out.spec_revision = stored.spec_revision;
+    out.plan_json = std::move(stored.json);
+  }
+  TRY(out.journal, store.journal(row.id));
+  return out;
+}
+
+Status parse_plan(RunSources& run) {
+  if (run.plan) return Ok{};
+  TRY(const auto json, parse_json(run.plan_json));
+  TRY(Plan plan, plan_from_json(json));
+  run.plan = std::make_shared<const Plan>(std::move(plan));
+  std::string().swap(run.plan_json);
+  return Ok{};
+}
+
 Result<Json> run_view(Store& store, int64_t run) {
   TRY(const auto row, store.run(run));
-  TRY(const auto plan, plan_of_run(store, row));
-  TRY(const auto journal, store.journal(row.id));
-  TRY(const auto records, RunRecords::of(plan, journal));
-  Json view = run_row_json(row);
+  TRY(auto read, read_run(store, row));
+  return run_view(read);
+}
+
+Result<Json> run_view(RunSources& run) {
+  TRY_(parse_plan(run));
+  const Plan& plan = *run.plan;
+  TRY(const auto records, RunRecords::of(plan, run.journal));
+  Json view = run_row_json(run.row);
   view["kind"] = to_string(plan.kind);
   view["simulated"] = plan.simulated;
   view["nodes"] = Json::array();

@@ -9,17 +9,46 @@
 
 namespace muster {
 
-std::optional<Check> unplanned_gpus(const Plan& plan, const std::string& node, const HardwareFacts* facts) {
-  if (!facts || facts->gpus.size() == static_cast<size_t>(simulated_gpus(*facts))) return std::nullopt;
-  bool planned = false, elsewhere = false;
-  for (const auto& action : plan.actions) {
-    if (action.kind != ActionKind::check) continue;
-    const bool own = action.node == node;
-    if (!own && elsewhere) continue;
-    if (!checks_own_gpus(action.params.value("steps", Json()))) continue;
-    (own ? planned : elsewhere) = true;
-  }
-  if (planned || !elsewhere) return std::nullopt;
+namespace {
+
+// Of the steps that are held as text only those are parsed whose text has a word of one that checks GPUs
+// (controller/report/gpu_checks.cc): plans have thousands.
+bool checks_own_gpus(const ActionParams& params) {
+  if (params.steps().empty()) return checks_own_gpus(params.value("steps", Json()));
+  return std::any_of(params.steps().begin(), params.steps().end(), [](const SharedText& step) {
+    const std::string text = step.text();
+    if (text.find("\"gpu-") == std::string::npos && text.find("\"counters\"") == std::string::npos)
+      return false;
+    const auto json = parse_json(text);
+    return json.ok() && checks_own_gpus(Json::array({*json}));
+  });
+}
+
+}  // namespace
+
+std::set<std::string> checked_for_gpus(const Plan& plan) {
+  std::set<std::string> nodes;
+  for (const auto& action : plan.actions)
+    if (action.kind == ActionKind::check && !nodes.count(action.node) && checks_own_gpus(action.params))
+      nodes.insert(action.node);
+  return nodes;
+}
+
+const std::set<std::string>& GpuChecksOfPlan::of(const std::shared_ptr<const Plan>& plan) {
+  if (plan_ == plan) return nodes_;
+  nodes_ = checked_for_gpus(*plan);
+  plan_ = plan;
+  return nodes_;
+}
+
+bool has_real_gpus(const HardwareFacts* facts) {
+  return facts && facts->gpus.size() != static_cast<size_t>(simulated_gpus(*facts));
+}
+
+std::optional<Check> unplanned_gpus(const std::set<std::string>& checked, const std::string& node,
+                                    const HardwareFacts* facts) {
+  if (!has_real_gpus(facts)) return std::nullopt;
+  if (checked.empty() || checked.count(node)) return std::nullopt;
   Check out;
   out.name = "gpus/planned";
   out.title = "GPUs are measured";

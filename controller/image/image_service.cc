@@ -191,21 +191,41 @@ void ImageService::write_out(const std::string& name, const std::string& path, P
 }
 
 void ImageService::prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done) {
-  auto result = std::make_shared<Status>(
+  std::vector<std::string> folders;
+  for (const auto& name : images) folders.push_back(folder(name));
+  pack_all(std::move(folders), Ok{}, std::move(done));
+}
+
+// One after the other: packing takes all of a processor.
+void ImageService::pack_all(std::vector<std::string> folders, const Status& so_far,
+                            std::function<void(Status)> done) {
+  if (folders.empty()) return done(so_far);
+  const std::string next = folders.back();
+  folders.pop_back();
+  const auto go_on = [this, folders = std::move(folders), so_far, done = std::move(done)](
+                         const Status& packed) { pack_all(folders, packed.ok() ? so_far : packed, done); };
+  const auto at_work = packing_.find(next);
+  if (at_work != packing_.end()) return at_work->second.push_back(go_on);
+  pack(next, {go_on});
+}
+
+// Who asked meanwhile may have asked for another agent than the one that was packed: for all of them together
+// it is looked at once more.
+void ImageService::pack(const std::string& folder, std::vector<Packed> asked) {
+  packing_[folder];
+  const auto result = std::make_shared<Status>(
       fail(Code::failed, "the RAM systems were not packed: see the controller's log"));
-  std::vector<RamRequest> requests;
-  for (const auto& name : images)
-    requests.push_back(ram_request(options_, std::filesystem::path(folder(name)).string()));
   reactor_.offload(
-      [requests, result] {
-        Status all = Ok{};
-        for (const auto& request : requests) {
-          const auto ram = build_ram_system(request);
-          if (!ram.ok()) all = ram.error();
-        }
-        *result = std::move(all);
+      [request = ram_request(options_, folder), result] {
+        const auto ram = build_ram_system(request);
+        *result = ram.ok() ? Status(Ok{}) : Status(ram.error());
       },
-      [result, done] { done(std::move(*result)); });
+      [this, folder, asked = std::move(asked), result] {
+        auto meanwhile = std::move(packing_[folder]);
+        packing_.erase(folder);
+        if (!meanwhile.empty()) pack(folder, std::move(meanwhile));
+        for (const auto& one : asked) one(*result);
+      });
 }
 
 }  // namespace muster

@@ -57,7 +57,8 @@ class ImageService {
   // Brings an exported image in, with its RAM system; see controller/image/transfer.h.
   void bring_in(const std::string& path, Progress progress, Built done);
   void write_out(const std::string& name, const std::string& path, Progress progress, Built done);
-  // Makes sure that the RAM systems of these images carry the present agent.
+  // Makes sure that the RAM systems of these images carry the present agent. One that is being packed already
+  // is not packed beside that: it is looked at when that has ended.
   void prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done);
   // Whether images/NAME/DIGEST/FILE is published: the manifest, the frames, or a file that this manifest
   // names. What else is in there, and beside it, is nobody's business: records of the build, trees with files
@@ -74,6 +75,9 @@ class ImageService {
   Result<ImageRequest> request_of(const Spec* spec, const std::map<std::string, Playbook>& playbooks,
                                   const Order& order) const;
   void start(const ImageRequest& request, Progress progress, Built done);
+  using Packed = std::function<void(const Status&)>;
+  void pack(const std::string& folder, std::vector<Packed> asked);
+  void pack_all(std::vector<std::string> folders, const Status& so_far, std::function<void(Status)> done);
 
   RealReactor& reactor_;
   const DaemonOptions& options_;
@@ -82,7 +86,8 @@ class ImageService {
   // "NAME/DIGEST" -> files; what a digest stands for never changes
   std::map<std::string, std::set<std::string>> published_;
   std::map<std::string, std::vector<std::function<void()>>>
-      building_;  // name -> who waits for the end of that build
+      building_;                                        // name -> who waits for the end of that build
+  std::map<std::string, std::vector<Packed>> packing_;  // by folder: who asked while it is being packed
 };
 
 }  // namespace muster

@@ -211,6 +211,8 @@ Result<RamInfo> present(const RamRequest& request, const std::string& key, const
                request.image_folder + "/ram-initrd", json.value("initrd_sha256", ""), true};
   if (sha256_file(info.initrd).value_or("") != info.initrd_sha256)
     return fail(Code::conflict, "its initrd is damaged");
+  if (sha256_file(info.kernel).value_or("") != info.kernel_sha256)
+    return fail(Code::conflict, "its kernel is damaged");
   return info;
 }
 
@@ -337,8 +339,10 @@ Result<RamInfo> build_ram_system(const RamRequest& request) {
                false,
                {}};
   if (packed.error().code == Code::conflict) info.why = packed.error().message;
-  TRY_(copy(request.image_folder + "/vmlinuz", info.kernel));
-  TRY(info.kernel_sha256, sha256_file(info.kernel));
+  // As a whole: a node may be fetching it.
+  TRY(const std::string kernel, files.read(request.image_folder + "/vmlinuz"));
+  info.kernel_sha256 = sha256(kernel);
+  TRY_(files.write(info.kernel, kernel));
   TRY_(files.write(info.initrd, initrd));
   const Json record = {{"key", key},
                        {"kernel_sha256", info.kernel_sha256},

@@ -1,5 +1,5 @@
 // Lint: what must hold of every plan before it may be approved. Pure. Run by the planner on its own output,
-// by the daemon before approval, and over every golden plan.
+// which is no plan where it finds anything, and over every golden plan.
 //
 // Ids unique and of the form node/name; dependencies exist and are acyclic; each node's actions are in
 // dependency order; every image action has its destruction entry unless it only accepts muster's own layout;

@@ -157,13 +157,13 @@ void Executor::wait_at_gate(Node& node, Gate::Answer answer) {
   set_wait(node, std::move(answer.wait));
 }
 
-// Who waits at a barrier is looked at when it is open, and when another kind of action is waited for there:
-// what it waits for is shown by that.
+// Who waits at a barrier is looked at when it is open, and when actions of another phase are waited for
+// there: what it waits for is shown by that.
 void Executor::look_at_barriers() {
   while (const auto due = ready_.next_barrier()) {
     const Action* open =
         gate_.first_open(due->barrier, [this](const std::string& name) { return state_of(name); });
-    if (open && open->title == gate_.find(due->member)->title)
+    if (open && open->phase == gate_.find(due->member)->phase)
       ready_.hold(due->barrier, {find(open->node)->at, open->id});
     else
       ready_.open(due->barrier);

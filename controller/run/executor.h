@@ -103,6 +103,7 @@ class Executor : private Others {
   bool active() const { return run_.id != 0 && !ended_; }
   int64_t run_id() const { return run_.id; }
   const Plan& plan() const { return *plan_; }
+  std::shared_ptr<const Plan> shared_plan() const { return plan_; }
   // {"node","state","reason","action","title","phase","attempt",
   //  "wait":{reason,awaited,observed,since,until,next},"others_took_ms"}
   Json why(const std::string& node) const;
@@ -112,6 +113,11 @@ class Executor : private Others {
 
   // Newest row of a node, with what is on its way to the store; a default row when it is unknown.
   NodeRow node_row(const std::string& node) const { return book_.row(node); }
+  // Of all nodes that have one.
+  const std::map<std::string, NodeRow>& node_rows() const {
+    book_.load();
+    return book_.rows();
+  }
   // `change` may run later, when the row could be read: it keeps what it needs by value. Until then nothing
   // is written.
   void set_node(const std::string& node, const std::function<void(NodeRow&)>& change);
@@ -186,10 +192,12 @@ class Executor : private Others {
   // The run.
   void adopt(std::shared_ptr<const Plan> plan, const RunRow& row);
   void begin_run(std::shared_ptr<const Plan> plan, RunRow row, Rows rows, Started done);
+  void mark_disks(const std::vector<JournalRow>& journal);
   JournalRow condemned(Node& node, const std::string& reason);
   void finish_run(RunState state, const std::string& reason = "");
-  void end_run(RunState state, const std::string& reason);
-  void conclude(Rows& rows);
+  void ask_conclusion(RunRow last, const std::string& reason);
+  void end_run(RunRow last, const std::string& reason, Conclusion conclusion);
+  void conclude(Conclusion conclusion, Rows& rows);
   void stay_alive();
   void sign();
   void write(const std::string& node, Rows rows, std::function<void()> then = {});
@@ -217,6 +225,7 @@ class Executor : private Others {
   std::shared_ptr<const Plan> plan_;
   RunRow run_;
   bool ended_ = true, ending_ = false;
+  uint64_t taken_out_ = 0;  // nodes that had come through, by this process
   Reactor::TimerId sign_timer_ = 0;
   uint64_t adopted_ = 0;  // runs, by this process
   Gate gate_;             // of plan_

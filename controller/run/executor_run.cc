@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/contain.h"
 #include "base/log.h"
 #include "controller/run/executor.h"
 #include "controller/run/recovery.h"
@@ -84,9 +85,9 @@ void Executor::begin_run(std::shared_ptr<const Plan> plan, RunRow row, Rows rows
   adopt(std::move(plan), row);
   stay_alive();
   write(kRuns, std::move(rows), [this, done, id = row.id] {
-    done(id);
-    observe("", "run", {{"state", to_string(RunState::running)}, {"kind", to_string(plan_->kind)}});
     kick();
+    observe("", "run", {{"state", to_string(RunState::running)}, {"kind", to_string(plan_->kind)}});
+    done(id);
   });
 }
 
@@ -101,6 +102,7 @@ Status Executor::resume(int64_t run) {
   TRY(const auto journal, ports_.store.journal(row.id));
   TRY(Recovery recovery, recover(row, journal));
   adopt(std::make_shared<const Plan>(std::move(plan)), row);
+  mark_disks(journal);
   for (const auto& action : recovery.proven) gate_.prove(action);
   for (const auto& [name, node] : nodes_) {
     restore(node->run, recovery, hooks_);
@@ -122,6 +124,16 @@ Status Executor::resume(int64_t run) {
           {{"state", to_string(RunState::running)}, {"kind", to_string(plan_->kind)}, {"resumed", true}});
   kick();
   return Ok{};
+}
+
+// Where the rows of nodes could not be read, intents went ahead without NodeRow::disk_written.
+void Executor::mark_disks(const std::vector<JournalRow>& journal) {
+  for (const auto& row : journal) {
+    const Action* action = row.event == "intent" ? gate_.find(row.action) : nullptr;
+    if (!action) continue;
+    if (Rows marked = book_.begun(row.node, *action, row.time); !marked.empty())
+      write(row.node, std::move(marked));
+  }
 }
 
 // A row from time to time, so that a controller that comes back knows how long it was away. Some actions are
@@ -164,6 +176,7 @@ void Executor::quarantine(const std::string& node, const std::string& reason) {
 }
 
 JournalRow Executor::condemned(Node& node, const std::string& reason) {
+  ++taken_out_;
   const Standing before = standing_of(node.run);
   JournalRow row = condemn(node.run, run_, reason, reactor_.steady(), reactor_.now());
   stands(node, before);
@@ -174,17 +187,30 @@ JournalRow Executor::condemned(Node& node, const std::string& reason) {
 
 void Executor::finish_run(RunState state, const std::string& reason) {
   if (ended_) return;
-  if (!hooks_.conclude || state == RunState::cancelled) return end_run(state, reason);
+  RunRow last = run_;
+  last.state = state;
+  if (!hooks_.conclude || state == RunState::cancelled) return end_run(std::move(last), reason, {});
   if (std::exchange(ending_, true)) return;
   // Behind every row of the run, so that the conclusion sees them all.
-  write("", {}, [this, state, reason, id = run_.id] {
-    if (run_.id == id && !ended_) end_run(state, reason);
+  write("", {}, [this, last, reason] {
+    if (run_.id == last.id && !ended_) ask_conclusion(last, reason);
   });
 }
 
+void Executor::ask_conclusion(RunRow last, const std::string& reason) {
+  last.ended = reactor_.now();
+  // It may be cancelled until the answer comes.
+  const auto answered = [this, alive = alive_, last, reason, out = taken_out_](Conclusion conclusion) {
+    if (!*alive || run_.id != last.id || ended_) return;
+    if (out == taken_out_) return end_run(last, reason, std::move(conclusion));
+    ending_ = false;  // not the run any more that was concluded
+    kick();
+  };
+  if (!contain_exceptions("the conclusion of a run", [&] { hooks_.conclude(last, answered); })) answered({});
+}
+
 // Degraded nodes keep working; those that fail in the light of the others are quarantined like any other.
-void Executor::conclude(Rows& rows) {
-  Conclusion conclusion = hooks_.conclude(run_);
+void Executor::conclude(Conclusion conclusion, Rows& rows) {
   size_t quarantined = 0;
   for (const auto& verdict : conclusion.nodes) {
     Node* node = find(verdict.name);
@@ -204,12 +230,13 @@ void Executor::conclude(Rows& rows) {
   std::move(conclusion.rows.begin(), conclusion.rows.end(), std::back_inserter(rows));
 }
 
-void Executor::end_run(RunState state, const std::string& reason) {
+void Executor::end_run(RunRow last, const std::string& reason, Conclusion conclusion) {
   ended_ = true;
-  run_.state = state;
-  run_.ended = reactor_.now();
+  run_ = std::move(last);
+  if (run_.ended == 0) run_.ended = reactor_.now();
+  const bool cancelled = run_.state == RunState::cancelled;
   Rows rows;
-  if (hooks_.conclude && state != RunState::cancelled) conclude(rows);
+  conclude(std::move(conclusion), rows);
   JournalRow row;
   row.run = run_.id;
   row.event = "ended";
@@ -218,7 +245,7 @@ void Executor::end_run(RunState state, const std::string& reason) {
   observe("", "run", row.data);
   rows.push_back(row);
   rows.insert(rows.begin(), run_);
-  write(state == RunState::cancelled ? kRuns : "", std::move(rows), [this, ended = run_] {
+  write(cancelled ? kRuns : "", std::move(rows), [this, ended = run_] {
     if (hooks_.ended) hooks_.ended(ended);
   });
 }

@@ -50,8 +50,9 @@ Gate::Answer Gate::ask(const Action& mine, const StepLog& log, const StateOf& st
   const auto barrier = static_cast<size_t>(mine.behind);
   const Action* open = first_open(barrier, state_of);
   if (!open) return {true};
-  // Not by whose name: thousands that wait would each tell of every single one that comes.
-  Answer answer = wait_for("waiting for the other nodes", "all nodes: " + open->title, *open);
+  // Not by whose name, nor by a title, which may count its node's steps: thousands that wait would each tell
+  // of every single one that comes.
+  Answer answer = wait_for("waiting for the other nodes", "all nodes: " + open->phase, *open);
   answer.barrier = barrier;
   return answer;
 }

@@ -53,9 +53,11 @@ struct ExecutorHooks {
   // asked for, with all results in order; the same answer to the same question. nullopt, which is for the
   // first time only: the attempt's own verdict stands.
   std::function<std::optional<FollowUp>(const Action&, const std::vector<Json>& results)> follow_up = {};
-  // Asked once, when everything that happened in the run is durable; the row has its last state. Not for a
-  // cancelled run.
-  std::function<Conclusion(const RunRow&)> conclude = {};
+  // Asked when everything that happened in the run is durable; the row has its last state. Not for a
+  // cancelled run. It answers once, at once or later, on the reactor's thread; when a node is taken out
+  // meanwhile it is asked again.
+  using Concluded = std::function<void(Conclusion)>;
+  std::function<void(const RunRow&, Concluded)> conclude = {};
   // The kernel panic that a node's console showed since then; "": none was seen.
   std::function<std::string(const std::string& node, SteadyMs since)> panic = {};
   std::function<void(const RunEvent&)> observe = {};

@@ -217,6 +217,11 @@ JournalWriter::Rows NodeBook::changed(const std::string& node, const Change& cha
 JournalWriter::Rows NodeBook::begun(const std::string& node, const Action& action, TimeMs time) {
   const auto slot = written_by(action);
   if (!slot) return {};
+  load();
+  if (const auto known = rows_.find(node); known != rows_.end() && held_.empty()) {
+    const auto last = known->second.disk_written.find(*slot);
+    if (last != known->second.disk_written.end() && last->second >= time) return {};
+  }
   return changed(node, [slot = *slot, time](NodeRow& row) {
     TimeMs& last = row.disk_written[slot];
     last = std::max(last, time);  // the clock may have been set back

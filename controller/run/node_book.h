@@ -63,8 +63,8 @@ class NodeBook {
   // `change` keeps what it needs by value.
   JournalWriter::Rows changed(const std::string& node, const Change& change);
   // The row to write in one batch with the intent of this action: from then on what was seen on the disk,
-  // or in the slot, that it writes says nothing (NodeRow::disk_written). None where it writes neither; as
-  // above.
+  // or in the slot, that it writes says nothing (NodeRow::disk_written). None where it writes neither, or
+  // where the row says so already; as above.
   JournalWriter::Rows begun(const std::string& node, const Action& action, TimeMs time);
   // Forgets what is known of a node whose row is being deleted; false while changes wait for the rows.
   bool forget(const std::string& node);

@@ -294,6 +294,10 @@ Result<CertificateRow> read_certificate(Connection& db, const std::string& seria
 Result<std::vector<SecretRow>> read_secrets(Connection& db) {
   return all(db, secret_row, "SELECT name, time, sealed FROM secret ORDER BY name");
 }
+Result<SecretRow> read_secret(Connection& db, const std::string& name) {
+  return one(db, secret_row, "SELECT name, time, sealed FROM secret WHERE name = ?", {name},
+             "no secret " + name);
+}
 Result<std::vector<EventRow>> read_events(Connection& db, int64_t after_seq, size_t limit,
                                           const std::string& node) {
   const auto most = static_cast<int64_t>(std::min<size_t>(limit, INT32_MAX));

@@ -24,6 +24,7 @@ Result<TokenRow> read_token(sqlite::Connection& db, const std::string& digest);
 Result<std::vector<TokenRow>> read_join_tokens(sqlite::Connection& db, const std::string& node);
 Result<CertificateRow> read_certificate(sqlite::Connection& db, const std::string& serial);
 Result<std::vector<SecretRow>> read_secrets(sqlite::Connection& db);
+Result<SecretRow> read_secret(sqlite::Connection& db, const std::string& name);
 Result<std::vector<EventRow>> read_events(sqlite::Connection& db, int64_t after_seq, size_t limit,
                                           const std::string& node);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -123,6 +124,7 @@ class SqliteStore : public Store {
     return read_certificate(reader_, serial);
   }
   Result<std::vector<SecretRow>> secrets() override { return read_secrets(reader_); }
+  Result<SecretRow> secret(const std::string& name) override { return read_secret(reader_, name); }
   Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) override {
     return read_events(reader_, after_seq, limit, node);
   }
@@ -193,9 +195,27 @@ class SqliteStore : public Store {
   std::thread thread_;
 };
 
+// How far its numbered rows go.
+Result<std::string> newest_rows(const std::string& path) {
+  TRY(Connection db, Connection::open(path, sqlite::Mode::read_only));
+  return db.text(
+      "SELECT (SELECT coalesce(max(seq), 0) FROM journal) || ' ' || (SELECT coalesce(max(seq), 0) FROM "
+      "event)");
+}
+
+// A migration that failed left the copy that was made before it: that one is as good as another.
+bool is_copied(const std::string& path, const std::string& copy, int64_t version) {
+  if (::access(copy.c_str(), F_OK) != 0) return false;
+  const auto kept = inspect_database(copy);
+  if (!kept.ok() || *kept != version) return false;
+  const auto rows = newest_rows(path), copied = newest_rows(copy);
+  return rows.ok() && copied.ok() && *rows == *copied;
+}
+
 Result<Connection> open_current(const std::string& path, int64_t version) {
-  if (version > 0 && version < newest_schema())
-    TRY_(backup_store(path, fmt::format("{}.schema{}.bak", path, version)));
+  const std::string copy = fmt::format("{}.schema{}.bak", path, version);
+  if (version > 0 && version < newest_schema() && !is_copied(path, copy, version))
+    TRY_(backup_store(path, copy));
   TRY(Connection writer, Connection::open(path, sqlite::Mode::read_write));
   ::chmod(path.c_str(), 0600);
   TRY_(

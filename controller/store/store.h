@@ -164,6 +164,13 @@ class Store {
   virtual Result<std::vector<TokenRow>> join_tokens(const std::string& node) = 0;
   virtual Result<CertificateRow> certificate(const std::string& serial) = 0;
   virtual Result<std::vector<SecretRow>> secrets() = 0;
+  // One of them, without reading the others.
+  virtual Result<SecretRow> secret(const std::string& name) {
+    TRY(auto rows, secrets());
+    for (SecretRow& row : rows)
+      if (row.name == name) return std::move(row);
+    return fail(Code::not_found, "no secret " + name);
+  }
   virtual Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) = 0;
   virtual Result<ReportRow> report(int64_t run) = 0;  // 0: the newest; not_found while a run has none
   // Newest first, of runs before `run` (0: all), at most `limit`; without `json`.

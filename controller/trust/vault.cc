@@ -82,9 +82,9 @@ Result<std::vector<Vault::Name>> Vault::list() {
 }
 
 Result<std::string> Vault::get(const std::string& name) {
-  TRY(const auto rows, store_.secrets());
-  for (const auto& row : rows)
-    if (row.name == name) return unseal(key_, name, row.sealed);
+  const auto row = store_.secret(name);
+  if (row.ok()) return unseal(key_, name, row->sealed);
+  if (row.error().code != Code::not_found) return row.error();
   return fail(Code::not_found, "secret '" + name + "' is not set: muster secret set " + name);
 }
 

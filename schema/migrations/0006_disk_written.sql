@@ -4,7 +4,7 @@ ALTER TABLE node ADD COLUMN disk_written TEXT NOT NULL DEFAULT '{}';
 CREATE TEMP TABLE begun AS
   SELECT journal.node AS node, journal.action AS action, journal.time AS time, run.plan_digest AS plan
   FROM journal JOIN run ON run.id = journal.run JOIN node ON node.name = journal.node
-  WHERE journal.event = 'intent' AND journal.time > node.facts_time;
+  WHERE journal.event = 'intent' AND journal.time >= node.facts_time;
 CREATE TEMP TABLE readable AS
   SELECT digest FROM plan
   WHERE digest IN (SELECT plan FROM begun)

@@ -143,6 +143,9 @@ void rows_with_a_key_replace(StoreHarness& h) {
   REQUIRE(s.secrets()->size() == 1);
   CHECK(s.secrets()->at(0).sealed == "new");
   CHECK(s.secrets()->at(0).time == 2);
+  CHECK(s.secret("bmc")->sealed == "new");
+  CHECK(s.secret("bmc")->time == 2);
+  for (const char* none : {"api", "", "bm", "BMC"}) CHECK(s.secret(none).error().code == Code::not_found);
 }
 
 void a_forgotten_node_is_locked_out(StoreHarness& h) {

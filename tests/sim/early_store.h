@@ -18,9 +18,12 @@ class StoreInFront : public Store {
   Result<std::vector<SpecRow>> specs() override { return store_.specs(); }
   Result<SpecRow> spec(int64_t revision) override { return store_.spec(revision); }
   Result<PlanRow> plan(const std::string& digest) override { return store_.plan(digest); }
+  Result<PlanRow> plan_head(const std::string& digest) override { return store_.plan_head(digest); }
   Result<std::vector<RunRow>> runs() override { return store_.runs(); }
   Result<RunRow> run(int64_t id) override { return store_.run(id); }
   Result<std::vector<JournalRow>> journal(int64_t run) override { return store_.journal(run); }
+  Result<std::vector<JournalRow>> journal_times(int64_t run) override { return store_.journal_times(run); }
+  Result<std::vector<std::string>> node_names() override { return store_.node_names(); }
   Result<std::vector<NodeRow>> nodes() override { return store_.nodes(); }
   Result<NodeRow> node(const std::string& name) override { return store_.node(name); }
   Result<TokenRow> token(const std::string& digest) override { return store_.token(digest); }
@@ -31,6 +34,7 @@ class StoreInFront : public Store {
     return store_.certificate(serial);
   }
   Result<std::vector<SecretRow>> secrets() override { return store_.secrets(); }
+  Result<SecretRow> secret(const std::string& name) override { return store_.secret(name); }
   Result<std::vector<EventRow>> events(int64_t after, size_t limit, const std::string& node) override {
     return store_.events(after, limit, node);
   }
@@ -38,6 +42,9 @@ class StoreInFront : public Store {
   Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override {
     return store_.reports(run, limit);
   }
+  TimeMs restored() const override { return store_.restored(); }
+  std::string restored_why() const override { return store_.restored_why(); }
+  std::string history() const override { return store_.history(); }
   int64_t next_run_id() override { return store_.next_run_id(); }
   int64_t next_spec_revision() override { return store_.next_spec_revision(); }
 

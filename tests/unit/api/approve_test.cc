@@ -58,6 +58,9 @@ std::string message_of(const HttpResponse& answer) {
   return parse_json(answer.body).value().value("message", "");
 }
 
+// Of a node that the plan is not about.
+void another_configuration(NodeRow& row) { row.config_digest += "another"; }
+
 void another_disk(NodeRow& row) {
   std::string text = row.facts.text();
   const auto at = text.find("FASTa31");
@@ -142,6 +145,53 @@ TEST_CASE("a world that changes while an approved run is being prepared ends it 
   CHECK(run.error().code == Code::conflict);
   c.settle();
   CHECK(c.runs() == 0);
+}
+
+TEST_CASE("an approval stands when what changed makes no other plan", "[api][approve]") {
+  Cluster c;
+  const std::string digest = c.plan();
+  SECTION("another node is configured differently, which no pass of this plan reads") {
+    c.on_reactor([&] { c.services().bringup.executor().set_node("node01", another_configuration); });
+  }
+  SECTION("an operator took another node out") {
+    REQUIRE(c.call(Door::local, "POST", "/v1/nodes/node01/quarantine", "{}").status == 200);
+  }
+  SECTION("and the plan has to be read again") {
+    c.plan_another();
+    c.on_reactor([&] { c.services().bringup.executor().set_node("node01", another_configuration); });
+  }
+  const auto approved = c.approve(digest);
+  INFO(approved.body);
+  CHECK(approved.status == 200);
+  c.settle();
+  CHECK(c.runs() == 1);
+  REQUIRE(c.call(Door::local, "POST", "/v1/runs/1/cancel").status == 200);
+  c.settle();
+  CHECK(c.approve(digest).status == 409);  // it counted once all the same
+  CHECK(c.runs() == 1);
+}
+
+TEST_CASE("an approval stands when another node changes while the run is prepared, and names what does not",
+          "[api][approve]") {
+  Cluster c;
+  const std::string digest = c.plan();
+  const bool another_plan = GENERATE(false, true);
+  c.plan_another();  // so that this one has to be read again, which takes a moment
+  std::promise<Result<int64_t>> answered;
+  c.on_reactor([&] {
+    c.services().bringup.approve(digest, "test",
+                                 [&](Result<int64_t> run) { answered.set_value(std::move(run)); });
+    c.services().bringup.executor().set_node("node01", another_configuration);
+    if (another_plan) c.services().bringup.executor().set_node("spare01", another_disk);
+  });
+  const auto run = answered.get_future().get();
+  CHECK(run.ok() != another_plan);
+  if (!run.ok()) {
+    CHECK(run.error().code == Code::conflict);
+    CHECK(run.error().message.find("node spare01: what was found in it is different") != std::string::npos);
+  }
+  c.settle();
+  CHECK(c.runs() == (another_plan ? 0 : 1));
 }
 
 TEST_CASE("what was found on a node before its disks were written is not planned with", "[api][approve]") {

@@ -1,6 +1,7 @@
 // Acceptance from the journal to the signed report, on effects: states of nodes, what the report says, what
 // was signed.
 #include "controller/bringup/acceptance.h"
+#include "controller/bringup/conclude.h"
 
 #include <functional>
 #include <memory>
@@ -67,6 +68,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   ManualReactor reactor;
   MemStore store{reactor};
   CurrentSpec spec{store};
+  GpuChecksOfPlan gpus;
   pki::KeyPair key = pki::make_signing_key().value();
   std::unique_ptr<Executor> executor;
   Plan plan;
@@ -96,15 +98,17 @@ struct Bench : PowerPort, BootPort, LinkPort {
   void live() {
     ExecutorHooks hooks;
     hooks.judge = [this](const Action& action, const Json& result) {
-      return judge(spec, *executor, action, result);
+      return judge(spec, gpus, *executor, action, result);
     };
     hooks.reservation = [this](const Action& action, const Json& result) {
       return reservation(spec, *executor, action, result);
     };
     hooks.follow_up = [this](const Action& action, const std::vector<Json>& results) {
-      return follow_up(spec, *executor, action, results);
+      return follow_up(spec, gpus, *executor, action, results);
     };
-    hooks.conclude = [this](const RunRow& run) { return conclude(store, *executor, key, run); };
+    hooks.conclude = [this](const RunRow& run, ExecutorHooks::Concluded done) {
+      done(conclude(store, *executor, key, run));
+    };
     executor = std::make_unique<Executor>(reactor, ExecutorPorts{store, *this, *this, *this}, hooks);
   }
   void netboot(const std::string&, PowerPort::Done) override { FAIL("acceptance touches no power"); }

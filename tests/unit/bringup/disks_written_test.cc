@@ -42,7 +42,8 @@ struct Book {
 TEST_CASE("disks written: nothing that was seen before an installation counts", "[bringup]") {
   const std::map<std::string, TimeMs> written = {{"", 100}};
   CHECK_FALSE(still_known(facts(), written_since(written, 99)));
-  CHECK(still_known(facts(), written_since(written, 100)));  // it was looked at since
+  CHECK_FALSE(still_known(facts(), written_since(written, 100)));  // which came first is not known
+  CHECK(still_known(facts(), written_since(written, 101)));        // it was looked at since
   CHECK(still_known(facts(), {}));
 }
 
@@ -54,7 +55,7 @@ TEST_CASE("disks written: the slot beside the jobs counts as half written, and t
   CHECK(known->boot.slots.at("b").stage == "writing");
   CHECK(known->boot.slots.at("a").stage == "written");
   CHECK(known->boot.running == "a");
-  CHECK(still_known(facts(), written_since(written, 100))->boot.slots.at("b").stage == "written");
+  CHECK(still_known(facts(), written_since(written, 101))->boot.slots.at("b").stage == "written");
 }
 
 TEST_CASE("disks written: the row of the node says so, with the intent", "[bringup]") {

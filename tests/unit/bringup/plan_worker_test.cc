@@ -136,3 +136,29 @@ TEST_CASE("plan worker: nobody is answered by one that is gone", "[bringup]") {
   for (const auto& task : later) task();
   CHECK_FALSE(answered);
 }
+
+TEST_CASE("plan worker: a look that throws is an answer, and those behind it have their turn", "[bringup]") {
+  Bench b;
+  b.ask("node01");
+  b.worker.make([]() -> Result<PlanningSnapshot> { throw std::runtime_error("a folder is gone"); }, {},
+                [&](Result<MadePlanPtr> plan) {
+                  REQUIRE_FALSE(plan.ok());
+                  b.answered.push_back(std::string(to_string(plan.error().code)));
+                  throw std::runtime_error("nor can that be said");
+                });
+  b.ask("node02");
+  for (int i = 0; i < 2; ++i) b.carry_out_next();
+  CHECK(b.answered == Names{"node01", "failed", "node02"});
+}
+
+TEST_CASE("plan worker: only so many wait, and there is room again for the next", "[bringup]") {
+  Bench b;
+  for (size_t i = 0; i < PlanWorker::kMostWaiting + 2; ++i) b.ask("node01");  // one is at work
+  CHECK(b.answered == Names{"node01: unavailable"});
+  b.carry_out_next();
+  b.ask("node02");
+  CHECK(b.answered == Names{"node01: unavailable", "node01"});
+  while (!b.jobs.empty()) b.carry_out_next();
+  CHECK(b.answered.size() == PlanWorker::kMostWaiting + 3);
+  CHECK(b.answered.back() == "node02");
+}

@@ -37,7 +37,7 @@ struct Bench {
       });
 
   // Each of the nodes was configured in that time, and accepted.
-  void run(int64_t id, PlanKind kind, const std::map<std::string, DurationMs>& nodes) {
+  void run(int64_t id, PlanKind kind, const std::map<std::string, DurationMs>& nodes, TimeMs ended = 2) {
     Plan plan;
     plan.kind = kind;
     plan.spec_revision = id;  // so that no two are the same
@@ -60,7 +60,7 @@ struct Bench {
     }
     const std::string digest = plan_digest(plan);
     rows.push_back(PlanRow{digest, std::string(to_string(kind)), id, 1, plan_text(plan)});
-    rows.push_back(RunRow{id, digest, RunState::done, 1, 2, "test"});
+    rows.push_back(RunRow{id, digest, ended ? RunState::done : RunState::running, 1, ended, "test"});
     store.write(std::move(rows), {});
     reactor.advance(kSecond);
   }
@@ -151,4 +151,49 @@ TEST_CASE("proving times: with it gone nobody goes on", "[bringup]") {
   b.times.reset();
   b.work();
   CHECK(b.answered == 0);
+}
+
+TEST_CASE("proving times: of a run that has not ended what is there counts for the plan, and is not kept",
+          "[bringup]") {
+  Bench b;
+  b.run(1, PlanKind::install, {{"n1", 100}}, 0);
+  b.find({{"n1", 1}});
+  CHECK(b.answered == 1);
+  CHECK(b.times->looked_for("n1", 1));
+  CHECK(b.times->of("n1", 1) == 100);
+  // The rest of its journal comes with its end.
+  JournalRow row;
+  row.run = 1;
+  row.action = "n1/configure";
+  row.node = "n1";
+  row.event = "intent";
+  row.time = 1000;
+  std::vector<Write> rows = {row};
+  row.event = "succeeded";
+  row.time = 1300;
+  rows.push_back(row);
+  RunRow ended = b.store.run(1).value();
+  ended.state = RunState::done;
+  ended.ended = 2000;
+  rows.push_back(ended);
+  b.store.write(std::move(rows), {});
+  b.reactor.advance(kSecond);
+  b.find({{"n1", 1}});
+  CHECK(b.times->of("n1", 1) == 400);
+  b.find({{"n1", 1}});
+  CHECK(b.store.read == std::vector<int64_t>{1, 1});
+}
+
+TEST_CASE("proving times: of two searches at once the one of the newer run stays", "[bringup]") {
+  Bench b;
+  b.run(1, PlanKind::install, {{"n1", 100}});
+  b.times->find({{"n1", 1}}, [&] { ++b.answered; });
+  b.run(2, PlanKind::apply, {{"n1", 150}});
+  b.times->find({{"n1", 2}}, [&] { ++b.answered; });
+  REQUIRE(b.jobs.size() == 2);
+  std::swap(b.jobs[0], b.jobs[1]);
+  b.work();
+  CHECK(b.answered == 2);
+  CHECK(b.times->looked_for("n1", 2));
+  CHECK(b.times->of("n1", 2) == 150);
 }

@@ -97,6 +97,31 @@ TEST_CASE("a filter takes names, states and roles together", "[cli]") {
   CHECK_FALSE(node_filter("n[3-1]", "", "").ok());
 }
 
+TEST_CASE("status is cut on a terminal only, and not where nodes were named", "[cli]") {
+  const NodeFilter any = {}, named = node_filter("n[0000-0063]", "", "").value();
+  CHECK(shown_at_most(kManyNodes, any, true) == 0);
+  CHECK(shown_at_most(kManyNodes + 1, any, true) == kShownNodes);
+  CHECK(shown_at_most(1000, any, false) == 0);  // muster status | grep n0312
+  CHECK(shown_at_most(64, named, true) == 0);
+  CHECK(shown_at_most(990, node_filter("", "accepted", "").value(), true) == 0);
+  CHECK(shown_at_most(500, node_filter("", "", "gpu").value(), true) == 0);
+}
+
+TEST_CASE("a filter that names what is not there is no empty cluster", "[cli]") {
+  const auto said = [](const std::string& names, const std::string& states, const std::string& roles) {
+    const Status fits = names_nodes(node_filter(names, states, roles).value(), large());
+    if (fits.ok()) return std::string();
+    CHECK(fits.error().code == Code::invalid);
+    return fits.error().message;
+  };
+  CHECK(said("", "", "").empty());
+  CHECK(said("n0000,n0999", "installing", "gpu,cpu").empty());
+  CHECK(said("n[0998-1001]", "", "") == "no node is called n1000, n1001");
+  CHECK(said("", "", "cpu,gpuu") == "no node has the role gpuu");
+  CHECK(said("", "drained", "").empty());  // none is, which is an answer
+  CHECK(node_filter("n[0001-0002]", "silent", "").value().options == "--limit n[0001-0002] --state silent");
+}
+
 TEST_CASE("a table of very many has counts above and what is left out below", "[cli]") {
   Look look{200, false, false};
   look.nodes = kShownNodes;
@@ -105,6 +130,9 @@ TEST_CASE("a table of very many has counts above and what is left out below", "[
   CHECK(table.find("\n1000 nodes: 995 accepted") != std::string::npos);
   CHECK(table.find("\nand 980 more: --all\n") != std::string::npos);
   CHECK(table.find("n0900") < table.find("n0600"));
+  look.width = 12;
+  CHECK(render_status(large(), look).find("\nand 980 more\n") != std::string::npos);
+  look.width = 200;
   look.nodes = 0;
   const std::string all = render_status(large(), look);
   CHECK(lines_of(all) == 1 + 1 + 1 + 1000);

@@ -381,4 +381,10 @@ TEST_CASE("a RAM system that is packed again says which program changed") {
   REQUIRE(files.write("/image/ram-initrd", "damaged"));
   CHECK(build_ram_system(request)->why == "its initrd is damaged");
   CHECK(build_ram_system(request)->reused);
+  REQUIRE(files.write("/image/ram-vmlinuz", "half"));
+  const auto mended = build_ram_system(request);
+  CHECK(mended->why == "its kernel is damaged");
+  CHECK(files.read("/image/ram-vmlinuz").value_or("") == "kernel");
+  CHECK(mended->kernel_sha256 == first->kernel_sha256);
+  CHECK(build_ram_system(request)->reused);
 }

@@ -54,6 +54,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   std::vector<RunRow> ended;
   Status verdict = Ok{};
   std::function<Conclusion(const RunRow&)> conclude;
+  std::function<void(const RunRow&, ExecutorHooks::Concluded)> concludes;  // later
   std::unique_ptr<Executor> executor;
   Plan plan;
 
@@ -61,7 +62,9 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   void live() {
     ExecutorHooks hooks;
     hooks.judge = [this](const Action&, const Json&) { return verdict; };
-    hooks.conclude = conclude;
+    if (conclude)
+      hooks.conclude = [this](const RunRow& run, ExecutorHooks::Concluded done) { done(conclude(run)); };
+    if (concludes) hooks.conclude = concludes;
     hooks.panic = [this](const std::string&, SteadyMs) { return panic; };
     hooks.ended = [this](const RunRow& run) { ended.push_back(run); };
     executor = std::make_unique<Executor>(reactor, ExecutorPorts{store, *this, *this, *this}, hooks);

@@ -227,6 +227,7 @@ TEST_CASE("what is waited for at a barrier is shown as it is now", "[run][ready]
   b.steps("n1", "first");
   b.steps("n2", "first");
   b.steps("n3", "other");
+  for (Action& a : b.plan.actions) a.title += " (" + a.node + " steps)";  // of each node another number
   b.behind("n4", "second");
   b.starts({"n1", "n2", "n3", "n4"});
   CHECK(b.waits("n4", "awaited") == "all nodes: first");
@@ -330,6 +331,38 @@ TEST_CASE("a large cluster is looked at in pieces, in order, and what changes me
   CHECK(b.ended[0].state == RunState::partial);
 }
 
+TEST_CASE("of a large cluster a part begins in one task", "[run][ready]") {
+  Bench b;
+  for (int i = 0; i < 200; ++i) b.steps(fmt::format("n{:03}", i), "first");
+  b.live();
+  b.executor->start(b.plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+  size_t most = 0, all = 0;
+  for (int i = 0; i < 100 && b.reactor.step(); ++i) {
+    const size_t begun = b.executor->log().all().size();
+    most = std::max(most, begun - all);
+    all = begun;
+  }
+  CHECK(all == 200);
+  CHECK(most > 1);
+  CHECK(most <= 100);
+}
+
+TEST_CASE("a node that is out takes no place when all are looked at", "[run][ready]") {
+  Bench b;
+  b.plan.limits.failure_budget = 0;
+  b.plan.limits.parallel_imaging = 1;
+  b.image("n1");
+  b.steps("n2", "first");
+  b.image("n2");
+  b.starts({"n2"});
+  b.ram("n1");
+  b.fails("n1");
+  REQUIRE(b.state("n1") == "quarantined");
+  b.finish("n2");
+  b.ram("n2");
+  CHECK(b.does("n2", "image"));
+}
+
 TEST_CASE("that a disk is written is in the node's row with the intent", "[run]") {
   Bench b;
   b.image("n1");
@@ -347,6 +380,28 @@ TEST_CASE("that a disk is written is in the node's row with the intent", "[run]"
   REQUIRE(b.begun().size() == 2);
   CHECK(b.row("n1").disk_written.count("") == 1);
   CHECK(b.row("n2").disk_written.empty());
+}
+
+TEST_CASE("that a disk is written is marked by the next controller where rows could not be read", "[run]") {
+  Bench b;
+  b.steps("n1", "first");
+  b.image("n1");
+  b.starts({"n1"});
+  b.restart();
+  b.store.fail_reads(1'000'000, fail(Code::failed, "disk I/O error"));
+  REQUIRE(b.executor->resume(1).ok());
+  b.hello("n1", wire::Mode::installed, "n1-boot");
+  b.finish("n1");
+  b.ram("n1");
+  REQUIRE(b.begun() == std::vector<std::string>{"n1/first", "n1/image"});
+  b.executor.reset();
+  b.store.crash(MemStore::Unsynced::lost);
+  b.store.fail_reads(0, fail(Code::failed, ""));
+  CHECK(b.row("n1").disk_written.empty());
+  b.restart();
+  REQUIRE(b.executor->resume(1).ok());
+  b.reactor.advance(100);
+  CHECK(b.row("n1").disk_written.count("") == 1);
 }
 
 TEST_CASE("whose silence counts against the controller itself has an order now", "[run][ready]") {

@@ -140,7 +140,7 @@ void leave_schema_5(const TempDir& dir) {
   REQUIRE(db.ok());
   REQUIRE(db->script("DELETE FROM node; ALTER TABLE node DROP COLUMN disk_written; PRAGMA user_version = 5")
               .ok());
-  for (const char* node : {"n1", "n2", "n3", "n4"})
+  for (const char* node : {"n1", "n2", "n3", "n4", "n5"})
     REQUIRE(
         db->run("INSERT INTO node VALUES (?, 'accepted', '', 'sha256:i', 'sha256:c', 'installed', 'b', '', "
                 "'', 90, 100, '{}', 1, '')",
@@ -148,7 +148,7 @@ void leave_schema_5(const TempDir& dir) {
             .ok());
   const std::string plan = R"({"actions": [{"id": "n1/w", "kind": "image", "params": {}},
     {"id": "n1/image", "kind": "steps"}, {"id": "n2/s", "kind": "write_slot", "params": {"slot": "b"}},
-    {"id": "n2/t", "kind": "write_slot", "params": {}}, "odd"]})";
+    {"id": "n2/t", "kind": "write_slot", "params": {}}, {"id": "n5/w", "kind": "image"}, "odd"]})";
   REQUIRE(db->run("INSERT INTO plan VALUES ('sha256:a', 'install', 1, 1, ?)", {plan}).ok());
   REQUIRE(db->run("INSERT INTO plan VALUES ('sha256:b', 'install', 1, 1, '{broken')", {}).ok());
   for (const auto& [run, digest] :
@@ -172,9 +172,39 @@ void leave_schema_5(const TempDir& dir) {
   journal(2, "n3/x", "intent", 101);
   journal(3, "n3/x", "intent", 105);
   journal(1, "n4/configure", "intent", 500);
+  journal(1, "n5/w", "intent", 100);  // which came first is not known
 }
 
 }  // namespace
+
+TEST_CASE("a first start that died in its migration is repeated, and the copy of before is kept", "[store]") {
+  const TempDir dir;
+  leave_schema_5(dir);
+  const auto script = [&](const char* sql) {
+    auto db = sqlite::Connection::open(dir.path("muster.db"), sqlite::Mode::read_write);
+    REQUIRE(db.ok());
+    REQUIRE(db->script(sql).ok());
+  };
+  script("ALTER TABLE node ADD COLUMN disk_written TEXT NOT NULL DEFAULT ''");
+  const auto first = open(dir);
+  REQUIRE_FALSE(first.ok());
+  const auto again = open(dir);
+  REQUIRE_FALSE(again.ok());
+  CHECK(again.error().message == first.error().message);  // and not that the copy is there
+  const std::string copy = dir.read("muster.db.schema5.bak");
+  CHECK_FALSE(copy.empty());
+  SECTION("as it was") {
+    script("ALTER TABLE node DROP COLUMN disk_written");
+    CHECK(open(dir).ok());
+  }
+  SECTION("with newer rows, which no copy has") {
+    script(
+        "ALTER TABLE node DROP COLUMN disk_written; "
+        "INSERT INTO event (time, run, node, kind, json) VALUES (1, 1, '', 'run', '{}')");
+    CHECK_FALSE(open(dir).ok());
+  }
+  CHECK(dir.read("muster.db.schema5.bak") == copy);
+}
 
 TEST_CASE(
     "what was written before there was a column for it is read from the journals, and nodes stay accepted",
@@ -189,6 +219,7 @@ TEST_CASE(
   CHECK((*store)->node("n2")->disk_written == Written{{"", 170}, {"b", 160}});
   CHECK((*store)->node("n3")->disk_written == Written{{"", 105}});  // of a plan that cannot be read
   CHECK((*store)->node("n4")->disk_written.empty());
+  CHECK((*store)->node("n5")->disk_written == Written{{"", 100}});
   for (const auto& row : *(*store)->nodes()) {
     CAPTURE(row.name);
     CHECK(row.state == NodeState::accepted);

@@ -1,0 +1,348 @@
+#include "controller/bringup/conclude.h"
+
+#include <utility>
+
+#include "base/facts.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "controller/bringup/acceptance.h"
+#include "controller/bringup/measured_steps.h"
+#include "controller/bringup/run_records.h"
+#include "controller/bringup/unplanned_gpus.h"
+#include "controller/plan/disk_selection.h"
+#include "controller/report/floors.h"
+#include "controller/report/gpu_checks.h"
+#include "controller/report/link_blame.h"
+#include "controller/report/signature.h"
+#include "controller/report/stand_ins.h"
+#include "controller/report/verdict.h"
+#include "controller/run/answers.h"
+#include "controller/spec/drive_models.h"
+
+namespace muster {
+
+using told::text_of, told::whole_number_of;
+
+namespace {
+
+// A discovery that ended this shortly before an installation began belongs to the same bring-up.
+constexpr DurationMs kSameBringup = 30 * kMinute;
+constexpr size_t kHistoryRuns = 20;
+
+// What the sources say, read once.
+struct Sources {
+  const RunRow& run;
+  const Plan& plan;
+  const std::map<std::string, NodeRow>& nodes;
+  RunRecords records = {};
+  StepAnswers answers = {};
+  Spec spec = {};
+};
+
+Result<Sources> gather(ReportSources& from) {
+  TRY_(parse_plan(from.run));
+  Sources s{from.run.row, *from.run.plan, from.nodes};
+  TRY(s.records, RunRecords::of(s.plan, from.run.journal));
+  for (const auto& row : from.run.journal) s.answers.apply(row);
+  s.spec = parse_spec(from.spec.text).spec;
+  return s;
+}
+
+const NodeRow& row_of(const std::map<std::string, NodeRow>& nodes, const std::string& name) {
+  static const NodeRow kNone;
+  const auto found = nodes.find(name);
+  return found == nodes.end() ? kNone : found->second;
+}
+
+// Facts of nodes, each node's parsed when it is first asked for.
+class Facts {
+ public:
+  explicit Facts(const std::map<std::string, NodeRow>& nodes) : nodes_(nodes) {}
+  const HardwareFacts* of(const std::string& node) {
+    auto found = taken_.find(node);
+    if (found == taken_.end()) found = taken_.emplace(node, row_of(nodes_, node).facts.facts()).first;
+    return found->second.get();
+  }
+
+ private:
+  const std::map<std::string, NodeRow>& nodes_;
+  std::map<std::string, std::shared_ptr<const HardwareFacts>> taken_;
+};
+
+// The spec's group that selects this disk; "" when none does.
+std::string group_of(const NodeSpec* declared, const DiskFacts& disk) {
+  if (declared)
+    for (const auto& [name, group] : declared->disks)
+      if (disk_matches(group.match, disk)) return name;
+  return "";
+}
+
+void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row) {
+  node.image_digest = row.image_digest;
+  node.config_digest = row.config_digest;
+  const auto facts = row.facts.facts();
+  if (declared) node.checks = judge_hardware(*declared, facts ? &*facts : nullptr);
+  if (!facts) return;
+  node.vendor = facts->system.vendor;
+  node.product = facts->system.product;
+  node.serial = facts->system.serial;
+  node.uuid = facts->system.uuid;
+  node.kernel = facts->kernel;
+  node.firmware = facts->firmware;
+  for (const auto& disk : facts->disks)
+    node.disks.push_back({group_of(declared, disk), disk.serial, disk.wwid, disk.model, disk.size_bytes});
+  for (const auto& nic : facts->nics)
+    if (!nic.driver.empty()) node.drivers["nic " + nic.mac] = nic.driver;
+  node.facts = to_json(*facts);
+}
+
+void add_steps(NodeReport& node, const Sources& s, const Action& action) {
+  for (const Json& step : s.answers.of(action.id))
+    node.steps.push_back({text_of(step, "step"), action.phase, text_of(step, "status"),
+                          text_of(step, "message"), whole_number_of(step, "ms")});
+}
+
+void add_phases(NodeReport& node, const RunRecords& records) {
+  for (const auto& p : records.phases(node.name))
+    node.phases.push_back({p.phase, p.start, p.end > p.start ? p.end - p.start : 0, p.outcome});
+}
+
+NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantined, bool returned) {
+  if (quarantined) return NodeVerdict::quarantined;
+  if (returned) return NodeVerdict::returned;
+  for (const Action* action : s.records.node(node).actions)
+    if (!action->when_failed && s.records.record(action->id).state != ActionState::succeeded)
+      return NodeVerdict::failed;
+  return NodeVerdict::accepted;
+}
+
+// What happened to a node before, in the discovery of the same bring-up.
+void add_discovery(Report& report, RunSources& before) {
+  if (!parse_plan(before).ok()) return;
+  report.plan_digests.insert(report.plan_digests.begin(), before.row.plan_digest);
+  report.started = before.row.started;
+  const auto records = RunRecords::of(*before.plan, before.journal);
+  if (!records.ok()) return;
+  for (auto& node : report.nodes) {
+    NodeReport earlier;
+    earlier.name = node.name;
+    add_phases(earlier, *records);
+    node.phases.insert(node.phases.begin(), earlier.phases.begin(), earlier.phases.end());
+  }
+}
+
+NodeReport node_report(const Sources& s, const std::string& name) {
+  NodeReport node;
+  node.name = name;
+  const NodeSpec* declared = s.spec.node(name);
+  if (declared) {
+    node.role = declared->role;
+    node.address = declared->address;
+    node.image = declared->image;
+  }
+  const RunRecords::Node& records = s.records.node(name);
+  node.reason = records.reason;
+  const bool quarantined = !node.reason.empty();
+  const auto& back = records.back;
+  if (!quarantined) node.reason = back ? back->reason : records.stood_down;
+  node.verdict = verdict_of(s, name, quarantined, back && back->there);
+  add_hardware(node, declared, row_of(s.nodes, name));
+  for (const Action* action : records.actions)
+    if (action->kind == ActionKind::steps) add_steps(node, s, *action);
+  add_phases(node, s.records);
+  return node;
+}
+
+History history_of(const std::vector<ReportRow>& before) {
+  History history;
+  for (const auto& row : before)
+    if (const auto added = add_history(history, row.run, row.measured); !added.ok())
+      log::warning("history left out", {{"run", std::to_string(row.run)}, {"error", added.error().message}});
+  return history;
+}
+
+// Measurements of the whole run, judged with everything they can be compared with.
+void add_measurements(Report& report, const Sources& s, const std::vector<ReportRow>& before) {
+  std::vector<MeasuredStep> steps;
+  Facts facts(s.nodes);
+  const GpuHosts hosts = gpu_hosts(
+      s.plan.simulated, [&facts](const std::string& node) { return facts.of(node); }, &s.spec);
+  for (const auto& action : s.plan.actions)
+    if (action.kind == ActionKind::check) {
+      auto told = measured_steps(action, s.answers.of(action.id));
+      mark_gpu_steps(action.params.value("steps", Json::array()), hosts, told);
+      for (auto& step : told) {
+        step.own_affair =
+            !step.members.empty() && s.records.record(action.id).state != ActionState::succeeded;
+        steps.push_back(std::move(step));
+      }
+    }
+  if (steps.empty()) return;
+  const History history = history_of(before);
+  Comparison with;
+  with.history = &history;
+  with.drives = drive_models_of(s.spec);
+  for (const auto& node : report.nodes)
+    if (const auto* found = facts.of(node.name)) with.facts[node.name] = found;
+  auto judged = judge_measurements(steps, with);
+  for (auto& question : question_floors(judged, s.plan.profile, history))
+    report.notes.push_back(std::move(question));
+  std::map<std::string, std::string> by_address;
+  for (const auto& node : s.spec.nodes) by_address[node.address] = node.name;
+  report.links = link_matrix(steps, s.plan.nodes, by_address);
+  blame_links(
+      judged, steps,
+      [&](const std::string& name) {
+        const NodeSpec* node = s.spec.node(name);
+        return node ? "NIC " + node->mac : "";
+      },
+      with.facts);
+  const auto checked = checked_for_gpus(s.plan);
+  for (auto& node : report.nodes) {
+    for (auto& check : judged[node.name]) node.checks.push_back(std::move(check));
+    if (auto missing = unplanned_gpus(checked, node.name, facts.of(node.name)))
+      node.checks.push_back(std::move(*missing));
+    carry_over(node, history);
+    if (const auto* found = facts.of(node.name)) say_simulated(*found, node.checks);
+  }
+}
+
+Result<Report> make_report(ReportSources& from) {
+  TRY(const auto s, gather(from));
+  Report report;
+  report.cluster = s.plan.cluster;
+  report.simulated = s.plan.simulated;
+  report.kind = to_string(s.plan.kind);
+  report.run = s.run.id;
+  report.spec_revision = s.plan.spec_revision;
+  report.spec_digest = from.spec.digest;
+  report.plan_digests = {s.run.plan_digest};
+  report.images = s.plan.images;
+  report.approved_by = s.run.approved_by;
+  report.profile = s.plan.profile;
+  report.version = kProgramVersion;
+  report.started = s.run.started;
+  report.ended = s.run.ended;
+  report.notes = s.plan.notes;
+  for (const auto& name : s.plan.nodes)
+    if (!s.plan.only_serves(name) || !s.records.node(name).reason.empty())
+      report.nodes.push_back(node_report(s, name));
+  add_measurements(report, s, from.before);
+  for (const auto& d : s.plan.destroys)
+    report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});
+  if (from.discovery) add_discovery(report, *from.discovery);
+  settle(report);
+  return report;
+}
+
+bool accepts(const std::string& kind) {
+  for (const PlanKind other : {PlanKind::discover, PlanKind::wake, PlanKind::none})
+    if (kind == to_string(other)) return false;
+  return true;
+}
+
+// The run before, where it was the discovery of the same bring-up. A plan of another kind may be large: it is
+// not read for that.
+std::optional<RunSources> discovery_before(Store& store, const RunSources& of) {
+  if (of.row.id < 2 || of.kind == to_string(PlanKind::discover)) return std::nullopt;
+  const auto before = store.run(of.row.id - 1);
+  if (!before.ok() || of.row.started - before->ended > kSameBringup) return std::nullopt;
+  const auto head = store.plan_head(before->plan_digest);
+  if (!head.ok() || head->kind != to_string(PlanKind::discover)) return std::nullopt;
+  auto read = read_run(store, *before);
+  return read.ok() ? std::optional(std::move(*read)) : std::nullopt;
+}
+
+}  // namespace
+
+Result<ReportSources> read_for_report(Store& store, const Executor& executor, const RunRow& run) {
+  const bool own = executor.run_id() == run.id;  // then its plan is at hand
+  TRY(auto read, read_run(store, run, own ? executor.shared_plan() : nullptr));
+  TRY(auto spec, store.spec(read.spec_revision));
+  ReportSources out{std::move(read), std::move(spec), executor.node_rows(), {}};
+  if (auto before = store.reports(run.id, kHistoryRuns); before.ok()) out.before = std::move(*before);
+  out.discovery = discovery_before(store, out.run);
+  return out;
+}
+
+Conclusion conclude(const RunRow& run, Result<ReportSources> sources, const pki::KeyPair& key) {
+  Conclusion out;
+  auto report = sources.ok() ? make_report(*sources) : Result<Report>(sources.error());
+  if (!report.ok()) {
+    log::error("no report of this run", {{"run", std::to_string(run.id)}, {"error", report.error().message}});
+    return out;
+  }
+  if (!accepts(report->kind)) return out;
+  for (auto& node : report->nodes) {
+    if (node.verdict == NodeVerdict::degraded) out.nodes.push_back({node.name, false, node.reason});
+    // Without a profile nothing is promised; with one, a node that did not prove what it should is not handed
+    // over. A node that failed without a reason never came so far.
+    if (node.verdict != NodeVerdict::failed || node.reason.empty() || report->profile.empty()) continue;
+    out.nodes.push_back({node.name, true, node.reason});
+    node.verdict = NodeVerdict::quarantined;
+  }
+  const std::string body = to_json_text(*report);
+  const auto public_key = key_line(key.certificate_pem);
+  const auto signature = pki::sign(key.key_pem, body);
+  if (!public_key.ok() || !signature.ok()) {
+    log::error("the report is not signed",
+               {{"error", (signature.ok() ? public_key.error() : signature.error()).message}});
+    return out;
+  }
+  out.rows.push_back(
+      ReportRow{run.id, run.ended, sign_block(body, *public_key, *signature), measured_text(*report)});
+  return out;
+}
+
+Conclusion conclude(Store& store, const Executor& executor, const pki::KeyPair& key, const RunRow& run) {
+  return conclude(run, read_for_report(store, executor, run), key);
+}
+
+ExecutorHooks acceptance_hooks(const AcceptanceParts& parts) {
+  const auto gpus = std::make_shared<GpuChecksOfPlan>();
+  ExecutorHooks made;
+  made.judge = [parts, gpus](const Action& action, const Json& result) {
+    return judge(parts.spec, *gpus, parts.executor, action, result);
+  };
+  made.reservation = [parts](const Action& action, const Json& result) {
+    return reservation(parts.spec, parts.executor, action, result);
+  };
+  made.follow_up = [parts, gpus](const Action& action, const std::vector<Json>& results) {
+    return follow_up(parts.spec, *gpus, parts.executor, action, results);
+  };
+  made.conclude = [parts](const RunRow& run, ExecutorHooks::Concluded done) {
+    struct Work {
+      Result<ReportSources> sources;
+      Conclusion conclusion = {};
+    };
+    const auto work = std::make_shared<Work>(Work{read_for_report(parts.store, parts.executor, run)});
+    parts.offload(
+        [work, run, key = parts.key] { work->conclusion = conclude(run, std::move(work->sources), key); },
+        [work, done = std::move(done)] { done(std::move(work->conclusion)); });
+  };
+  return made;
+}
+
+Result<std::string> signed_report(Store& store, int64_t run) {
+  TRY(const auto row, store.run(run));
+  TRY(auto stored, store.report(row.id));
+  return std::move(stored.json);
+}
+
+Result<Report> report_from_signed(const std::string& text) {
+  TRY(const auto parts, split_signature(text));
+  TRY(const auto json, parse_json(parts.body));
+  TRY(auto report, report_from_json(json));
+  report.digest = parts.digest;
+  report.signed_by = key_fingerprint(parts.public_key);
+  return report;
+}
+
+Result<Report> report_of(Store& store, const Executor& executor, int64_t run) {
+  TRY(const auto row, store.run(run));
+  if (const auto text = signed_report(store, row.id); text.ok()) return report_from_signed(*text);
+  TRY(auto sources, read_for_report(store, executor, row));
+  return make_report(sources);
+}
+
+}  // namespace muster

@@ -1,0 +1,105 @@
+#include "controller/bringup/measured_steps.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/wire.h"
+
+namespace muster {
+namespace told {
+
+std::string text_of(const Json& object, const char* key) {
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+int64_t whole_number_of(const Json& object, const char* key) {
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return it != object.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
+}
+const Json& list_of(const Json& object, const char* key) {
+  static const Json kNone = Json::array();
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return it != object.end() && it->is_array() ? *it : kNone;
+}
+
+}  // namespace told
+
+using told::list_of, told::text_of;
+
+namespace {
+
+// The module whose step is one test of many nodes.
+constexpr const char* kCollective = "accept_mpi";
+
+struct StepName {
+  std::string group, subject;
+};
+// "acceptance/link[node02]" -> {"link", "node02"}
+StepName split_step(const std::string& id) {
+  const auto bracket = id.find('[');
+  std::string group = id.substr(0, bracket);
+  if (const auto slash = group.rfind('/'); slash != std::string::npos) group = group.substr(slash + 1);
+  const bool item = bracket != std::string::npos && id.back() == ']';
+  return {group, item ? id.substr(bracket + 1, id.size() - bracket - 2) : ""};
+}
+
+// Whose test this step is, when it is one of several nodes together: what the agent says it ran on, as far as
+// the plan names it.
+std::vector<std::string> members_of(const wire::Step& step, const Json& result) {
+  if (step.module != kCollective) return {};
+  std::set<std::string> ran;
+  for (const Json& name : list_of(result, "members"))
+    if (name.is_string()) ran.insert(name.get<std::string>());
+  std::vector<std::string> out;
+  for (const Json& host : list_of(step.params, "hosts"))
+    if (const std::string name = text_of(host, "name"); !name.empty() && (ran.empty() || ran.count(name)))
+      out.push_back(name);
+  return out;
+}
+
+}  // namespace
+
+std::vector<MeasuredStep> measured_steps(const Action& action, const Json& answered) {
+  std::map<std::string, const Json*> answers;
+  for (const Json& step : answered) answers[text_of(step, "step")] = &step;
+  std::vector<MeasuredStep> steps;
+  for (const Json& json : action.params["steps"]) {
+    const auto step = wire::step_from_json(json);
+    if (!step.ok()) continue;
+    MeasuredStep m;
+    const StepName name = split_step(step->id);
+    m.id = step->id;
+    m.node = action.node;
+    m.group = name.group;
+    m.title = name.group;
+    m.subject = name.subject;
+    m.mandatory = step->mandatory;
+    m.expect = step->expect;
+    for (const auto& aspect : list_of(m.expect, "blocks"))
+      if (aspect.is_string()) m.blocks.push_back(aspect.get<std::string>());
+    if (m.expect.is_object()) m.expect.erase("blocks");
+    m.status = "incomplete";
+    m.message = "not run";
+    m.members = members_of(*step, nullptr);
+    if (const auto answer = answers.find(step->id); answer != answers.end()) {
+      m.status = text_of(*answer->second, "status");
+      m.message = text_of(*answer->second, "message");
+      m.result = answer->second->value("result", Json());
+      m.members = members_of(*step, m.result);
+      m.rounds = answer->second->value("rounds", Json());
+    }
+    steps.push_back(std::move(m));
+  }
+  return steps;
+}
+
+GpuHosts gpu_hosts(bool simulated, decltype(GpuHosts::facts) facts, const Spec* spec) {
+  const auto adopted = [spec](const std::string& name) {
+    const NodeSpec* node = spec ? spec->node(name) : nullptr;
+    return node && node->adopt.declared();
+  };
+  return {simulated, std::move(facts), adopted};
+}
+
+}  // namespace muster

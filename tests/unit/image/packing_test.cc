@@ -1,0 +1,83 @@
+// RAM systems that several ask for at once: nobody writes what another is writing.
+#include <deque>
+#include <utility>
+
+#include "controller/image/image_service.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+// Works when it is told to.
+struct HeldReactor : RealReactor {
+  TimeMs now() const override { return 0; }
+  SteadyMs steady() const override { return {}; }
+  void post(Task task) override { task(); }
+  TimerId after(DurationMs, Task) override { return 1; }
+  void cancel(TimerId) override {}
+  void run() override {}
+  void stop() override {}
+  void offload(Task work, Task done) override { jobs.emplace_back(std::move(work), std::move(done)); }
+  void on_stop_signal(Task) override {}
+
+  void work_once() {
+    REQUIRE_FALSE(jobs.empty());
+    const auto job = jobs.front();
+    jobs.pop_front();
+    job.first();
+    job.second();
+  }
+  std::deque<std::pair<Task, Task>> jobs;
+};
+
+struct Bench {
+  Bench() {
+    options.state = "/nonexistent";
+    options.agent_binary = "/nonexistent/agent";
+  }
+  HeldReactor reactor;
+  DaemonOptions options;
+  ImageService images{reactor, options};
+  int answered = 0, failed = 0;
+
+  void ask(const std::set<std::string>& names) {
+    images.prepare_ram(names, [this](Status packed) {
+      ++answered;
+      failed += packed.ok() ? 0 : 1;
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("RAM systems: one that is being packed is waited for, and looked at once for all who waited",
+          "[image]") {
+  Bench b;
+  b.ask({"cpu"});
+  b.ask({"cpu"});
+  b.ask({"cpu"});
+  CHECK(b.reactor.jobs.size() == 1);
+  b.reactor.work_once();
+  CHECK(b.answered == 1);
+  CHECK(b.reactor.jobs.size() == 1);
+  b.reactor.work_once();
+  CHECK(b.answered == 3);
+  CHECK(b.reactor.jobs.empty());
+  b.ask({"cpu"});
+  b.reactor.work_once();
+  CHECK(b.answered == 4);
+  CHECK(b.failed == 4);  // there is no agent: each is told
+}
+
+TEST_CASE("RAM systems: those of several images are packed one after the other, beside those of others",
+          "[image]") {
+  Bench b;
+  b.ask({"cpu", "gpu"});
+  CHECK(b.reactor.jobs.size() == 1);
+  b.ask({"cpu"});
+  CHECK(b.reactor.jobs.size() == 2);
+  while (!b.reactor.jobs.empty()) b.reactor.work_once();
+  CHECK(b.answered == 2);
+  CHECK(b.failed == 2);
+}
