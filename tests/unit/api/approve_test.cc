@@ -191,7 +191,7 @@ TEST_CASE("an approval stands when another node changes while the run is prepare
     CHECK(run.error().message.find("node spare01: what was found in it is different") != std::string::npos);
   }
   c.settle();
-  CHECK(c.runs() == (another_plan ? 0 : 1));
+  CHECK(c.runs() == (another_plan ? 0u : 1u));
 }
 
 TEST_CASE("what was found on a node before its disks were written is not planned with", "[api][approve]") {

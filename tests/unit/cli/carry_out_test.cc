@@ -15,8 +15,7 @@ using namespace muster;
 namespace {
 
 constexpr const char* kChanged =
-    R"({"code": "conflict", "message": "the world changed (node gpu07: its agent is silent now)"
-})";
+    R"({"code": "conflict", "message": "changed (node gpu07: its agent is silent now): plan again"})";
 constexpr const char* kPlanned =
     R"({"digest": "sha256:0123456789", "kind": "accept", "empty": false, "text": "the plan\n"})";
 
