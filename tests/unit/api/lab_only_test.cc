@@ -78,11 +78,12 @@ TEST_CASE("one that was stored before is not planned, and the status shows why",
   CHECK(c.put(lab_spec()) == 422);         // also unchanged
   // The trial for a machine that is to be admitted: nothing would be stored.
   const auto possible = [&](const std::string& text) {
-    bool is = false;
+    std::promise<bool> is;
     c.on_reactor([&] {
-      is = c.services().bringup.trial(testing::parsed(text), "node01", testing::seen_in_ram("node01")).ok();
+      c.services().bringup.trial(testing::parsed(text), "node01", testing::seen_in_ram("node01"),
+                                 [&](const auto& made) { is.set_value(made.ok()); });
     });
-    return is;
+    return is.get_future().get();
   };
   CHECK_FALSE(possible(lab_spec()));
   CHECK(possible(real_spec()));
