@@ -594,7 +594,8 @@ TEST_CASE("steps: an unknown or missing parameter is refused") {
 TEST_CASE("steps: a tool that fails makes the step fail, and it can be done again") {
   const std::map<std::string, std::string> tools = {{"package", "apt-get"},
                                                     {"ceph_noout", "ceph --connect-timeout 30 osd set-group"},
-                                                    {"moosefs_maintenance", "mfscli -H 10.20.0.11 -n -s | -CM1"},
+                                                    {"moosefs_maintenance",
+                                                     "mfscli -H 10.20.0.11 -n -s | -CM1"},
                                                     {"service", "systemctl enable"},
                                                     {"user", "useradd"},
                                                     {"group", "groupadd"},
