@@ -8,7 +8,7 @@
 
 namespace muster::steps {
 
-// What `mfscli` prints for `what` ("-SCS", "-SIN", "-CM1/..."), its parts separated by '|'. An error where the
+// What `mfscli` prints for `what` ("-SCS", "-SIN", "-CM1/..."), parts separated by '|'. An error where its
 // master does not answer.
 Result<std::string> mfscli(StepContext& context, const std::string& master, std::vector<std::string> what);
 

@@ -41,8 +41,8 @@ Result<std::string> lacking_chunks(StepContext& context, const Json& params) {
   return moosefs_wrong(out);
 }
 
-// A master that does not answer now is no reason to stop: apply waits for it. Only a chunk server that it does
-// not know has nothing to be kept from being copied.
+// A master that does not answer now is no reason to stop: apply waits for it. A chunk server that it does not
+// know has nothing to be kept from being copied.
 Result<CheckResult> check_maintenance(StepContext& context, const Json& params) {
   TRY(const bool wanted, wants_maintenance(params));
   const auto mode = mode_of(context, params);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # two machines from blank to accepted on Debian 13: its image, its RAM system (packed kernel modules), its MooseFS and mdadm
-# stands on: agent/image agent/{kernel_modules,ram_init}* agent/steps/{disk,packages} agent/storage/{moosefs,parts,shared}*
+# stands on: agent/image agent/{kernel_modules,ram_init}* agent/steps/{disk,packages} agent/storage/{mfscli,moosefs,parts,shared}*
 # stands on: controller/image images/debian-13.yaml controller/engines/{engine,local,moosefs}* controller/power/redfish*
 # stands on: playbooks/{base,firewall,mpi,ssh,storage-local,storage-shared}.yaml
 source "$(dirname "$0")/lib.sh"

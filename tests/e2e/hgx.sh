@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # the reference cluster in small, five machines in four roles, SIMULATED GPUs: quick, then standard, accepted; then one rail, one drive, one GPU: each named
 # stands on: agent/* agent/{checks,image} agent/steps/* agent/steps/{disk,files,gpu,network,packages,services,system}
-# stands on: agent/storage/{health,metadata,moosefs,nfs,parts,shared}* base cli hardware images/debian-13.yaml kernels lab/*
+# stands on: agent/storage/{health,metadata,mfscli,moosefs,nfs,parts,shared}* base cli hardware images/debian-13.yaml kernels lab/*
 # stands on: lab/stub-gpu controller/* controller/{api,boot,bringup,image,link,locate,nodes,plan,report,run,spec,store,trust}
 # stands on: controller/engines/{engine,local,moosefs,nfs}* controller/power/{power,redfish}*
 # stands on: playbooks/{apptainer,base,firewall,gpu-vendor,interconnect,mpi,networks,scheduler,ssh,storage-local,storage-nfs,storage-shared,tuning}.yaml

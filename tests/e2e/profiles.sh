@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # quick, standard and burn as they are shipped, with the lab's limits, on machines that mount MooseFS, NFS and Ceph
-# stands on: agent/checks agent/storage/{ceph,moosefs,nfs,parts,shared}* controller/engines/{ceph,engine,local,moosefs,nfs}*
+# stands on: agent/checks agent/storage/{ceph,mfscli,moosefs,nfs,parts,shared}* controller/engines/{ceph,engine,local,moosefs,nfs}*
 # stands on: controller/report controller/plan/{acceptance_steps,simulated}* controller/power/redfish*
 # stands on: controller/spec/{drive_models,reader_acceptance,reader_lab}* hardware images/debian-13.yaml kernels
 # stands on: playbooks/{base,firewall,mpi,ssh,storage-ceph,storage-local,storage-nfs,storage-shared}.yaml

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # reimage puts one node back, data disks kept and the volume healed; a fourth machine is taken in, the others untouched
-# stands on: agent/* agent/{disk,image} agent/steps/* agent/steps/disk agent/storage/{health,metadata,moosefs,parts,shared}* base
+# stands on: agent/* agent/{disk,image} agent/steps/* agent/steps/disk agent/storage/{health,metadata,mfscli,moosefs,parts,shared}* base
 # stands on: cli controller/* controller/{api,boot,bringup,image,link,nodes,plan,run,spec,store,trust}
 # stands on: controller/engines/{engine,local,moosefs}* controller/power/{bmc_json,logins,power,redfish,waiter,wrap}* images/debian-12.yaml
 # stands on: lab/* schema playbooks/{base,firewall,mpi,ssh,storage-local,storage-shared}.yaml

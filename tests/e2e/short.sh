@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # three machines from blank to accepted; a second `up` changes nothing; no secret anywhere; nothing left behind
 # stands on: agent/* agent/{checks,disk,image} agent/steps/* agent/steps/{disk,files,network,packages,services,system}
-# stands on: agent/storage/{health,metadata,moosefs,parts,shared}* base cli controller/*
+# stands on: agent/storage/{health,metadata,mfscli,moosefs,parts,shared}* base cli controller/*
 # stands on: controller/{api,boot,bringup,image,link,locate,nodes,plan,report,run,spec,store,trust}
 # stands on: controller/engines/{engine,local,moosefs}* controller/power/{bmc_json,logins,power,redfish,waiter,wrap}* hardware
 # stands on: images/debian-12.yaml kernels lab/* schema systemd playbooks/{base,firewall,mpi,ssh,storage-local,storage-shared}.yaml

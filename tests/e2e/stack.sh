@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # the software stack on four machines: Slurm with PMIx, monitoring, NFS and MooseFS with node loss, drain and removal, firewall
 # stands on: agent/* agent/steps/* agent/steps/{disk,files,network,packages,services,system}
-# stands on: agent/storage/{health,metadata,moosefs,nfs,parts,shared}* base cli kernels controller/*
+# stands on: agent/storage/{health,metadata,mfscli,moosefs,nfs,parts,shared}* base cli kernels controller/*
 # stands on: controller/{api,bringup,link,nodes,plan,report,run,spec,store} controller/engines/{engine,local,moosefs,nfs}*
 # stands on: controller/power/{power,redfish}*
 # stands on: playbooks/{base,firewall,hpc,monitoring,mpi,scheduler,ssh,storage-local,storage-nfs,storage-shared}.yaml
