@@ -18,6 +18,7 @@
 #include "base/pki.h"
 #include "controller/bringup/current_spec.h"
 #include "controller/link/link_hub.h"
+#include "controller/nodes/storage_told.h"
 #include "controller/plan/planner.h"
 #include "controller/run/executor.h"
 #include "tests/fakes/temp_dir.h"
@@ -144,6 +145,8 @@ class ScaleCluster : private PowerPort, private BootPort {
   std::unique_ptr<Executor> executor_;
   ExecutorHooks real_;  // the daemon's, of executor_
   PlannerInput spec_;
+  StorageTold storage_;
+  std::map<std::string, std::string> problems_;
   std::map<std::string, std::unique_ptr<Machine>> machines_;
   std::map<std::string, Spread> calls_;
   std::optional<RunRow> ended_;

@@ -8,7 +8,7 @@
 #include "bench/cluster.h"
 #include "bench/scale.h"
 #include "controller/bringup/conclude.h"
-#include "controller/bringup/run_view.h"
+#include "controller/bringup/nodes_view.h"
 #include "controller/store/sqlite_store.h"
 
 namespace muster::bench {
@@ -203,19 +203,12 @@ void ScaleCluster::timed(const std::string& name, const std::function<Json()>& c
 void ScaleCluster::look() {
   clock_.after(kLookEvery, [this] {
     if (executor_->active()) {
-      timed("status", [this] { return executor_->progress(); });
-      // What the handler does itself. The view is made by a worker.
-      timed("run view", [this] {
-        const auto row = store_->run(executor_->run_id());
-        if (!row.ok()) give_up(row.error().message);
-        const auto read = read_run(*store_, *row, executor_->shared_plan());
-        if (!read.ok()) give_up(read.error().message);
-        return Json{{"rows", read->journal.size()}};
-      });
+      const NodesView nodes({true, clock_, *store_, *current_, *executor_, storage_, problems_});
+      timed("status", [nodes] { return nodes.status(); });
       for (int i = 0; i < kNodesAsked; ++i)
-        timed("why", [this] {
+        timed("why", [this, nodes] {
           const auto last = static_cast<int64_t>(spec_.spec.nodes.size()) - 1;
-          return executor_->why(spec_.spec.nodes[static_cast<size_t>(random_.range(0, last))].name);
+          return nodes.why(spec_.spec.nodes[static_cast<size_t>(random_.range(0, last))].name);
         });
     }
     look();

@@ -8,6 +8,7 @@
 
 #include "base/http.h"
 #include "base/reactor.h"
+#include "controller/api/archive.h"
 #include "controller/api/handlers.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/conclude.h"
@@ -36,7 +37,8 @@ Result<Bringup::Request> request_from(const std::string& body) {
   return request;
 }
 
-Result<std::string> body_of_stored(PlanRow& row) {
+Result<std::string> body_of_stored(RunArchive& archive, const std::string& digest) {
+  TRY(auto row, archive.plan(digest));
   TRY(auto json, parse_json(row.json));
   std::string().swap(row.json);  // one text at a time: they are large
   TRY(const auto plan, plan_from_json(json));
@@ -44,10 +46,14 @@ Result<std::string> body_of_stored(PlanRow& row) {
   return body_with_plan(planned_json(plan, row.digest), plan);
 }
 
-Result<std::string> body_of_run(RunSources& run, const std::string& signed_text) {
+// With the final verdict: only the report knows that a node is degraded, and which floors are asked about.
+Result<std::string> body_of_run(RunArchive& archive, const RunRow& row,
+                                const std::shared_ptr<const Plan>& plan) {
+  TRY(const auto run, read_run(archive, row, plan));
   TRY(auto view, run_view(run));
-  if (signed_text.empty()) return body_of(view);
-  const auto report = report_from_signed(signed_text);
+  const auto text = signed_report(archive, row.id);
+  if (!text.ok()) return body_of(view);
+  const auto report = report_from_signed(*text);
   if (!report.ok()) return body_of(view);
   view["notes"] = report->notes;
   std::map<std::string, std::string> degraded;
@@ -105,18 +111,10 @@ void make_plan(const CallPtr& call) {
 }
 
 void get_plan(const CallPtr& call) {
-  auto row = call->services.store.plan(call->arg("digest"));
-  if (!row.ok()) return call->error(row.error());
-  struct Read {
-    PlanRow row;
-    Result<std::string> body = fail(Code::failed, "the plan was not read: see the controller's log");
-  };
-  const auto read = std::make_shared<Read>(Read{std::move(row).value()});
-  call->services.reactor.offload([read] { read->body = body_of_stored(read->row); },
-                                 [call, read] {
-                                   if (!read->body.ok()) return call->error(read->body.error());
-                                   call->body(200, std::move(read->body).value());
-                                 });
+  answer_from_archive(call, [digest = call->arg("digest")](RunArchive& archive) -> Result<HttpResponse> {
+    TRY(auto body, body_of_stored(archive, digest));
+    return HttpResponse::json(200, std::move(body));
+  });
 }
 
 void approve_plan(const CallPtr& call) {
@@ -137,27 +135,15 @@ void list_runs(const CallPtr& call) {
   call->ok({{"runs", list}});
 }
 
-// With the final verdict: only the report knows that a node is degraded, and which floors are asked about.
 void get_run(const CallPtr& call) {
-  Store& store = call->services.store;
   const Executor& executor = call->services.bringup.executor();
-  const auto row = store.run(run_of(*call));
+  const auto row = call->services.store.run(run_of(*call));
   if (!row.ok()) return call->error(row.error());
-  auto sources = read_run(store, *row, executor.run_id() == row->id ? executor.shared_plan() : nullptr);
-  if (!sources.ok()) return call->error(sources.error());
-  // Plan, journal and report of a large run take long to parse: the worker does it.
-  struct Read {
-    RunSources run;
-    std::string report;  // signed; "" while there is none
-    Result<std::string> body = fail(Code::failed, "the run was not read: see the controller's log");
-  };
-  const auto read =
-      std::make_shared<Read>(Read{std::move(*sources), signed_report(store, row->id).value_or("")});
-  call->services.reactor.offload([read] { read->body = body_of_run(read->run, read->report); },
-                                 [call, read] {
-                                   if (!read->body.ok()) return call->error(read->body.error());
-                                   call->body(200, std::move(read->body).value());
-                                 });
+  const auto plan = executor.run_id() == row->id ? executor.shared_plan() : nullptr;
+  answer_from_archive(call, [row = *row, plan](RunArchive& archive) -> Result<HttpResponse> {
+    TRY(auto body, body_of_run(archive, row, plan));
+    return HttpResponse::json(200, std::move(body));
+  });
 }
 
 void cancel_run(const CallPtr& call) {

@@ -1,5 +1,6 @@
 // The report of a run, in the reader's form, and the key it is signed with.
 #include "controller/bringup/conclude.h"
+#include "controller/api/archive.h"
 #include "controller/api/handlers.h"
 #include "controller/trust/authority.h"
 #include "controller/bringup/bringup.h"
@@ -7,21 +8,36 @@
 
 namespace muster::api {
 
-void get_report(const CallPtr& call) {
-  const int64_t run = std::strtoll(call->query("run", "0").c_str(), nullptr, 10);
-  const std::string format = call->query("format", "json");
+namespace {
+
+HttpResponse answer_of(std::string body, const char* type) {
+  HttpResponse response = HttpResponse::text(200, std::move(body));
+  response.headers["Content-Type"] = type;
+  return response;
+}
+
+Result<HttpResponse> render(RunArchive& archive, const KnownOfRun& run, const std::string& format) {
   // Byte for byte as it was signed.
   if (format == "json")
-    if (const auto text = signed_report(call->services.store, run); text.ok())
-      return call->text(200, *text, "application/json");
-  const auto report = report_of(call->services.store, call->services.bringup.executor(), run);
-  if (!report.ok()) return call->error(report.error());
-  if (format == "html") return call->text(200, render_html(*report), "text/html; charset=utf-8");
-  if (format == "junit") return call->text(200, render_junit(*report), "application/xml");
-  if (format == "text") return call->text(200, render_text(*report));
-  if (format == "flat") return call->text(200, render_flat(*report), "application/jsonl");
-  if (format == "json") return call->text(200, to_json_text(*report), "application/json");
-  call->error(fail(Code::invalid, "format is one of html, json, junit, text, flat"));
+    if (auto text = signed_report(archive, run.row.id); text.ok())
+      return answer_of(std::move(text).value(), "application/json");
+  TRY(const auto report, report_of(archive, run));
+  if (format == "html") return answer_of(render_html(report), "text/html; charset=utf-8");
+  if (format == "junit") return answer_of(render_junit(report), "application/xml");
+  if (format == "text") return HttpResponse::text(200, render_text(report));
+  if (format == "flat") return answer_of(render_flat(report), "application/jsonl");
+  if (format == "json") return answer_of(to_json_text(report), "application/json");
+  return fail(Code::invalid, "format is one of html, json, junit, text, flat");
+}
+
+}  // namespace
+
+void get_report(const CallPtr& call) {
+  const auto row = call->services.store.run(std::strtoll(call->query("run", "0").c_str(), nullptr, 10));
+  if (!row.ok()) return call->error(row.error());
+  answer_from_archive(
+      call, [run = known_of(call->services.bringup.executor(), *row), format = call->query("format", "json")](
+                RunArchive& archive) { return render(archive, run, format); });
 }
 
 void get_report_key(const CallPtr& call) {

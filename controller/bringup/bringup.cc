@@ -65,8 +65,9 @@ std::set<std::string> ram_images(const Plan& plan, const Spec& spec) {
 }
 
 // Rows can be damaged: a plan is carried out by the digest that was approved, or not at all.
-Result<std::shared_ptr<const Plan>> read_plan(const std::string& text, const std::string& digest) {
-  TRY(const auto json, parse_json(text));
+Result<std::shared_ptr<const Plan>> read_plan(RunArchive& archive, const std::string& digest) {
+  TRY(const auto row, archive.plan(digest));
+  TRY(const auto json, parse_json(row.json));
   TRY(auto plan, plan_from_json(json));
   if (plan_digest(plan) != digest)
     return fail(Code::corrupt, fmt::format("the plan stored as {} is another one: plan again", digest));
@@ -380,13 +381,9 @@ void Bringup::approve(const std::string& digest, const std::string& by, Started 
 }
 
 void Bringup::read(const ApprovalPtr& approval) {
-  auto row = parts_.store.plan(approval->digest);
-  if (!row.ok()) return approval->done(row.error());
-  approval->text = std::move(row->json);
   parts_.offload(
-      [approval] {
-        auto plan = read_plan(approval->text, approval->digest);
-        std::string().swap(approval->text);
+      [approval, archive = parts_.store.archive()] {
+        auto plan = read_plan(*archive, approval->digest);
         approval->read = plan.ok() ? Status(Ok{}) : Status(plan.error());
         if (plan.ok()) approval->kept.plan = std::move(plan).value();
       },

@@ -114,7 +114,6 @@ class Bringup {
     std::string digest, by;
     Started done;
     Kept kept;
-    std::string text = {};  // the plan as it is stored
     Status read = fail(Code::failed, "the plan was not read: see the controller's log");
     int planned_again = 0;
   };

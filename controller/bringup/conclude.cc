@@ -29,6 +29,15 @@ namespace {
 constexpr DurationMs kSameBringup = 30 * kMinute;
 constexpr size_t kHistoryRuns = 20;
 
+// Everything that a report is made from.
+struct ReportSources {
+  RunSources run;
+  SpecRow spec;
+  const std::map<std::string, NodeRow>& nodes;
+  std::vector<ReportRow> before;             // of runs before this one, newest first
+  std::optional<RunSources> discovery = {};  // the run before it, of the same bring-up
+};
+
 // What the sources say, read once.
 struct Sources {
   const RunRow& run;
@@ -39,8 +48,7 @@ struct Sources {
   Spec spec = {};
 };
 
-Result<Sources> gather(ReportSources& from) {
-  TRY_(parse_plan(from.run));
+Result<Sources> gather(const ReportSources& from) {
   Sources s{from.run.row, *from.run.plan, from.nodes};
   TRY(s.records, RunRecords::of(s.plan, from.run.journal));
   for (const auto& row : from.run.journal) s.answers.apply(row);
@@ -117,8 +125,7 @@ NodeVerdict verdict_of(const Sources& s, const std::string& node, bool quarantin
 }
 
 // What happened to a node before, in the discovery of the same bring-up.
-void add_discovery(Report& report, RunSources& before) {
-  if (!parse_plan(before).ok()) return;
+void add_discovery(Report& report, const RunSources& before) {
   report.plan_digests.insert(report.plan_digests.begin(), before.row.plan_digest);
   report.started = before.row.started;
   const auto records = RunRecords::of(*before.plan, before.journal);
@@ -207,7 +214,7 @@ void add_measurements(Report& report, const Sources& s, const std::vector<Report
   }
 }
 
-Result<Report> make_report(ReportSources& from) {
+Result<Report> make_report(const ReportSources& from) {
   TRY(const auto s, gather(from));
   Report report;
   report.cluster = s.plan.cluster;
@@ -243,31 +250,36 @@ bool accepts(const std::string& kind) {
 
 // The run before, where it was the discovery of the same bring-up. A plan of another kind may be large: it is
 // not read for that.
-std::optional<RunSources> discovery_before(Store& store, const RunSources& of) {
-  if (of.row.id < 2 || of.kind == to_string(PlanKind::discover)) return std::nullopt;
-  const auto before = store.run(of.row.id - 1);
+std::optional<RunSources> discovery_before(RunArchive& archive, const RunSources& of) {
+  if (of.row.id < 2 || of.plan->kind == PlanKind::discover) return std::nullopt;
+  const auto before = archive.run(of.row.id - 1);
   if (!before.ok() || of.row.started - before->ended > kSameBringup) return std::nullopt;
-  const auto head = store.plan_head(before->plan_digest);
+  const auto head = archive.plan_head(before->plan_digest);
   if (!head.ok() || head->kind != to_string(PlanKind::discover)) return std::nullopt;
-  auto read = read_run(store, *before);
+  auto read = read_run(archive, *before);
   return read.ok() ? std::optional(std::move(*read)) : std::nullopt;
+}
+
+Result<Report> make_report(RunArchive& archive, const KnownOfRun& known) {
+  TRY(auto run, read_run(archive, known.row, known.plan));
+  TRY(auto spec, archive.spec(run.plan->spec_revision));
+  ReportSources from{std::move(run), std::move(spec), known.nodes, {}};
+  if (auto before = archive.reports(known.row.id, kHistoryRuns); before.ok())
+    from.before = std::move(*before);
+  from.discovery = discovery_before(archive, from.run);
+  return make_report(from);
 }
 
 }  // namespace
 
-Result<ReportSources> read_for_report(Store& store, const Executor& executor, const RunRow& run) {
-  const bool own = executor.run_id() == run.id;  // then its plan is at hand
-  TRY(auto read, read_run(store, run, own ? executor.shared_plan() : nullptr));
-  TRY(auto spec, store.spec(read.spec_revision));
-  ReportSources out{std::move(read), std::move(spec), executor.node_rows(), {}};
-  if (auto before = store.reports(run.id, kHistoryRuns); before.ok()) out.before = std::move(*before);
-  out.discovery = discovery_before(store, out.run);
-  return out;
+KnownOfRun known_of(const Executor& executor, const RunRow& run) {
+  return {run, executor.run_id() == run.id ? executor.shared_plan() : nullptr, executor.node_rows()};
 }
 
-Conclusion conclude(const RunRow& run, Result<ReportSources> sources, const pki::KeyPair& key) {
+Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::KeyPair& key) {
   Conclusion out;
-  auto report = sources.ok() ? make_report(*sources) : Result<Report>(sources.error());
+  const RunRow& run = known.row;
+  auto report = make_report(archive, known);
   if (!report.ok()) {
     log::error("no report of this run", {{"run", std::to_string(run.id)}, {"error", report.error().message}});
     return out;
@@ -294,10 +306,6 @@ Conclusion conclude(const RunRow& run, Result<ReportSources> sources, const pki:
   return out;
 }
 
-Conclusion conclude(Store& store, const Executor& executor, const pki::KeyPair& key, const RunRow& run) {
-  return conclude(run, read_for_report(store, executor, run), key);
-}
-
 ExecutorHooks acceptance_hooks(const AcceptanceParts& parts) {
   const auto gpus = std::make_shared<GpuChecksOfPlan>();
   ExecutorHooks made;
@@ -312,20 +320,22 @@ ExecutorHooks acceptance_hooks(const AcceptanceParts& parts) {
   };
   made.conclude = [parts](const RunRow& run, ExecutorHooks::Concluded done) {
     struct Work {
-      Result<ReportSources> sources;
+      KnownOfRun run;
+      std::shared_ptr<RunArchive> archive;
+      pki::KeyPair key;
       Conclusion conclusion = {};
     };
-    const auto work = std::make_shared<Work>(Work{read_for_report(parts.store, parts.executor, run)});
-    parts.offload(
-        [work, run, key = parts.key] { work->conclusion = conclude(run, std::move(work->sources), key); },
-        [work, done = std::move(done)] { done(std::move(work->conclusion)); });
+    const auto work =
+        std::make_shared<Work>(Work{known_of(parts.executor, run), parts.store.archive(), parts.key});
+    parts.offload([work] { work->conclusion = conclude(*work->archive, work->run, work->key); },
+                  [work, done = std::move(done)] { done(std::move(work->conclusion)); });
   };
   return made;
 }
 
-Result<std::string> signed_report(Store& store, int64_t run) {
-  TRY(const auto row, store.run(run));
-  TRY(auto stored, store.report(row.id));
+Result<std::string> signed_report(RunArchive& archive, int64_t run) {
+  TRY(const auto row, archive.run(run));
+  TRY(auto stored, archive.report(row.id));
   return std::move(stored.json);
 }
 
@@ -338,11 +348,9 @@ Result<Report> report_from_signed(const std::string& text) {
   return report;
 }
 
-Result<Report> report_of(Store& store, const Executor& executor, int64_t run) {
-  TRY(const auto row, store.run(run));
-  if (const auto text = signed_report(store, row.id); text.ok()) return report_from_signed(*text);
-  TRY(auto sources, read_for_report(store, executor, row));
-  return make_report(sources);
+Result<Report> report_of(RunArchive& archive, const KnownOfRun& run) {
+  if (const auto text = signed_report(archive, run.row.id); text.ok()) return report_from_signed(*text);
+  return make_report(archive, run);
 }
 
 }  // namespace muster

@@ -1,11 +1,11 @@
-// The end of a run: the final verdict on every node, and the report, signed. What they are made from is read
-// on the reactor's thread; made, judged and signed they are on any, since of a large cluster that takes long.
+// The end of a run: the final verdict on every node, and the report, signed. Of a large cluster that takes
+// seconds: only what the executor knows is taken on the reactor's thread. Thread, where nothing is said: that of
+// the archive.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,22 +20,18 @@
 
 namespace muster {
 
-// Everything that a report is made from. A value.
-struct ReportSources {
-  RunSources run;
-  SpecRow spec;
-  std::map<std::string, NodeRow> nodes;
-  std::vector<ReportRow> before;             // of runs before this one, newest first
-  std::optional<RunSources> discovery = {};  // the run before it, of the same bring-up
+// What the executor knows of a run. A value.
+struct KnownOfRun {
+  RunRow row;
+  std::shared_ptr<const Plan> plan;      // null: it is another run than the executor's
+  std::map<std::string, NodeRow> nodes;  // as they are now
 };
 // Thread: the reactor's.
-Result<ReportSources> read_for_report(Store& store, const Executor& executor, const RunRow& run);
+KnownOfRun known_of(const Executor& executor, const RunRow& run);
 
 // Verdicts and report as rows to be written with the end of the run. Nothing for runs that do not accept
-// (discover). Thread: any.
-Conclusion conclude(const RunRow& run, Result<ReportSources> sources, const pki::KeyPair& key);
-// Both at once. Thread: the reactor's.
-Conclusion conclude(Store& store, const Executor& executor, const pki::KeyPair& key, const RunRow& run);
+// (discover).
+Conclusion conclude(RunArchive& archive, const KnownOfRun& run, const pki::KeyPair& key);
 
 struct AcceptanceParts {
   CurrentSpec& spec;
@@ -45,15 +41,14 @@ struct AcceptanceParts {
   // `work` on another thread, then `done` on the reactor's.
   std::function<void(Reactor::Task work, Reactor::Task done)> offload;
 };
-// judge, reservation, follow_up and conclude, which does all but the reading on another thread. The parts
-// must outlive them.
+// judge, reservation, follow_up and conclude, which works on another thread. The parts must outlive them.
 ExecutorHooks acceptance_hooks(const AcceptanceParts& parts);
 
-// The report of a run (0: the newest), settled: as it was signed, or made now from the journal (then without
-// a digest) when the run has not ended or was cancelled. Thread: the reactor's.
-Result<Report> report_of(Store& store, const Executor& executor, int64_t run);
-// The signed text; not_found for a run without one.
-Result<std::string> signed_report(Store& store, int64_t run);
+// The report of a run, settled: as it was signed, or made now from the journal (then without a digest) when
+// the run has not ended or was cancelled.
+Result<Report> report_of(RunArchive& archive, const KnownOfRun& run);
+// The signed text; not_found for a run without one. 0: the newest run.
+Result<std::string> signed_report(RunArchive& archive, int64_t run);
 // What such a text says. Thread: any.
 Result<Report> report_from_signed(const std::string& text);
 

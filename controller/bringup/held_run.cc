@@ -70,7 +70,7 @@ void HeldRun::hold(const std::string& why, bool again_by_itself) {
 // that is a run to be planned again, and no fault of the node.
 Status HeldRun::go_on(const RunRow& run) {
   TRY(const auto spec, spec_.get());
-  TRY(const Plan plan, plan_of_run(store_, run));
+  TRY(Plan plan, plan_of_run(store_, run));
   // Planned by a version that did not refuse it: its limits are in the plan, whatever the spec says by now.
   if (!lab_ && (plan.simulated || is_lab_profile(plan.profile)))
     return fail(
@@ -79,7 +79,7 @@ Status HeldRun::go_on(const RunRow& run) {
   for (const auto& name : plan.nodes)
     if (!spec->spec.node(name))
       return fail(Code::conflict, fmt::format("the spec no longer declares {}: plan it again", name));
-  return executor_.resume(run.id);
+  return executor_.resume(run.id, std::make_shared<const Plan>(std::move(plan)));
 }
 
 void HeldRun::end(const RunRow& run, const Error& error) {

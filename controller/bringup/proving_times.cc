@@ -3,6 +3,22 @@
 #include <utility>
 
 namespace muster {
+namespace {
+
+std::optional<DoneRun> read_done(RunArchive& archive, int64_t run) {
+  const auto row = archive.run(run);
+  if (!row.ok()) return {};
+  const auto stored = archive.plan(row->plan_digest);
+  auto journal = archive.journal_times(run);
+  if (!stored.ok() || !journal.ok()) return {};
+  const auto json = parse_json(stored->json);
+  if (!json.ok()) return {};
+  auto plan = plan_from_json(*json);
+  if (!plan.ok()) return {};
+  return DoneRun{std::move(plan).value(), std::move(journal).value()};
+}
+
+}  // namespace
 
 const ProvingTimes::Known* ProvingTimes::known(const std::string& node, int64_t run) const {
   const auto found = known_.find(node);
@@ -34,14 +50,16 @@ void ProvingTimes::find(const Accepted& accepted, std::function<void()> then) {
 void ProvingTimes::go_on(const Search& looking, const std::function<void()>& then) {
   ProvingSearch* search = &looking->search;
   while (const auto open = search->next()) {
-    auto stored = read(*open);
-    if (!stored || !stored->all) {
-      search->judge(*open, stored ? run_from(*std::move(stored)) : std::nullopt);
+    const auto kind = kind_of(open->run);
+    if (!kind || !ProvingSearch::matters(*open, *kind)) {
+      DoneRun without_rows;
+      if (kind) without_rows.plan.kind = *kind;
+      search->judge(*open, kind ? std::optional(std::move(without_rows)) : std::nullopt);
       continue;
     }
     return offload_(
-        [looking, open = *open, stored = std::make_shared<Stored>(*std::move(stored))] {
-          looking->search.judge(open, run_from(std::move(*stored)));
+        [looking, open = *open, archive = store_.archive()] {
+          looking->search.judge(open, read_done(*archive, open.run));
         },
         [this, alive = alive_, looking, then] {
           if (*alive) go_on(looking, then);
@@ -51,32 +69,13 @@ void ProvingTimes::go_on(const Search& looking, const std::function<void()>& the
   then();
 }
 
-std::optional<ProvingTimes::Stored> ProvingTimes::read(const ProvingSearch::Open& open) {
-  const auto run = store_.run(open.run);
-  if (!run.ok()) return {};
-  const auto head = store_.plan_head(run->plan_digest);
+std::optional<PlanKind> ProvingTimes::kind_of(int64_t run) {
+  const auto row = store_.run(run);
+  if (!row.ok()) return {};
+  const auto head = store_.plan_head(row->plan_digest);
   if (!head.ok()) return {};
   const auto kind = plan_kind_from_string(head->kind);
-  if (!kind.ok()) return {};
-  Stored out{*kind, ProvingSearch::matters(open, *kind)};
-  if (!out.all) return out;
-  auto plan = store_.plan(run->plan_digest);
-  auto journal = store_.journal_times(open.run);
-  if (!plan.ok() || !journal.ok()) return {};
-  out.plan = std::move(plan->json);
-  out.journal = std::move(journal).value();
-  return out;
-}
-
-std::optional<DoneRun> ProvingTimes::run_from(Stored stored) {
-  DoneRun out;
-  out.plan.kind = stored.kind;
-  if (!stored.all) return out;
-  const auto json = parse_json(stored.plan);
-  if (!json.ok()) return {};
-  auto plan = plan_from_json(*json);
-  if (!plan.ok()) return {};
-  return DoneRun{std::move(plan).value(), std::move(stored.journal)};
+  return kind.ok() ? std::optional(*kind) : std::nullopt;
 }
 
 // Two may look at once, and the one that began first end last: what the other found stays.

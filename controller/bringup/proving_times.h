@@ -45,16 +45,9 @@ class ProvingTimes {
     bool readable = true;  // in full; else it is looked for again
     uint64_t found_by = 0;
   };
-  struct Stored {
-    PlanKind kind = PlanKind::none;
-    bool all = false;  // with what follows
-    std::string plan = {};
-    std::vector<JournalRow> journal = {};
-  };
 
   void go_on(const Search& looking, const std::function<void()>& then);
-  std::optional<Stored> read(const ProvingSearch::Open& open);
-  static std::optional<DoneRun> run_from(Stored stored);
+  std::optional<PlanKind> kind_of(int64_t run);
   void keep(const Looking& looking);
   const Known* known(const std::string& node, int64_t run) const;
 

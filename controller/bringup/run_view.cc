@@ -56,46 +56,29 @@ Json run_row_json(const RunRow& row) {
           {"approved_by", row.approved_by}};
 }
 
-Result<Plan> plan_of_run(Store& store, const RunRow& row) {
-  TRY(const auto stored, store.plan(row.plan_digest));
+Result<Plan> plan_of_run(RunArchive& archive, const RunRow& row) {
+  TRY(const auto stored, archive.plan(row.plan_digest));
   TRY(const auto json, parse_json(stored.json));
   return plan_from_json(json);
 }
 
-Result<RunSources> read_run(Store& store, const RunRow& row, std::shared_ptr<const Plan> plan) {
-  RunSources out;
-  out.row = row;
-  if (plan) {
-    out.kind = to_string(plan->kind);
-    out.spec_revision = plan->spec_revision;
-    out.plan = std::move(plan);
-  } else {
-    TRY(auto stored, store.plan(row.plan_digest));
-    out.kind = stored.kind;
-    out.spec_revision = stored.spec_revision;
-    out.plan_json = std::move(stored.json);
+Result<RunSources> read_run(RunArchive& archive, const RunRow& row, std::shared_ptr<const Plan> plan) {
+  RunSources out{row, std::move(plan), {}};
+  if (!out.plan) {
+    TRY(auto read, plan_of_run(archive, row));
+    out.plan = std::make_shared<const Plan>(std::move(read));
   }
-  TRY(out.journal, store.journal(row.id));
+  TRY(out.journal, archive.journal(row.id));
   return out;
 }
 
-Status parse_plan(RunSources& run) {
-  if (run.plan) return Ok{};
-  TRY(const auto json, parse_json(run.plan_json));
-  TRY(Plan plan, plan_from_json(json));
-  run.plan = std::make_shared<const Plan>(std::move(plan));
-  std::string().swap(run.plan_json);
-  return Ok{};
-}
-
-Result<Json> run_view(Store& store, int64_t run) {
-  TRY(const auto row, store.run(run));
-  TRY(auto read, read_run(store, row));
+Result<Json> run_view(RunArchive& archive, int64_t run) {
+  TRY(const auto row, archive.run(run));
+  TRY(const auto read, read_run(archive, row));
   return run_view(read);
 }
 
-Result<Json> run_view(RunSources& run) {
-  TRY_(parse_plan(run));
+Result<Json> run_view(const RunSources& run) {
   const Plan& plan = *run.plan;
   TRY(const auto records, RunRecords::of(plan, run.journal));
   Json view = run_row_json(run.row);

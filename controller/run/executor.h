@@ -86,8 +86,8 @@ class Executor : private Others {
   // The same of a plan that may not be stored yet. What a large plan is digested and written for takes long.
   void start(const Plan& plan, const std::string& approved_by, Started done);
   // Continues a run that was `running` when the controller ended, or ends it when that is long ago. not_found
-  // / conflict / corrupt (plan or journal unreadable).
-  Status resume(int64_t run);
+  // / conflict / corrupt (plan or journal unreadable). `plan`: the run's, where it was read already.
+  Status resume(int64_t run, std::shared_ptr<const Plan> plan = nullptr);
   // Gives the whole run up: nothing new starts, offers are withdrawn, it ends as cancelled.
   void cancel(const std::string& reason);
   // Takes one node out, as if it had failed with that reason; also one that could go back to its old system.

@@ -91,17 +91,20 @@ void Executor::begin_run(std::shared_ptr<const Plan> plan, RunRow row, Rows rows
   });
 }
 
-Status Executor::resume(int64_t run) {
+Status Executor::resume(int64_t run, std::shared_ptr<const Plan> plan) {
   if (active()) return fail(Code::conflict, fmt::format("run {} is still active", run_.id));
   TRY(const RunRow row, ports_.store.run(run));
   if (row.state != RunState::running)
     return fail(Code::conflict, fmt::format("run {} ended as {}", row.id, to_string(row.state)));
-  TRY(const PlanRow stored, ports_.store.plan(row.plan_digest));
-  TRY(const Json json, parse_json(stored.json));
-  TRY(Plan plan, plan_from_json(json));
+  if (!plan) {
+    TRY(const PlanRow stored, ports_.store.plan(row.plan_digest));
+    TRY(const Json json, parse_json(stored.json));
+    TRY(Plan read, plan_from_json(json));
+    plan = std::make_shared<const Plan>(std::move(read));
+  }
   TRY(const auto journal, ports_.store.journal(row.id));
   TRY(Recovery recovery, recover(row, journal));
-  adopt(std::make_shared<const Plan>(std::move(plan)), row);
+  adopt(std::move(plan), row);
   mark_disks(journal);
   for (const auto& action : recovery.proven) gate_.prove(action);
   for (const auto& [name, node] : nodes_) {

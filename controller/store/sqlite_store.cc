@@ -68,6 +68,46 @@ std::vector<Status> commit_group(Connection& db, const std::vector<Batch>& group
   return results;
 }
 
+// A connection of its own, beside those of the reactor and of the writer.
+class SqliteArchive : public RunArchive {
+  template <typename Read>
+  auto read(const Read& what) {
+    const std::lock_guard hold(mutex_);
+    return what();
+  }
+
+ public:
+  explicit SqliteArchive(Connection reader) : reader_(std::move(reader)) {}
+  Result<SpecRow> spec(int64_t revision) override {
+    return read([&] { return read_spec(reader_, revision); });
+  }
+  Result<PlanRow> plan(const std::string& digest) override {
+    return read([&] { return read_plan(reader_, digest); });
+  }
+  Result<PlanRow> plan_head(const std::string& digest) override {
+    return read([&] { return read_plan_head(reader_, digest); });
+  }
+  Result<RunRow> run(int64_t id) override {
+    return read([&] { return read_run(reader_, id); });
+  }
+  Result<std::vector<JournalRow>> journal(int64_t run) override {
+    return read([&] { return read_journal(reader_, run); });
+  }
+  Result<std::vector<JournalRow>> journal_times(int64_t run) override {
+    return read([&] { return read_journal_times(reader_, run); });
+  }
+  Result<ReportRow> report(int64_t run) override {
+    return read([&] { return read_report(reader_, run); });
+  }
+  Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override {
+    return read([&] { return read_reports(reader_, run, limit); });
+  }
+
+ private:
+  std::mutex mutex_;
+  Connection reader_;
+};
+
 class SqliteStore : public Store {
  public:
   struct Start {
@@ -76,11 +116,14 @@ class SqliteStore : public Store {
     std::string why, history;
     TimeMs restored = 0;
   };
-  SqliteStore(LockFile lock, Connection writer, Connection reader, Start start,
-              std::function<void(Reactor::Task)> post)
+  struct Connections {
+    Connection writer, reader, archive;
+  };
+  SqliteStore(LockFile lock, Connections to, Start start, std::function<void(Reactor::Task)> post)
       : lock_(std::move(lock)),
-        writer_(std::move(writer)),
-        reader_(std::move(reader)),
+        writer_(std::move(to.writer)),
+        reader_(std::move(to.reader)),
+        archive_(std::make_shared<SqliteArchive>(std::move(to.archive))),
         start_(std::move(start)),
         post_(std::move(post)) {
     thread_ = std::thread([this] { write_loop(); });
@@ -103,6 +146,7 @@ class SqliteStore : public Store {
     wake_.notify_one();
   }
 
+  std::shared_ptr<RunArchive> archive() override { return archive_; }
   Result<std::vector<SpecRow>> specs() override { return read_specs(reader_); }
   Result<SpecRow> spec(int64_t revision) override { return read_spec(reader_, revision); }
   Result<PlanRow> plan(const std::string& digest) override { return read_plan(reader_, digest); }
@@ -183,6 +227,7 @@ class SqliteStore : public Store {
 
   LockFile lock_;  // first in, last out
   Connection writer_, reader_;
+  std::shared_ptr<RunArchive> archive_;
   Start start_;  // mark and commits: the writing thread's
   bool complained_ = false;
   std::function<void(Reactor::Task)> post_;
@@ -210,6 +255,12 @@ bool is_copied(const std::string& path, const std::string& copy, int64_t version
   if (!kept.ok() || *kept != version) return false;
   const auto rows = newest_rows(path), copied = newest_rows(copy);
   return rows.ok() && copied.ok() && *rows == *copied;
+}
+
+Result<Connection> open_reader(const std::string& path) {
+  TRY(Connection reader, Connection::open(path, sqlite::Mode::read_write));
+  TRY_(reader.script("PRAGMA query_only = ON"));
+  return reader;
 }
 
 Result<Connection> open_current(const std::string& path, int64_t version) {
@@ -240,9 +291,10 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path,
   TRY(start.why, enter_start(writer, start.mark, std::max<TimeMs>(now, 1), start.entered));
   TRY(start.history, writer.text("SELECT name FROM history"));
   TRY(start.restored, writer.number("SELECT restored FROM history"));
-  TRY(Connection reader, Connection::open(path, sqlite::Mode::read_write));
-  TRY_(reader.script("PRAGMA query_only = ON"));
-  return std::unique_ptr<Store>(new SqliteStore(std::move(lock), std::move(writer), std::move(reader),
+  TRY(Connection reader, open_reader(path));
+  TRY(Connection archive, open_reader(path));
+  return std::unique_ptr<Store>(new SqliteStore(std::move(lock),
+                                                {std::move(writer), std::move(reader), std::move(archive)},
                                                 std::move(start), std::move(post)));
 }
 

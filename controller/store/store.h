@@ -4,12 +4,14 @@
 // over. `done` runs on the reactor's thread. Reads see every write whose `done` was called. SQLite:
 // controller/store/sqlite_store.cc; in memory with "lose what was not synced": tests/fakes/mem_store.h. Both
 // pass tests/conformance/store_suite.h. `corrupt`: a row says what no muster of this version ever wrote; it
-// is not guessed at. Thread: the reactor's thread only.
+// is not guessed at. Thread: the reactor's thread only,
+// archive() aside.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -122,14 +124,10 @@ using Write = std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenR
                            EventRow, ReportRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens,
                            DeleteJoinTokens>;  // rows with a key replace the row of that key
 
-class Store {
+// What is stored of runs: specs, plans, journals, reports. Read only.
+class RunArchive {
  public:
-  using Done = std::function<void(Status)>;
-  virtual ~Store() = default;
-
-  virtual void write(std::vector<Write> batch, Done done) = 0;
-
-  virtual Result<std::vector<SpecRow>> specs() = 0;    // without text
+  virtual ~RunArchive() = default;
   virtual Result<SpecRow> spec(int64_t revision) = 0;  // 0: the newest; not_found when none
   virtual Result<PlanRow> plan(
       const std::string& digest) = 0;  // a unique prefix of at least 8 digits will do
@@ -139,7 +137,6 @@ class Store {
     if (row.ok()) row->json.clear();
     return row;
   }
-  virtual Result<std::vector<RunRow>> runs() = 0;
   virtual Result<RunRow> run(int64_t id) = 0;                        // 0: the newest
   virtual Result<std::vector<JournalRow>> journal(int64_t run) = 0;  // in order
   // When its actions began and ended: journal() without rows of steps, and without `data`.
@@ -150,6 +147,24 @@ class Store {
     for (JournalRow& row : *rows) row.data = Json::object();
     return rows;
   }
+  virtual Result<ReportRow> report(int64_t run) = 0;  // 0: the newest; not_found while a run has none
+  // Newest first, of runs before `run` (0: all), at most `limit`; without `json`.
+  virtual Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) = 0;
+};
+
+class Store : public RunArchive {
+ public:
+  using Done = std::function<void(Status)>;
+
+  virtual void write(std::vector<Write> batch, Done done) = 0;
+
+  // The same records for work on other threads, since those of a large cluster take long to read. It sees
+  // every write whose `done` was called before it is used, and may outlive the store. Thread: any, one call
+  // after the other.
+  virtual std::shared_ptr<RunArchive> archive() = 0;
+
+  virtual Result<std::vector<SpecRow>> specs() = 0;  // without text
+  virtual Result<std::vector<RunRow>> runs() = 0;
   virtual Result<std::vector<NodeRow>> nodes() = 0;  // by name
   // Those that have a row, in the same order; the rows themselves hold whole inventories.
   virtual Result<std::vector<std::string>> node_names() {
@@ -172,9 +187,6 @@ class Store {
     return fail(Code::not_found, "no secret " + name);
   }
   virtual Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) = 0;
-  virtual Result<ReportRow> report(int64_t run) = 0;  // 0: the newest; not_found while a run has none
-  // Newest first, of runs before `run` (0: all), at most `limit`; without `json`.
-  virtual Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) = 0;
   // The controller went on from newer rows than these: the database is an older copy of itself, or was lost.
   // When that was found, last; 0: never. Rows about machines from before that moment may be untrue. `why` of
   // this start: "" when it was not found by it.

@@ -283,6 +283,23 @@ void large_parts_are_left_out(StoreHarness& h) {
   CHECK(times[1].data == Json::object());
 }
 
+void the_archive_has_what_the_store_has(StoreHarness& h) {
+  const auto archive = h.store().archive();
+  CHECK(archive->run(0).error().code == Code::not_found);
+  must(h, {SpecRow{3, 10, "cluster: a\n", "sha256:aa", ""}, run_row(1), plan_row("1234567890"),
+           ReportRow{1, 10, "signed", "{}"}});
+  must(h, {journal_row(1, "gpu01/image", "intent"), journal_row(1, "gpu01/image", "step")});
+  CHECK(archive->run(0)->id == 1);
+  CHECK(archive->spec(0)->revision == 3);
+  CHECK(archive->plan("12345678")->json == "{}");
+  CHECK(archive->plan("99999999").error().code == Code::not_found);
+  CHECK(archive->plan_head("12345678")->kind == "install");
+  CHECK(archive->journal(1)->size() == 2);
+  CHECK(archive->journal_times(1)->size() == 1);
+  CHECK(archive->report(1)->json == "signed");
+  CHECK(archive->reports(0, 10)->size() == 1);
+}
+
 void events_are_paged(StoreHarness& h) {
   std::vector<Write> batch;
   for (int i = 0; i < 10; ++i)

@@ -29,6 +29,7 @@ void batches_are_all_or_nothing(StoreHarness& h);
 void done_comes_later_and_in_order(StoreHarness& h);
 void plans_are_found_by_prefix(StoreHarness& h);
 void large_parts_are_left_out(StoreHarness& h);
+void the_archive_has_what_the_store_has(StoreHarness& h);
 void events_are_paged(StoreHarness& h);
 void reports_are_kept_per_run(StoreHarness& h);
 void ids_grow(StoreHarness& h);

@@ -97,6 +97,7 @@ TEST_CASE("store conformance", "[store][conformance]") {
   SECTION(kind + ": done comes later and in order") { done_comes_later_and_in_order(*h); }
   SECTION(kind + ": plans are found by prefix") { plans_are_found_by_prefix(*h); }
   SECTION(kind + ": large parts are left out") { large_parts_are_left_out(*h); }
+  SECTION(kind + ": the archive has what the store has") { the_archive_has_what_the_store_has(*h); }
   SECTION(kind + ": events are paged") { events_are_paged(*h); }
   SECTION(kind + ": reports are kept per run") { reports_are_kept_per_run(*h); }
   SECTION(kind + ": ids grow") { ids_grow(*h); }

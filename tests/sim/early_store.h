@@ -15,6 +15,7 @@ namespace muster::sim {
 class StoreInFront : public Store {
  public:
   explicit StoreInFront(Store& store) : store_(store) {}
+  std::shared_ptr<RunArchive> archive() override { return store_.archive(); }
   Result<std::vector<SpecRow>> specs() override { return store_.specs(); }
   Result<SpecRow> spec(int64_t revision) override { return store_.spec(revision); }
   Result<PlanRow> plan(const std::string& digest) override { return store_.plan(digest); }

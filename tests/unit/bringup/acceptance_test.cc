@@ -107,7 +107,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
       return follow_up(spec, gpus, *executor, action, results);
     };
     hooks.conclude = [this](const RunRow& run, ExecutorHooks::Concluded done) {
-      done(conclude(store, *executor, key, run));
+      done(conclude(store, known_of(*executor, run), key));
     };
     executor = std::make_unique<Executor>(reactor, ExecutorPorts{store, *this, *this, *this}, hooks);
   }
@@ -220,7 +220,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
     REQUIRE_FALSE(executor->active());
   }
   NodeState state_of(const std::string& node) { return store.node(node).value().state; }
-  Report report() { return report_of(store, *executor, 0).value(); }
+  Report report() { return report_of(store, known_of(*executor, store.run(0).value())).value(); }
   std::set<std::string> in_state(NodeState state) {
     std::set<std::string> out;
     for (const auto& name : names)

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "tests/catch.h"
 #include "tests/fakes/temp_dir.h"
@@ -345,6 +346,43 @@ TEST_CASE("what was acknowledged survives kill -9", "[store]") {
   INFO((store.ok() ? "" : store.error().message));
   REQUIRE(store.ok());
   CHECK((*store)->node("acknowledged").ok());
+}
+
+TEST_CASE("other threads read the archive while the store writes, and after its end", "[store]") {
+  const TempDir dir;
+  std::condition_variable wake;
+  std::mutex mutex;
+  bool written = false;
+  auto store = open_sqlite_store(dir.path("muster.db"), [&](const Reactor::Task&) {
+    const std::lock_guard hold(mutex);
+    written = true;
+    wake.notify_all();
+  });
+  REQUIRE(store.ok());
+  const auto archive = (*store)->archive();
+  const auto read = [&archive](int64_t rows) {
+    for (int i = 0; i < 50; ++i) {
+      const auto journal = archive->journal(1);
+      if (!journal.ok() || static_cast<int64_t>(journal->size()) < rows) return false;
+    }
+    return true;
+  };
+  bool good[2] = {};
+  JournalRow row;
+  row.run = 1;
+  row.event = "step";
+  (*store)->write({row}, {});
+  {
+    std::unique_lock hold(mutex);
+    wake.wait(hold, [&] { return written; });
+  }
+  std::thread readers[] = {std::thread([&] { good[0] = read(1); }), std::thread([&] { good[1] = read(1); })};
+  for (int i = 0; i < 50; ++i) (*store)->write({row}, {});
+  for (auto& reader : readers) reader.join();
+  CHECK(good[0]);
+  CHECK(good[1]);
+  store->reset();
+  CHECK(archive->journal(1)->size() == 51);
 }
 
 TEST_CASE("bytes that are not UTF-8 do not stop the journal", "[store]") {

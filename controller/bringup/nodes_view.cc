@@ -1,0 +1,164 @@
+#include "controller/bringup/nodes_view.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
+#include "base/version.h"
+#include "controller/bringup/run_view.h"
+#include "controller/nodes/discovery.h"
+#include "controller/nodes/states.h"
+#include "controller/spec/lab_only.h"
+
+namespace muster {
+namespace {
+
+// The executor's numbers about one node, under the names the live table uses.
+void add_progress(Json& node, const Json& p) {
+  for (const char* key : {"phase", "title", "action", "attempt", "index", "of", "rate", "unit", "eta_ms"})
+    if (p.contains(key)) node[key] = p[key];
+  if (p.contains("percent") && p["percent"].is_number()) node["fraction"] = p["percent"].get<double>() / 100;
+  if (p.contains("text"))
+    node["text"] = p["text"];
+  else if (p.contains("title"))
+    node["text"] = p["title"];
+  if (p.contains("state")) node["run_state"] = p["state"];
+  for (const char* key : {"by_hand", "returning"})
+    if (p.contains(key)) node[key] = p[key];
+  // Why it was given up, where the row does not say so itself; else what it waits for.
+  if (const std::string lost = p.value("reason", ""); !lost.empty()) {
+    if (node.value("reason", "").empty()) node["waiting"] = lost;
+  } else if (p.contains("wait")) {
+    node["waiting"] = p["wait"].value("reason", "");
+  }
+}
+
+std::string why_text(const Json& why) {
+  const auto text = [](const Json& j, const char* key) {
+    return j.is_object() && j.contains(key) && j[key].is_string() ? j[key].get<std::string>() : std::string();
+  };
+  std::string out = fmt::format("{}: {}", text(why, "node"), text(why, "state"));
+  if (const auto title = text(why, "title"); !title.empty()) out += fmt::format(", {}", title);
+  out += "\n";
+  if (const auto reason = text(why, "reason"); !reason.empty())
+    out += fmt::format("  reason:    {}\n", reason);
+  if (const TimeMs silent = why.value("silent_since", TimeMs{0}); silent > 0)
+    out += fmt::format("  silent:    since {}\n", to_iso8601(silent));
+  const Json wait = why.value("wait", Json());
+  if (wait.is_object()) {
+    for (const char* key : {"reason", "awaited", "observed", "next"})
+      if (const auto value = text(wait, key); !value.empty())
+        out += fmt::format("  {:<10} {}\n", std::string(key) + ":", value);
+    if (const auto until = wait.value("until", int64_t{0}); until > 0)
+      out += fmt::format("  until:     {}\n", to_iso8601(until));
+  }
+  if (why.contains("others_took_ms") && why["others_took_ms"].is_number())
+    out += fmt::format("  others:    {}\n", to_human(why["others_took_ms"].get<int64_t>()));
+  return out;
+}
+
+}  // namespace
+
+// Machines nobody declared are no nodes.
+std::vector<std::string> NodesView::names() const {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  if (const auto spec = parts_.spec.get(); spec.ok())
+    for (const auto& node : (*spec)->spec.nodes)
+      if (seen.insert(node.name).second) names.push_back(node.name);
+  if (const auto rows = parts_.store.node_names(); rows.ok())
+    for (const auto& name : *rows)
+      if (mac_of_unknown(name).empty() && seen.insert(name).second) names.push_back(name);
+  return names;
+}
+
+bool NodesView::knows(const std::string& node) const {
+  if (const auto spec = parts_.spec.get(); spec.ok() && (*spec)->spec.node(node)) return true;
+  return parts_.store.node(node).ok();
+}
+
+Json NodesView::node(const std::string& name) const {
+  const NodeRow row = parts_.executor.node_row(name);
+  Json j = {{"name", name},
+            {"state", to_string(row.state)},
+            {"reason", row.reason},
+            {"held_by", to_string(row.held_by)},
+            {"image_digest", row.image_digest},
+            {"config_digest", row.config_digest},
+            {"mode", row.mode},
+            {"boot_id", row.boot_id},
+            {"product_uuid", row.product_uuid},
+            {"serial", row.system_serial},
+            {"last_seen", row.last_seen},
+            {"facts_time", row.facts_time},
+            {"accepted_run", row.accepted_run},
+            {"declared", false}};
+  // One that was never installed has nothing to say. An adopted one has no image, and an agent all the same.
+  const bool has_agent = !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
+  if (const TimeMs silent = parts_.executor.silent_since(name); silent > 0 && has_agent)
+    j["silent_since"] = silent;
+  const auto spec = parts_.spec.get();
+  const NodeSpec* declared = spec.ok() ? (*spec)->spec.node(name) : nullptr;
+  if (const std::string mac = mac_of_unknown(name); !mac.empty()) j["mac"] = mac;
+  if (!declared) return j;
+  j["declared"] = true;
+  j["role"] = declared->role;
+  j["image"] = declared->image;
+  j["address"] = declared->address;
+  j["mac"] = declared->mac;
+  j["bmc"] = declared->power.address;
+  if (declared->adopt.declared())
+    j["adopted"] = {{"host", declared->adopt.host},
+                    {"port", declared->adopt.port},
+                    {"user", declared->adopt.user},
+                    {"host_key", declared->adopt.host_key}};
+  return j;
+}
+
+Json NodesView::run() const {
+  const auto row = parts_.store.run(0);
+  if (!row.ok()) return nullptr;
+  Json j = run_row_json(*row);
+  const auto plan = parts_.store.plan_head(row->plan_digest);
+  j["kind"] = plan.ok() ? plan->kind : "";
+  j["elapsed_ms"] = (row->ended > 0 ? row->ended : parts_.reactor.now()) - row->started;
+  return j;
+}
+
+Json NodesView::status() const {
+  const Executor& executor = parts_.executor;
+  Json status = {{"version", kProgramVersion},   {"lab", parts_.lab},
+                 {"time", parts_.reactor.now()}, {"run", run()},
+                 {"nodes", Json::array()},       {"problems", parts_.problems}};
+  if (const auto current = parts_.spec.get(); current.ok()) {
+    const Spec& spec = (*current)->spec;
+    const int64_t revision = (*current)->revision;
+    status["cluster"] = spec.cluster;
+    status["spec_revision"] = revision;
+    status["simulated"] = is_simulated(spec, spec.acceptance_profile);
+    if (const auto fine = refuse_lab_only(spec, revision, spec.acceptance_profile); !fine.ok() && !parts_.lab)
+      status["problems"]["spec"] = fine.error().message;
+    status["storage"] =
+        parts_.storage.status(spec, [&](const std::string& node) { return executor.silent_since(node) > 0; });
+  }
+  if (const std::string why = executor.unwritten(); !why.empty())
+    status["problems"]["store"] = "what happens cannot be written, it is tried again every second: " + why;
+  const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};
+  std::map<std::string, const Json*> of_node;
+  for (const auto& p : progress["nodes"]) of_node[p.value("node", "")] = &p;
+  for (const auto& name : names()) {
+    Json one = node(name);
+    if (const auto p = of_node.find(name); p != of_node.end()) add_progress(one, *p->second);
+    status["nodes"].push_back(std::move(one));
+  }
+  return status;
+}
+
+Json NodesView::why(const std::string& node) const {
+  Json why = parts_.executor.why(node);
+  why["text"] = why_text(why);
+  return why;
+}
+
+}  // namespace muster
