@@ -112,8 +112,13 @@ bool a_run_is_under_way(Context& context) {
 }
 
 // What is not asked for is left out: a controller of an older version refuses words that it does not know.
-Json request_of(const Goal& goal, const std::string& kind) {
-  Json out = {{"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}, {"profile", goal.profile}};
+// Nobody reads the plan itself but scripts.
+Json request_of(const Context& context, const Goal& goal, const std::string& kind) {
+  Json out = {{"kind", kind},
+              {"nodes", goal.nodes},
+              {"force", goal.force},
+              {"profile", goal.profile},
+              {"brief", !context.json}};
   if (goal.through_ram) out["through_ram"] = true;
   if (goal.reimage) out["reimage"] = true;
   return out;
@@ -151,8 +156,7 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
   show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", context.exit}}, [&] {
     const auto count = planned.value("unchanged", Json::array()).size();
     fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
-    const Json plan = planned.value("plan", Json::object());
-    for (const Json& note : plan.value("notes", Json::array()))
+    for (const Json& note : planned.value("notes", Json::array()))
       fmt::print("note: {}\n", note.get<std::string>());
   });
 }
@@ -205,7 +209,7 @@ void reach(Context& context, const Goal& goal) {
   std::string agreed;  // to the plan of this digest: made again, it is the same, and nobody is asked twice
   for (int runs = 0, conflicts = 0; runs < kMostPlans && conflicts < kMostConflicts;) {
     Api api(context);
-    const Json request = request_of(goal, kind);
+    const Json request = request_of(context, goal, kind);
     const auto planned = api.post("/v1/plan", request);
     if (!planned.ok()) {
       if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));

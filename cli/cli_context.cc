@@ -45,6 +45,7 @@ Error error_of(const HttpResponse& response, const Json& body) {
 Result<HttpClient*> Api::client() {
   if (client_) return client_.get();
   HttpClientOptions options;
+  options.max_answer = size_t{4} << 30;  // a plan of a large cluster, as JSON for a script
   options.base = context_.url.empty() ? "unix:" + context_.socket : context_.url;
   const Files files;
   const auto absolute = [](const std::string& path) { return std::filesystem::absolute(path).string(); };

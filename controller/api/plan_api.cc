@@ -20,9 +20,15 @@
 namespace muster::api {
 namespace {
 
-Result<Bringup::Request> request_from(const std::string& body) {
-  Bringup::Request request;
-  if (body.empty()) return request;
+struct PlanCall {
+  Bringup::Request request = {};
+  bool brief = false;  // the answer without the plan itself, which grows with the square of the nodes
+};
+
+Result<PlanCall> plan_call_from(const std::string& body) {
+  PlanCall out;
+  if (body.empty()) return out;
+  Bringup::Request& request = out.request;
   TRY(const auto json, parse_json(body));
   JsonReader r(json, "request");
   std::string kind;
@@ -32,9 +38,10 @@ Result<Bringup::Request> request_from(const std::string& body) {
   r.get_or("profile", request.profile, {});
   r.get_or("through_ram", request.through_ram, false);
   r.get_or("reimage", request.reimage, false);
+  r.get_or("brief", out.brief, false);
   TRY_(r.finish());
   TRY(request.kind, request_kind_from_string(kind));
-  return request;
+  return out;
 }
 
 Result<std::string> body_of_stored(RunArchive& archive, const std::string& digest) {
@@ -80,6 +87,7 @@ Json planned_json(const Plan& plan, const std::string& digest) {
           {"unchanged", plan.unchanged},
           {"left_out", plan.left_out},
           {"left_out_rules", plan.left_out_rules},
+          {"notes", plan.notes},
           {"text", render_plan(plan, false)}};
 }
 
@@ -97,13 +105,14 @@ Json refusals_json(const std::vector<Refusal>& refusals) {
 }
 
 void make_plan(const CallPtr& call) {
-  const auto request = request_from(call->request.body);
-  if (!request.ok()) return call->error(request.error());
+  const auto asked = plan_call_from(call->request.body);
+  if (!asked.ok()) return call->error(asked.error());
   // What a large plan is written out for takes long, too: the worker does it.
-  const auto show = [](const Bringup::Made& made) {
-    return body_with_plan(planned_json(*made.plan, made.digest), *made.plan);
+  const auto show = [brief = asked->brief](const Bringup::Made& made) {
+    const Json others = planned_json(*made.plan, made.digest);
+    return brief ? body_of(others) : body_with_plan(others, *made.plan);
   };
-  call->services.bringup.plan_and_store(*request, show, [call](Result<Bringup::MadePtr> made) {
+  call->services.bringup.plan_and_store(asked->request, show, [call](Result<Bringup::MadePtr> made) {
     if (!made.ok()) return call->error(made.error());
     if (!(*made)->refusals.empty()) return call->json(403, refusals_json((*made)->refusals));
     call->body(200, std::move((*made)->shown));

@@ -152,6 +152,10 @@ class Executor : private Others {
   // Why what happened is not durable yet, and whose rows that are; "": nothing was refused. No run ends, but
   // for one that is cancelled, before it is.
   std::string unwritten() const { return journal_.trouble(""); }
+  // What is kept step by step of all nodes, held against the nodes themselves: counters, and whether one of
+  // them (`turn` says which, the others have theirs later) could begin and is not going to be looked at. "":
+  // it is right. For simulation and tests.
+  std::string kept_wrong(size_t turn) const;
 
  private:
   using Rows = std::vector<Write>;

@@ -36,6 +36,27 @@ bool Executor::gone_since(const std::string& name, SteadyMs time) const {
                   node ? node->run.left_at : SteadyMs{}) >= time;
 }
 
+std::string Executor::kept_wrong(size_t turn) const {
+  Tally tally;
+  std::set<size_t> heeded;
+  for (const Node* node : order_) {
+    const Standing now = standing_of(node->run);
+    tally.move({}, now);
+    if (now.heeded) heeded.insert(node->at);
+  }
+  if (!(tally == tally_)) return "the counters of the run are not those of its nodes";
+  if (heeded != heeded_) return "it is not kept whose agents should be heard";
+  if (!active() || ending_ || look_posted_ || order_.empty()) return "";
+  const Node& node = *order_[turn % order_.size()];
+  if (node.run.stage != Stage::pending) return "";
+  if (ready_.has(node.at)) return node.run.name + " is to be looked at, and no look comes";
+  const bool waits = node.run.acts() && gate_.waits(node.run.action(), [this](const std::string& name) {
+    return state_of(name);
+  });
+  if (waits || !limits_.may_begin(lane_of(node.run))) return "";
+  return node.run.name + " could begin, and is not looked at";
+}
+
 // Two agents at least should be heard, and nobody at all is: that they all fell silent at once is less likely
 // than that the controller does not hear. Heard should be who is at work, who reported a failure that is
 // being weighed, and those whose silence would be held against them for it.

@@ -57,6 +57,17 @@ Gate::Answer Gate::ask(const Action& mine, const StepLog& log, const StateOf& st
   return answer;
 }
 
+bool Gate::waits(const Action& mine, const StateOf& state_of) const {
+  if (mine.when_failed) return false;
+  std::string never;
+  for (const auto& dependency : mine.after)
+    if (!settled_for(dependency.action, dependency.hard, state_of, never)) return never.empty();
+  if (mine.behind < 0 || static_cast<size_t>(mine.behind) >= passed_.size()) return false;
+  for (const auto& member : (*barriers_)[static_cast<size_t>(mine.behind)])
+    if (!settled_for(member, false, state_of, never)) return true;
+  return false;
+}
+
 // What is settled once stays so: each member is looked at until then, not again for every node that waits.
 const Action* Gate::first_open(size_t barrier, const StateOf& state_of) {
   const auto& members = (*barriers_)[barrier];

@@ -39,6 +39,8 @@ class Gate {
   };
   // The same answer until an action that it names succeeded, or its node changed (controller/run/tally.h).
   Answer ask(const Action& action, const StepLog& log, const StateOf& state_of);
+  // Whether ask() lets it wait, found without what was remembered of barriers, and remembering nothing.
+  bool waits(const Action& action, const StateOf& state_of) const;
   // The first member that has to be waited for still; null: none, and none will be.
   const Action* first_open(size_t barrier, const StateOf& state_of);
 

@@ -62,6 +62,8 @@ class ReadyQueue {
   // Takes out the first node from `from` on that is to be looked at, or waits for a place where there is one.
   std::optional<size_t> next(size_t from, const std::function<bool(Lane)>& has_place);
 
+  // Whether it is to be looked at, whatever it waits for.
+  bool has(size_t node) const { return ready_.count(node) > 0; }
   // The action that this node waits for, by itself or behind a barrier; null: none.
   const std::string* awaited(size_t node) const;
 

@@ -31,6 +31,7 @@ struct Tally {
   size_t good = 0;  // of those that work: one that went back is not what the run was for
 
   void move(const Standing& before, const Standing& now);
+  bool operator==(const Tally&) const = default;
 };
 
 }  // namespace muster

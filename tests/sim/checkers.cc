@@ -182,6 +182,7 @@ void Checkers::at_all_times(const Executor& executor) {
     world_.violated("S4", fmt::format("{} nodes are imaged at once", imaging));
   if (netboot > world_.options.parallel_netboot)
     world_.violated("S4", fmt::format("{} nodes netboot at once", netboot));
+  if (const std::string wrong = executor.kept_wrong(turn_++); !wrong.empty()) world_.violated("K1", wrong);
   if (!executor.active()) return;
   const Json progress = executor.progress();
   for (const auto& node : progress["nodes"]) {
@@ -206,6 +207,20 @@ void Checkers::after_restart(const Executor& executor) {
   }
 }
 
+void Checkers::disks_are_marked(int64_t run) {
+  for (const auto& entry : store_.journal(run).value_or({})) {
+    const Action* action = entry.event == "intent" ? planned(entry.action) : nullptr;
+    if (!action || (action->kind != ActionKind::image && action->kind != ActionKind::write_slot)) continue;
+    const std::string slot = action->kind == ActionKind::write_slot
+                                 ? action->params.value("slot", "").get<std::string>()
+                                 : std::string();
+    const auto row = store_.node(entry.node);
+    const auto marks = row.ok() ? row->disk_written : std::map<std::string, TimeMs>();
+    if (const auto mark = marks.find(slot); mark == marks.end() || mark->second < entry.time)
+      world_.violated("K2", entry.action + " began to write a disk, which the row of its node does not say");
+  }
+}
+
 void Checkers::at_run_end(const Executor& executor, const RunRow& run) {
   const StepLog durable = replay(run.id);
   for (const auto& [id, record] : executor.log().all()) {
@@ -215,6 +230,7 @@ void Checkers::at_run_end(const Executor& executor, const RunRow& run) {
           "S5", fmt::format("{}: executor says {} #{}, journal says {} #{}", id, to_string(record.state),
                             record.attempt, to_string(kept.state), kept.attempt));
   }
+  disks_are_marked(run.id);
   if (world_.options.in_place) return ends_in_place(durable, run);
   size_t good = 0;
   for (const auto& node : plan_.nodes) {

@@ -15,6 +15,8 @@
 //      the one that runs
 //   I2 a slot that stands always boots: it holds a whole image that did not fail
 //   R1 no event holds the reactor for longer than a request may have to wait (world.h)
+//   K1 what the executor keeps step by step equals what its nodes say; who could begin is looked at
+//   K2 a node's row says when its disk was written last, as its journal does
 //   L1 all live nodes end accepted or explained (the controller's loop asks)
 //   L2 no wait outlives its deadline
 #pragma once
@@ -66,6 +68,7 @@ class Checkers {
   const Action* planned(const std::string& action) const;
   const std::vector<const Action*>& actions_of(const std::string& node) const;
   bool switches(const Action& action, const Executor& executor);
+  void disks_are_marked(int64_t run);
   void ends_in_place(const StepLog& durable, const RunRow& run);
 
   World& world_;
@@ -74,6 +77,7 @@ class Checkers {
   Plan plan_;
   std::map<std::string, const Action*> by_id_;  // of plan_
   std::map<std::string, std::vector<const Action*>> by_node_;
+  size_t turn_ = 0;
   std::map<std::string, std::string> running_;  // node -> order
   std::set<std::string> stops_;        // attempts, as "n001/netboot#1", in which a system was asked to stop
   std::set<std::string> carried_out_;  // orders that ended well in truth

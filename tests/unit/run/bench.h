@@ -50,6 +50,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   int tokens = 0;
   bool bmc_is_silent = false;
   std::string faulty;  // for this node the power port throws
+  std::string jammed;  // and for this one the boot port, when it is closed
   int looks = 0;
   std::vector<RunRow> ended;
   Status verdict = Ok{};
@@ -145,7 +146,10 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     reinstalls.push_back(order);
     reinstalled = std::move(done);
   }
-  void disarm(const std::string& node) override { armed.erase(node); }
+  void disarm(const std::string& node) override {
+    if (node == jammed) throw std::runtime_error("meant to be");
+    armed.erase(node);
+  }
   void offer(const std::string& node, wire::WorkOrder order) override { offers[node] = order; }
   void withdraw(const std::string& node, const std::string& id) override {
     let_go(node, id);

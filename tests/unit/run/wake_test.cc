@@ -347,6 +347,47 @@ TEST_CASE("of a large cluster a part begins in one task", "[run][ready]") {
   CHECK(most <= 100);
 }
 
+TEST_CASE("a fault at one node does not end the look at those behind it", "[run][ready]") {
+  Bench b;
+  b.jammed = "n1";
+  b.steps("n1", "first", {{"nobody/first", true}});
+  b.steps("n2", "first");
+  b.starts({"n2"});
+  CHECK(b.state("n1") == "quarantined");
+  CHECK(b.does("n2", "first"));
+  b.finish("n2");
+  CHECK(b.ended.at(0).state == RunState::partial);
+}
+
+TEST_CASE("a smaller run begins behind one that was cancelled in the middle of a look", "[run][ready]") {
+  Bench b;
+  for (int i = 0; i < 200; ++i) b.steps(fmt::format("n{:03}", i), "first");
+  b.live();
+  b.executor->start(b.plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+  for (int i = 0; i < 100 && b.executor->log().all().empty(); ++i) REQUIRE(b.reactor.step());
+  REQUIRE(b.executor->log().all().size() < 200);
+  for (const char* node : {"n000", "n001"})
+    b.executor->on_hello({node, wire::Mode::installed, node, "", "", false});
+  b.executor->cancel("enough");
+  b.reactor.advance(100);
+  REQUIRE(b.ended.size() == 1);
+  b.plan = {};
+  b.plan.kind = PlanKind::install;
+  b.steps("n002", "second");
+  b.steps("n001", "second", {{"n002/second", true}});
+  b.executor->start(b.plan, "test", [](Result<int64_t> id) { REQUIRE(id.ok()); });
+  b.reactor.advance(100);
+  for (const char* node : {"n002", "n001"}) {
+    CHECK(b.executor->kept_wrong(0).empty());
+    CHECK(b.executor->kept_wrong(1).empty());
+    b.hello(node, wire::Mode::installed, std::string(node) + "-boot");
+    REQUIRE(b.offers.count(node) == 1);
+    b.finish(node);
+  }
+  REQUIRE(b.ended.size() == 2);
+  CHECK(b.ended[1].state == RunState::done);
+}
+
 TEST_CASE("a node that is out takes no place when all are looked at", "[run][ready]") {
   Bench b;
   b.plan.limits.failure_budget = 0;
