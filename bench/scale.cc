@@ -2,7 +2,7 @@
 // under a virtual clock, and the production planner, executor, agent link and store, which writes a real
 // database. Meanwhile operators look at it. Every size in a process of its own. Results of checks are judged
 // and runs concluded as by the daemon, but without measurements, so each check is judged as far as its first
-// step. Not in it: HTTP and its handlers (status is the executor's progress alone), Bringup and its worker.
+// step. Not in it: HTTP, and the RAM systems and images that Bringup looks at.
 // usage: muster-bench-scale NODES...     run in the project's folder. Closes with one line of JSON; exit 1
 // when a gate is missed: 1,000 nodes in 180 s, a node of 1,000 at most twice the time of one of 100, 99 of
 // 100 looks within 100 ms, and no task that holds the controller for longer than that.

@@ -17,6 +17,8 @@
 
 #include "base/pki.h"
 #include "controller/bringup/current_spec.h"
+#include "controller/bringup/plan_worker.h"
+#include "controller/bringup/playbook_shelf.h"
 #include "controller/link/link_hub.h"
 #include "controller/nodes/storage_told.h"
 #include "controller/plan/planner.h"
@@ -115,7 +117,7 @@ class ScaleCluster : private PowerPort, private BootPort {
  private:
   ExecutorHooks hooks();
   void do_work();
-  PlannerInput input() const;
+  PlanningSnapshot snapshot();
   void carry_out(const std::string& what);
   void run_until(const std::function<bool()>& over);
   void look();
@@ -144,7 +146,9 @@ class ScaleCluster : private PowerPort, private BootPort {
   std::deque<std::pair<Reactor::Task, Reactor::Task>> work_;  // and what comes behind it
   std::unique_ptr<Executor> executor_;
   ExecutorHooks real_;  // the daemon's, of executor_
-  PlannerInput spec_;
+  PlaybookShelf shelf_{"playbooks", [this] { return clock_.now(); }};
+  PlannerInput surroundings_;  // but the nodes, and what is in spec and playbooks
+  const Spec spec_;
   StorageTold storage_;
   std::map<std::string, std::string> problems_;
   std::map<std::string, std::unique_ptr<Machine>> machines_;

@@ -8,7 +8,9 @@
 #include "bench/cluster.h"
 #include "bench/scale.h"
 #include "controller/bringup/conclude.h"
+#include "controller/bringup/disks_written.h"
 #include "controller/bringup/nodes_view.h"
+#include "controller/bringup/planned_inputs.h"
 #include "controller/store/sqlite_store.h"
 
 namespace muster::bench {
@@ -61,7 +63,9 @@ double Spread::at(double share) const {
 
 // ---- the controller ----
 
-ScaleCluster::ScaleCluster(int nodes) : spec_(cluster_of(nodes)) {
+ScaleCluster::ScaleCluster(int nodes) : surroundings_(cluster_of(nodes)), spec_(surroundings_.spec) {
+  surroundings_.spec = {};
+  surroundings_.playbooks.clear();
   clock_.watch.on_slow(
       [this](const std::string& name, DurationMs took) { slow_[name] = std::max(slow_[name], took); });
   auto opened = open_sqlite_store(
@@ -88,7 +92,7 @@ ScaleCluster::ScaleCluster(int nodes) : spec_(cluster_of(nodes)) {
        [this](const std::string& node, const std::string& order) {
          return executor_->expects(node, order);
        }});
-  for (const auto& node : spec_.spec.nodes)
+  for (const auto& node : spec_.nodes)
     machines_[node.name] = std::make_unique<Machine>(clock_, *hub_, random_, node);
 }
 
@@ -129,13 +133,17 @@ void ScaleCluster::do_work() {
   }
 }
 
-// As the daemon observes them: by their rows and their agents.
-PlannerInput ScaleCluster::input() const {
-  PlannerInput in = spec_;
-  for (const auto& node : in.spec.nodes) {
+// As the daemon looks at them (Bringup::look): by their rows and their agents.
+PlanningSnapshot ScaleCluster::snapshot() {
+  clock_.label("what a plan is made from");
+  PlanningSnapshot out;
+  out.spec = current_->get().value();
+  out.playbooks = shelf_.shipped().value();
+  out.in = surroundings_;
+  for (const auto& node : out.spec->spec.nodes) {
     const NodeRow row = executor_->node_row(node.name);
-    NodeObservation seen;
-    if (const auto facts = row.facts.facts()) seen.facts = seen.machine = *facts;
+    NodeObservation& seen = out.in.nodes[node.name];
+    out.looked_at[node.name] = {row.facts, written_since(row.disk_written, row.facts_time)};
     seen.mode = executor_->mode_of(node.name);
     const auto silent = executor_->silent_for(node.name);
     seen.online = silent && *silent < kMinute && seen.mode;
@@ -143,24 +151,29 @@ PlannerInput ScaleCluster::input() const {
     seen.image_digest = row.image_digest;
     seen.config_digest = row.config_digest;
     seen.product_uuid = row.product_uuid;
-    in.nodes[node.name] = std::move(seen);
   }
-  return in;
+  return out;
 }
 
-// A worker's thread makes and stores a plan; the run of it is the reactor's.
+// A worker's thread makes and stores a plan; the looks before and behind that, and the run, are the reactor's.
 void ScaleCluster::carry_out(const std::string& what) {
-  std::shared_ptr<const Plan> plan;
-  PlanRow row;
+  std::optional<PlanningSnapshot> seen;
+  clock_.post([&] { seen = snapshot(); });
+  run_until([&] { return seen.has_value(); });
+  MadePlanPtr made;
   planning_s_ += seconds_of([&] {
-    plan = std::make_shared<const Plan>(planned(input()));
-    row = {plan_digest(*plan), std::string(to_string(plan->kind)), plan->spec_revision, clock_.now(),
-           plan_text(*plan)};
+    auto planned = make_plan_of(*seen, [](const MadePlan& plan) { return render_plan(*plan.plan, false); });
+    if (!planned.ok()) give_up(planned.error().message);
+    made = std::move(planned).value();
   });
+  for (const auto& refusal : made->refusals) give_up(refusal.node + " " + refusal.message);
+  PlanRow row{made->digest, std::string(to_string(made->plan->kind)), made->plan->spec_revision, clock_.now(),
+              std::move(made->json)};
   if (row.kind != what) give_up(fmt::format("a plan to {}, and not to {}", row.kind, what));
   bool stored = false;
-  const std::string digest = row.digest;
-  store_->write({std::move(row)}, [&stored](Status written) {
+  std::vector<Write> rows;
+  rows.emplace_back(std::move(row));
+  store_->write(std::move(rows), [&stored](Status written) {
     if (!written.ok()) give_up(written.error().message);
     stored = true;
   });
@@ -168,7 +181,10 @@ void ScaleCluster::carry_out(const std::string& what) {
   ended_.reset();
   clock_.post([&] {
     clock_.label("approve");
-    executor_->start(plan, digest, "bench", [](Result<int64_t> id) {
+    if (const auto changed = changed_inputs(made->inputs, inputs_of(snapshot())); !changed.empty())
+      give_up("between plan and approval: " + in_one_line(changed));
+    clock_.label("approve");
+    executor_->start(made->plan, made->digest, "bench", [](Result<int64_t> id) {
       if (!id.ok()) give_up(id.error().message);
     });
   });
@@ -207,8 +223,8 @@ void ScaleCluster::look() {
       timed("status", [nodes] { return nodes.status(); });
       for (int i = 0; i < kNodesAsked; ++i)
         timed("why", [this, nodes] {
-          const auto last = static_cast<int64_t>(spec_.spec.nodes.size()) - 1;
-          return nodes.why(spec_.spec.nodes[static_cast<size_t>(random_.range(0, last))].name);
+          const auto last = static_cast<int64_t>(spec_.nodes.size()) - 1;
+          return nodes.why(spec_.nodes[static_cast<size_t>(random_.range(0, last))].name);
         });
     }
     look();
