@@ -116,6 +116,42 @@ TEST_CASE("what a re-image depends on is looked up before its turn comes, or it 
   CHECK(says(refused, "run 4 accepted node02 meanwhile: plan again"));
 }
 
+TEST_CASE("what is stored of runs is read and rendered while everybody else is answered",
+          "[api][meanwhile]") {
+  Cluster c;
+  const std::string digest =
+      c.good(c.call(Door::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})"))["digest"];
+  REQUIRE(c.call(Door::local, "POST", "/v1/plans/" + digest + "/approve", "{}").status == 200);
+  std::promise<void> release;
+  c.hold_workers(release.get_future().share());
+  std::vector<std::unique_ptr<Controller::Sent>> sent;
+  for (const std::string& target :
+       {"/v1/plans/" + digest, std::string("/v1/runs/1"), std::string("/v1/runs/0"),
+        std::string("/v1/report?format=text"), std::string("/v1/report?run=1")})
+    sent.push_back(c.send(Door::local, "GET", target));
+  CHECK(c.get("/v1/status")["run"]["id"] == 1);
+  for (const auto& one : sent)
+    CHECK(one->answer.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+  release.set_value();
+  std::vector<HttpResponse> answers;
+  for (const auto& one : sent) {
+    REQUIRE(one->answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    answers.push_back(one->answer.get());
+  }
+  CHECK(c.good(answers[0])["plan"]["nodes"] == Json{"node01"});
+  CHECK(c.good(answers[1])["nodes"][0]["result"] == "unfinished");
+  CHECK(answers[2].body == answers[1].body);
+  CHECK(says(answers[3], "node01"));
+  CHECK(c.good(answers[4])["run"] == 1);
+}
+
+TEST_CASE("what is not stored is not found", "[api][meanwhile]") {
+  Cluster c;
+  for (const char* target :
+       {"/v1/plans/1234567890", "/v1/runs/1", "/v1/runs/0", "/v1/report", "/v1/report?run=7"})
+    CHECK(c.call(Door::local, "GET", target).status == 404);
+}
+
 TEST_CASE("a controller that ends while a plan is made answers nobody, and ends", "[api][meanwhile]") {
   Cluster c;
   std::promise<void> release;
