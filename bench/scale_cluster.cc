@@ -11,6 +11,7 @@
 #include "controller/bringup/disks_written.h"
 #include "controller/bringup/nodes_view.h"
 #include "controller/bringup/planned_inputs.h"
+#include "controller/bringup/run_view.h"
 #include "controller/store/sqlite_store.h"
 
 namespace muster::bench {
@@ -155,7 +156,8 @@ PlanningSnapshot ScaleCluster::snapshot() {
   return out;
 }
 
-// A worker's thread makes and stores a plan; the looks before and behind that, and the run, are the reactor's.
+// A worker's thread makes and stores a plan. The looks before and behind that, and the run, are the
+// reactor's.
 void ScaleCluster::carry_out(const std::string& what) {
   std::optional<PlanningSnapshot> seen;
   clock_.post([&] { seen = snapshot(); });
@@ -221,6 +223,16 @@ void ScaleCluster::look() {
     if (executor_->active()) {
       const NodesView nodes({true, clock_, *store_, *current_, *executor_, storage_, problems_});
       timed("status", [nodes] { return nodes.status(); });
+      // Made by a worker: nobody else waits for it.
+      work_.push_back({[this, row = store_->run(executor_->run_id()), plan = executor_->shared_plan()] {
+                         const int64_t began = thread_cpu_time();
+                         const auto run = read_run(*store_->archive(), row.value(), plan);
+                         const auto view = run.ok() ? run_view(*run) : Result<Json>(run.error());
+                         if (!view.ok()) give_up(view.error().message);
+                         (void)dump_json(*view);
+                         calls_["run view"].add(static_cast<double>(thread_cpu_time() - began) / 1e6);
+                       },
+                       [] {}});
       for (int i = 0; i < kNodesAsked; ++i)
         timed("why", [this, nodes] {
           const auto last = static_cast<int64_t>(spec_.nodes.size()) - 1;

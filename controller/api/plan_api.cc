@@ -8,7 +8,7 @@
 
 #include "base/http.h"
 #include "base/reactor.h"
-#include "controller/api/archive.h"
+#include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
 #include "controller/bringup/bringup.h"
 #include "controller/bringup/conclude.h"

@@ -1,6 +1,6 @@
 // The report of a run, in the reader's form, and the key it is signed with.
 #include "controller/bringup/conclude.h"
-#include "controller/api/archive.h"
+#include "controller/api/from_archive.h"
 #include "controller/api/handlers.h"
 #include "controller/trust/authority.h"
 #include "controller/bringup/bringup.h"

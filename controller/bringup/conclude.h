@@ -1,6 +1,6 @@
 // The end of a run: the final verdict on every node, and the report, signed. Of a large cluster that takes
-// seconds: only what the executor knows is taken on the reactor's thread. Thread, where nothing is said: that of
-// the archive.
+// seconds: only what the executor knows is taken on the reactor's thread. Thread, where nothing is said: that
+// of the archive.
 #pragma once
 
 #include <functional>

@@ -108,6 +108,7 @@ struct Said {
   std::string_view field;
   const char* words;  // {0}: what it is now, {1}: what it was
 };
+constexpr std::string_view kHeldBy = "held_by";
 constexpr Said kOfNode[] = {{"facts", "what was found in it is different"},
                             {"machine", "what was found in it is different"},
                             {"mode", "its agent runs in another system now ('{0}', not '{1}')"},
@@ -115,7 +116,7 @@ constexpr Said kOfNode[] = {{"facts", "what was found in it is different"},
                             {"image", "it runs another image"},
                             {"config", "it is configured differently"},
                             {"uuid", "the name is bound to another machine"},
-                            {"held_by", "it is taken out by '{0}' now, not by '{1}'"},
+                            {kHeldBy, "it is taken out by '{0}' now, not by '{1}'"},
                             {"reason", "it is taken out for another reason"},
                             {"slot", "it runs from slot '{0}' now, not from '{1}'"},
                             {"proving", "another time was measured for its proving"}};

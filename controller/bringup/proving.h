@@ -15,8 +15,8 @@
 namespace muster {
 
 // By node, the sum over its own actions, each counted from the start of the attempt that succeeded: waiting
-// for other nodes in between does not count. Nothing of a node of which the journal has none of them; or where
-// the run only measured, perhaps with another profile. `journal` may be without `data`.
+// for other nodes in between does not count. Nothing of a node of which the journal has none of them; or
+// where the run only measured, perhaps with another profile. `journal` may be without `data`.
 std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vector<JournalRow>& journal);
 
 struct DoneRun {

@@ -13,7 +13,7 @@ namespace {
 
 // Of the steps that are held as text only those are parsed whose text has a word of one that checks GPUs
 // (controller/report/gpu_checks.cc): plans have thousands.
-bool checks_own_gpus(const ActionParams& params) {
+bool has_gpu_checks(const ActionParams& params) {
   if (params.steps().empty()) return checks_own_gpus(params.value("steps", Json()));
   return std::any_of(params.steps().begin(), params.steps().end(), [](const SharedText& step) {
     const std::string text = step.text();
@@ -29,7 +29,7 @@ bool checks_own_gpus(const ActionParams& params) {
 std::set<std::string> checked_for_gpus(const Plan& plan) {
   std::set<std::string> nodes;
   for (const auto& action : plan.actions)
-    if (action.kind == ActionKind::check && !nodes.count(action.node) && checks_own_gpus(action.params))
+    if (action.kind == ActionKind::check && !nodes.count(action.node) && has_gpu_checks(action.params))
       nodes.insert(action.node);
   return nodes;
 }

@@ -15,7 +15,7 @@ namespace muster {
 
 // The names of docs/playbook-context.md for one node, as the steps of one playbook at a time see them. What
 // the input refers to must outlive it.
-class NodeContext {
+class NodeContext : public NamedValues {
  public:
   explicit NodeContext(const ContextInput& input);
   NodeContext(const NodeContext&) = delete;
@@ -30,10 +30,9 @@ class NodeContext {
   // From here on as if nothing were known of what is on disks (ContextInput::with_content).
   void forget_content();
 
-  // What a dotted name stands for; null: nobody knows it. It stays until the view or the item is another one.
-  const Json* find(const std::string& name);
-  // Adds what tells the value of a name from other values that it has or had, for this node or another one.
-  void identify(const std::string& name, std::vector<uintptr_t>& into);
+  // Of a dotted name. It stays until the view or the item is another one.
+  const Json* find(const std::string& name) override;
+  void identify(const std::string& name, std::vector<uintptr_t>& into) override;
   // Whose list, without this node, `peers` or `rdma_peers` is; null for other names.
   const NodeSet* set_of(const std::string& name);
 

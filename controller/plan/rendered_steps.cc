@@ -3,7 +3,6 @@
 #include <set>
 
 #include "base/json_dump.h"
-#include "controller/plan/context.h"
 #include "controller/plan/json_pieces.h"
 #include "controller/plan/network_services.h"
 
@@ -63,7 +62,7 @@ const RenderedSteps::Source& RenderedSteps::source_of(const PlaybookStep& step) 
 }
 
 Result<RenderedStepPtr> RenderedSteps::of(const PlaybookStep& step, const std::string& id,
-                                          NodeContext& context) {
+                                          NamedValues& context) {
   std::vector<uintptr_t> values;
   for (const auto& name : source_of(step).names) context.identify(name, values);
   Key key{&step, std::move(values), id};
@@ -72,14 +71,14 @@ Result<RenderedStepPtr> RenderedSteps::of(const PlaybookStep& step, const std::s
   return known_[std::move(key)] = std::move(made);
 }
 
-Result<std::string> RenderedSteps::text(const std::string& source, NodeContext& context) {
+Result<std::string> RenderedSteps::text(const std::string& source, NamedValues& context) {
   TRY(const Json out,
       templates_.render(Json(source), [&](const std::string& name) { return context.find(name); }));
   return out.is_string() ? out.get<std::string>() : source;
 }
 
 Result<RenderedStepPtr> RenderedSteps::render(const PlaybookStep& step, const std::string& id,
-                                              NodeContext& context) {
+                                              NamedValues& context) {
   const auto put_in = [&](const Json& value) {
     return templates_.render(value, [&](const std::string& name) { return context.find(name); });
   };

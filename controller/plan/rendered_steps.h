@@ -17,7 +17,15 @@
 
 namespace muster {
 
-class NodeContext;
+// What a template's names stand for, for one node at a time.
+class NamedValues {
+ public:
+  virtual ~NamedValues() = default;
+  // null: nobody knows the name.
+  virtual const Json* find(const std::string& name) = 0;
+  // Adds what tells the value of a name from other values that it has or had, for this node or another one.
+  virtual void identify(const std::string& name, std::vector<uintptr_t>& into) = 0;
+};
 
 // A step as it is sent, and its text.
 struct RenderedStep {
@@ -46,10 +54,10 @@ class KnownValues {
 class RenderedSteps {
  public:
   // With this id for what the context sees now; null: its `when` says no.
-  Result<RenderedStepPtr> of(const PlaybookStep& step, const std::string& id, NodeContext& context);
+  Result<RenderedStepPtr> of(const PlaybookStep& step, const std::string& id, NamedValues& context);
 
   // A template whose value is text, for what the context sees now.
-  Result<std::string> text(const std::string& source, NodeContext& context);
+  Result<std::string> text(const std::string& source, NamedValues& context);
 
   KnownValues& values() { return values_; }
 
@@ -62,7 +70,7 @@ class RenderedSteps {
   using Key = std::tuple<const PlaybookStep*, std::vector<uintptr_t>, std::string>;
 
   const Source& source_of(const PlaybookStep& step);
-  Result<RenderedStepPtr> render(const PlaybookStep& step, const std::string& id, NodeContext& context);
+  Result<RenderedStepPtr> render(const PlaybookStep& step, const std::string& id, NamedValues& context);
 
   Templates templates_;
   KnownValues values_;

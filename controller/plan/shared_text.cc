@@ -40,9 +40,10 @@ void SharedText::each_source(const std::function<void(std::string_view)>& take) 
 }
 
 TextPtr TextPool::of(std::string text) {
-  if (const auto known = texts_.find(text); known != texts_.end()) return known->second;
+  const auto known = texts_.find({text.size(), text});
+  if (known != texts_.end()) return known->second;
   auto made = std::make_shared<const std::string>(std::move(text));
-  texts_.emplace(*made, made);
+  texts_.emplace(std::pair<size_t, std::string_view>(made->size(), *made), made);
   return made;
 }
 

@@ -2,11 +2,13 @@
 // what it shares never changes.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -47,7 +49,7 @@ class TextPool {
   TextPtr of(std::string text);
 
  private:
-  std::unordered_map<std::string_view, TextPtr> texts_;
+  std::map<std::pair<size_t, std::string_view>, TextPtr> texts_;  // by length first: most differ in that
 };
 
 }  // namespace muster

@@ -23,6 +23,7 @@ struct CountingStore : sim::StoreInFront {
     read.push_back(run);
     return store_.journal_times(run);
   }
+  std::shared_ptr<RunArchive> archive() override { return {std::shared_ptr<RunArchive>(), this}; }
   std::vector<int64_t> read;
 };
 
@@ -59,8 +60,9 @@ struct Bench {
       }
     }
     const std::string digest = plan_digest(plan);
-    rows.push_back(PlanRow{digest, std::string(to_string(kind)), id, 1, plan_text(plan)});
-    rows.push_back(RunRow{id, digest, ended ? RunState::done : RunState::running, 1, ended, "test"});
+    store.write({PlanRow{digest, std::string(to_string(kind)), id, 1, plan_text(plan)},
+                 RunRow{id, digest, ended ? RunState::done : RunState::running, 1, ended, "test"}},
+                {});
     store.write(std::move(rows), {});
     reactor.advance(kSecond);
   }

@@ -221,7 +221,10 @@ TEST_CASE(
   CHECK((*store)->node("n3")->disk_written == Written{{"", 105}});  // of a plan that cannot be read
   CHECK((*store)->node("n4")->disk_written.empty());
   CHECK((*store)->node("n5")->disk_written == Written{{"", 100}});
-  for (const auto& row : *(*store)->nodes()) {
+  const auto rows = (*store)->nodes();
+  REQUIRE(rows.ok());
+  CHECK(rows->size() == 5);
+  for (const auto& row : *rows) {
     CAPTURE(row.name);
     CHECK(row.state == NodeState::accepted);
     CHECK(row.image_digest == "sha256:i");
@@ -371,7 +374,7 @@ TEST_CASE("other threads read the archive while the store writes, and after its 
   JournalRow row;
   row.run = 1;
   row.event = "step";
-  (*store)->write({row}, {});
+  (*store)->write({RunRow{1, "sha256:0", RunState::running, 1, 0, "ops"}, row}, {});
   {
     std::unique_lock hold(mutex);
     wake.wait(hold, [&] { return written; });

@@ -1,4 +1,4 @@
-#include "controller/api/archive.h"
+#include "controller/api/from_archive.h"
 
 #include <memory>
 #include <utility>
