@@ -226,7 +226,7 @@ void ScaleCluster::look() {
       // Made by a worker: nobody else waits for it.
       work_.push_back({[this, row = store_->run(executor_->run_id()), plan = executor_->shared_plan()] {
                          const int64_t began = thread_cpu_time();
-                         const auto run = read_run(*store_->archive(), row.value(), plan);
+                         const auto run = read_run(*store_->archive(), row.value(), RunRows::turns, plan);
                          const auto view = run.ok() ? run_view(*run) : Result<Json>(run.error());
                          if (!view.ok()) give_up(view.error().message);
                          (void)dump_json(*view);

@@ -112,19 +112,16 @@ bool a_run_is_under_way(Context& context) {
 }
 
 // What is not asked for is left out: a controller of an older version refuses words that it does not know.
-// Nobody reads the plan itself but scripts.
-Json request_of(const Context& context, const Goal& goal, const std::string& kind) {
-  Json out = {{"kind", kind},
-              {"nodes", goal.nodes},
-              {"force", goal.force},
-              {"profile", goal.profile},
-              {"brief", !context.json}};
+Json request_of(const Goal& goal, const std::string& kind) {
+  Json out = {{"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}, {"profile", goal.profile}};
   if (goal.through_ram) out["through_ram"] = true;
   if (goal.reimage) out["reimage"] = true;
   return out;
 }
 
 }  // namespace
+
+const char* plan_route(const Context& context) { return context.json ? "/v1/plan" : "/v1/plan?brief=1"; }
 
 bool ask(const std::string& question) {
   if (::isatty(STDIN_FILENO) != 1) return false;
@@ -156,8 +153,9 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
   show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", context.exit}}, [&] {
     const auto count = planned.value("unchanged", Json::array()).size();
     fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
-    for (const Json& note : planned.value("notes", Json::array()))
-      fmt::print("note: {}\n", note.get<std::string>());
+    // Of an older controller in the plan itself.
+    const Json notes = planned.value("plan", Json::object()).value("notes", Json::array());
+    for (const Json& note : planned.value("notes", notes)) fmt::print("note: {}\n", note.get<std::string>());
   });
 }
 
@@ -209,8 +207,8 @@ void reach(Context& context, const Goal& goal) {
   std::string agreed;  // to the plan of this digest: made again, it is the same, and nobody is asked twice
   for (int runs = 0, conflicts = 0; runs < kMostPlans && conflicts < kMostConflicts;) {
     Api api(context);
-    const Json request = request_of(context, goal, kind);
-    const auto planned = api.post("/v1/plan", request);
+    const Json request = request_of(goal, kind);
+    const auto planned = api.post(plan_route(context), request);
     if (!planned.ok()) {
       if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
       return complain(context, planned.error(), api.details());

@@ -52,6 +52,9 @@ Status image_job(Context& context, const std::string& verb, const std::string& n
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
 // Ok when `planned` is approved: by flag, by its digest, or by the answer on a terminal. denied otherwise.
 Status approve(const Context& context, const Approval& approval, const Json& planned);
+// Where plans are asked for: whole for a script, else without their actions, which a large cluster has
+// hundreds of megabytes of.
+const char* plan_route(const Context& context);
 // Asks on the terminal; without one the answer is no.
 bool ask(const std::string& question);
 // Says that nothing has to be done, and sets the exit code.

@@ -18,8 +18,8 @@ struct Flags {
   bool detach = false, reimage = false, through_ram = false;
 };
 
-Json plan_request(const Context& context, const Flags& flags, const std::vector<std::string>& nodes) {
-  Json out = {{"kind", flags.kind}, {"nodes", nodes}, {"force", flags.force}, {"brief", !context.json}};
+Json plan_request(const Flags& flags, const std::vector<std::string>& nodes) {
+  Json out = {{"kind", flags.kind}, {"nodes", nodes}, {"force", flags.force}};
   if (flags.through_ram) out["through_ram"] = true;
   if (flags.reimage) out["reimage"] = true;
   return out;
@@ -29,7 +29,7 @@ void show_plan(Context& context, const Flags& flags) {
   const auto nodes = node_list(flags.nodes);
   if (!nodes.ok()) return complain(context, nodes.error());
   Api api(context);
-  const auto planned = api.post("/v1/plan", plan_request(context, flags, *nodes));
+  const auto planned = api.post(plan_route(context), plan_request(flags, *nodes));
   if (!planned.ok()) {
     if (!context.json) fmt::print(stderr, "{}", render_refusals(api.details()));
     return complain(context, planned.error(), api.details());

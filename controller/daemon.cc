@@ -15,6 +15,7 @@
 #include "base/version.h"
 #include "controller/bringup/conclude.h"
 #include "controller/api/api.h"
+#include "controller/api/from_archive.h"
 #include "controller/api/trust.h"
 #include "controller/trust/authority.h"
 #include "controller/boot/boot.h"
@@ -101,6 +102,7 @@ struct Core {
   StorageTold storage;
   std::unique_ptr<ProviderInstall> provider_install;
   std::unique_ptr<Bringup> bringup;
+  api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
   };  // the ports on the network: their address, or what DHCP gives, changed
@@ -138,9 +140,9 @@ Status Core::finish() {
                                                  pool.offload(std::move(work), std::move(done));
                                                },
                                                authority.ca_fingerprint(), own});
-  services =
-      std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link, boot,
-                                          power, *vault, images, *bringup, discovery, storage, problems});
+  services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
+                                                 boot, power, *vault, images, *bringup, archive, discovery,
+                                                 storage, problems});
   power.guard([this](const std::string& node) { return may_take_down(node); });
   connect_agents();
   spec.on_change([this] {

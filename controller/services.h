@@ -9,6 +9,9 @@
 
 namespace muster {
 
+namespace api {
+class ArchiveAnswers;
+}
 class Authority;
 class BootService;
 class Bringup;
@@ -35,7 +38,8 @@ struct Services {
   PowerService& power;
   Vault& vault;
   ImageService& images;
-  Bringup& bringup;      // plans and runs
+  Bringup& bringup;  // plans and runs
+  api::ArchiveAnswers& archive;
   Discovery& discovery;  // machines nobody declared
   const StorageTold& storage;
   // What the operator should know about the controller itself, by topic ("dhcp", "listen"); empty: all is

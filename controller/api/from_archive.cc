@@ -1,25 +1,34 @@
 #include "controller/api/from_archive.h"
 
-#include <memory>
-#include <utility>
+#include <fmt/format.h>
 
-#include "base/reactor.h"
-#include "controller/services.h"
+#include <utility>
 
 namespace muster::api {
 
-void answer_from_archive(const CallPtr& call, FromArchive make) {
-  struct Work {
-    std::shared_ptr<RunArchive> archive;
-    FromArchive make;
-    Result<HttpResponse> answer = fail(Code::failed, "nothing was read: see the controller's log");
-  };
-  const auto work = std::make_shared<Work>(Work{call->services.store.archive(), std::move(make)});
-  call->services.reactor.offload([work] { work->answer = work->make(*work->archive); },
-                                 [call, work] {
-                                   if (!work->answer.ok()) return call->error(work->answer.error());
-                                   call->responder->respond(std::move(work->answer).value());
-                                 });
+void ArchiveAnswers::answer(const CallPtr& call, Make make) {
+  if (waiting_.size() >= kMostWaiting)
+    return call->error(fail(Code::unavailable, fmt::format("{} requests wait for what is stored of runs: try "
+                                                           "again later",
+                                                           waiting_.size())));
+  waiting_.push_back(std::make_shared<Work>(Work{call, std::move(make)}));
+  next();
+}
+
+void ArchiveAnswers::next() {
+  if (busy_ || waiting_.empty()) return;
+  busy_ = true;
+  const auto work = std::move(waiting_.front());
+  waiting_.pop_front();
+  work->archive = store_.archive();
+  reactor_.offload([work] { work->answer = work->make(*work->archive); },
+                   [this, alive = alive_, work] {
+                     if (!*alive) return;
+                     busy_ = false;
+                     next();
+                     if (!work->answer.ok()) return work->call->error(work->answer.error());
+                     work->call->responder->respond(std::move(work->answer).value());
+                   });
 }
 
 }  // namespace muster::api

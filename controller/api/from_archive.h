@@ -1,17 +1,48 @@
-// Answers that take long to make, from what is stored of runs: a worker reads, parses and renders it.
+// Answers that take long to make, from what is stored of runs: a worker reads, parses and renders them.
 #pragma once
 
+#include <deque>
 #include <functional>
+#include <memory>
 
 #include "base/http.h"
+#include "base/reactor.h"
 #include "base/result.h"
 #include "controller/api/api.h"
 #include "controller/store/store.h"
 
 namespace muster::api {
 
-// Thread: any. Knows nothing of the call, whose parts are the reactor's.
-using FromArchive = std::function<Result<HttpResponse>(RunArchive&)>;
-void answer_from_archive(const CallPtr& call, FromArchive make);
+// One after the other: each of a large cluster takes a worker for seconds, and a gigabyte. Thread: the
+// reactor's.
+class ArchiveAnswers {
+ public:
+  static constexpr size_t kMostWaiting = 16;
+  // Thread: any. Knows nothing of the call, whose parts are the reactor's.
+  using Make = std::function<Result<HttpResponse>(RunArchive&)>;
+
+  ArchiveAnswers(RealReactor& reactor, Store& store) : reactor_(reactor), store_(store) {}
+  ~ArchiveAnswers() { *alive_ = false; }
+  ArchiveAnswers(const ArchiveAnswers&) = delete;
+  ArchiveAnswers& operator=(const ArchiveAnswers&) = delete;
+
+  // unavailable (503) where kMostWaiting wait already.
+  void answer(const CallPtr& call, Make make);
+
+ private:
+  struct Work {
+    CallPtr call;
+    Make make;
+    std::shared_ptr<RunArchive> archive = nullptr;
+    Result<HttpResponse> answer = fail(Code::failed, "nothing was read: see the controller's log");
+  };
+  void next();
+
+  RealReactor& reactor_;
+  Store& store_;
+  std::deque<std::shared_ptr<Work>> waiting_;
+  bool busy_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
 
 }  // namespace muster::api

@@ -20,15 +20,9 @@
 namespace muster::api {
 namespace {
 
-struct PlanCall {
-  Bringup::Request request = {};
-  bool brief = false;  // the answer without the plan itself, which grows with the square of the nodes
-};
-
-Result<PlanCall> plan_call_from(const std::string& body) {
-  PlanCall out;
-  if (body.empty()) return out;
-  Bringup::Request& request = out.request;
+Result<Bringup::Request> request_from(const std::string& body) {
+  Bringup::Request request;
+  if (body.empty()) return request;
   TRY(const auto json, parse_json(body));
   JsonReader r(json, "request");
   std::string kind;
@@ -38,10 +32,9 @@ Result<PlanCall> plan_call_from(const std::string& body) {
   r.get_or("profile", request.profile, {});
   r.get_or("through_ram", request.through_ram, false);
   r.get_or("reimage", request.reimage, false);
-  r.get_or("brief", out.brief, false);
   TRY_(r.finish());
   TRY(request.kind, request_kind_from_string(kind));
-  return out;
+  return request;
 }
 
 Result<std::string> body_of_stored(RunArchive& archive, const std::string& digest) {
@@ -53,10 +46,18 @@ Result<std::string> body_of_stored(RunArchive& archive, const std::string& diges
   return body_with_plan(planned_json(plan, row.digest), plan);
 }
 
+// The rows of a run that ends while they are read are read once more: its end comes with the last of them.
+Result<RunSources> read_whole(RunArchive& archive, const RunRow& row,
+                              const std::shared_ptr<const Plan>& plan) {
+  TRY(auto run, read_run(archive, row, RunRows::turns, plan));
+  TRY(const auto now, archive.run(row.id));
+  return now.state == row.state ? std::move(run) : read_run(archive, now, RunRows::turns, plan);
+}
+
 // With the final verdict: only the report knows that a node is degraded, and which floors are asked about.
 Result<std::string> body_of_run(RunArchive& archive, const RunRow& row,
                                 const std::shared_ptr<const Plan>& plan) {
-  TRY(const auto run, read_run(archive, row, plan));
+  TRY(const auto run, read_whole(archive, row, plan));
   TRY(auto view, run_view(run));
   const auto text = signed_report(archive, row.id);
   if (!text.ok()) return body_of(view);
@@ -105,14 +106,16 @@ Json refusals_json(const std::vector<Refusal>& refusals) {
 }
 
 void make_plan(const CallPtr& call) {
-  const auto asked = plan_call_from(call->request.body);
-  if (!asked.ok()) return call->error(asked.error());
+  const auto request = request_from(call->request.body);
+  if (!request.ok()) return call->error(request.error());
+  // Without the plan itself, which grows with the square of the nodes.
+  const bool brief = call->query("brief", "0") == "1";
   // What a large plan is written out for takes long, too: the worker does it.
-  const auto show = [brief = asked->brief](const Bringup::Made& made) {
+  const auto show = [brief](const Bringup::Made& made) {
     const Json others = planned_json(*made.plan, made.digest);
     return brief ? body_of(others) : body_with_plan(others, *made.plan);
   };
-  call->services.bringup.plan_and_store(asked->request, show, [call](Result<Bringup::MadePtr> made) {
+  call->services.bringup.plan_and_store(*request, show, [call](Result<Bringup::MadePtr> made) {
     if (!made.ok()) return call->error(made.error());
     if (!(*made)->refusals.empty()) return call->json(403, refusals_json((*made)->refusals));
     call->body(200, std::move((*made)->shown));
@@ -120,10 +123,11 @@ void make_plan(const CallPtr& call) {
 }
 
 void get_plan(const CallPtr& call) {
-  answer_from_archive(call, [digest = call->arg("digest")](RunArchive& archive) -> Result<HttpResponse> {
-    TRY(auto body, body_of_stored(archive, digest));
-    return HttpResponse::json(200, std::move(body));
-  });
+  call->services.archive.answer(call,
+                                [digest = call->arg("digest")](RunArchive& archive) -> Result<HttpResponse> {
+                                  TRY(auto body, body_of_stored(archive, digest));
+                                  return HttpResponse::json(200, std::move(body));
+                                });
 }
 
 void approve_plan(const CallPtr& call) {
@@ -149,7 +153,7 @@ void get_run(const CallPtr& call) {
   const auto row = call->services.store.run(run_of(*call));
   if (!row.ok()) return call->error(row.error());
   const auto plan = executor.run_id() == row->id ? executor.shared_plan() : nullptr;
-  answer_from_archive(call, [row = *row, plan](RunArchive& archive) -> Result<HttpResponse> {
+  call->services.archive.answer(call, [row = *row, plan](RunArchive& archive) -> Result<HttpResponse> {
     TRY(auto body, body_of_run(archive, row, plan));
     return HttpResponse::json(200, std::move(body));
   });

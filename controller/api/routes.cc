@@ -20,7 +20,7 @@ constexpr Route kRoutes[] = {
     {"DELETE", "/v1/secrets/{name}", Who::operators, delete_secret, "forget a secret"},
     // plan and run
     {"POST", "/v1/plan", Who::operators, make_plan,
-     "{kind, nodes, force, brief} -> digest, text and unless it is brief the plan, or refusals"},
+     "{kind, nodes, force} -> digest, text, and without ?brief=1 the plan; or refusals"},
     {"GET", "/v1/plans/{digest}", Who::operators, get_plan, "a stored plan; a unique prefix will do"},
     {"POST", "/v1/plans/{digest}/approve", Who::operators, approve_plan,
      "starts a run; conflict when the world changed"},

@@ -19,6 +19,7 @@ namespace {
 
 // Plans that can be approved. What each was made from is kept in memory: some 1 kB for each node.
 constexpr size_t kMostKept = 16;
+constexpr size_t kLongestRow = 1'000'000'000;  // SQLITE_MAX_LENGTH
 // For one approval. A plan of a large cluster takes seconds, in which the next node falls silent.
 constexpr int kMostPlannedAgain = 5;
 
@@ -293,6 +294,11 @@ void Bringup::keep(const Request& request, const Made& made) {
 void Bringup::plan_and_store(const Request& request, Show show, Done done) {
   const auto store = [this, request, done](Result<MadePtr> made) {
     if (!made.ok() || !(*made)->refusals.empty() || (*made)->plan->empty()) return done(std::move(made));
+    if ((*made)->json.size() > kLongestRow)
+      return done(
+          fail(Code::invalid, fmt::format("this plan is {} MB, and the database holds {} in one piece: "
+                                          "plan a part of the nodes, with --limit",
+                                          (*made)->json.size() / 1'000'000, kLongestRow / 1'000'000)));
     PlanRow row;
     row.digest = (*made)->digest;
     row.kind = to_string((*made)->plan->kind);

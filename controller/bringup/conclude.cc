@@ -256,12 +256,12 @@ std::optional<RunSources> discovery_before(RunArchive& archive, const RunSources
   if (!before.ok() || of.row.started - before->ended > kSameBringup) return std::nullopt;
   const auto head = archive.plan_head(before->plan_digest);
   if (!head.ok() || head->kind != to_string(PlanKind::discover)) return std::nullopt;
-  auto read = read_run(archive, *before);
+  auto read = read_run(archive, *before, RunRows::turns);
   return read.ok() ? std::optional(std::move(*read)) : std::nullopt;
 }
 
 Result<Report> make_report(RunArchive& archive, const KnownOfRun& known) {
-  TRY(auto run, read_run(archive, known.row, known.plan));
+  TRY(auto run, read_run(archive, known.row, RunRows::all, known.plan));
   TRY(auto spec, archive.spec(run.plan->spec_revision));
   ReportSources from{std::move(run), std::move(spec), known.nodes, {}};
   if (auto before = archive.reports(known.row.id, kHistoryRuns); before.ok())

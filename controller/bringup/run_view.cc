@@ -62,19 +62,20 @@ Result<Plan> plan_of_run(RunArchive& archive, const RunRow& row) {
   return plan_from_json(json);
 }
 
-Result<RunSources> read_run(RunArchive& archive, const RunRow& row, std::shared_ptr<const Plan> plan) {
+Result<RunSources> read_run(RunArchive& archive, const RunRow& row, RunRows rows,
+                            std::shared_ptr<const Plan> plan) {
   RunSources out{row, std::move(plan), {}};
   if (!out.plan) {
     TRY(auto read, plan_of_run(archive, row));
     out.plan = std::make_shared<const Plan>(std::move(read));
   }
-  TRY(out.journal, archive.journal(row.id));
+  TRY(out.journal, rows == RunRows::all ? archive.journal(row.id) : archive.journal_turns(row.id));
   return out;
 }
 
 Result<Json> run_view(RunArchive& archive, int64_t run) {
   TRY(const auto row, archive.run(run));
-  TRY(const auto read, read_run(archive, row));
+  TRY(const auto read, read_run(archive, row, RunRows::turns));
   return run_view(read);
 }
 

@@ -17,14 +17,15 @@ Json run_row_json(const RunRow& row);
 // The plan a run carries out.
 Result<Plan> plan_of_run(RunArchive& archive, const RunRow& row);
 
-// What a run is shown by. Of a large cluster it takes seconds to read.
+// What a run is shown and reported by. Of a large cluster it takes seconds to read.
 struct RunSources {
   RunRow row;
   std::shared_ptr<const Plan> plan;
   std::vector<JournalRow> journal;
 };
+enum class RunRows { all, turns };  // RunArchive::journal, or ::journal_turns, which are enough for run_view
 // `plan`: where it is at hand.
-Result<RunSources> read_run(RunArchive& archive, const RunRow& row,
+Result<RunSources> read_run(RunArchive& archive, const RunRow& row, RunRows rows,
                             std::shared_ptr<const Plan> plan = nullptr);
 
 // Of a node: result is accepted, discovered, drained, awake, returned, returning, quarantined, failed,

@@ -189,6 +189,7 @@ class Executor : private Others {
   void post_look();
   void look();
   void look_at(Node& node);
+  void leave(Limits::Lane lane, const std::string& node);
   void look_at_barriers();
   void wait_at_gate(Node& node, Gate::Answer answer);
   void stands(Node& node, const Standing& before);
@@ -241,6 +242,7 @@ class Executor : private Others {
   ReadyQueue ready_;
   // A look that goes on behind other tasks, from there; and whether another one is to begin behind it.
   bool look_posted_ = false, look_again_ = false;
+  bool kicked_ = false;  // since the run was adopted: its row is durable
   size_t look_from_ = 0;
   std::set<size_t> heeded_;  // whose agents should be heard
   // not (any more) at work in this run, and silent when others needed them

@@ -58,6 +58,7 @@ void Executor::adopt(std::shared_ptr<const Plan> plan, const RunRow& row) {
   ready_ = ReadyQueue(order_.size());
   ready_.add_all();
   look_from_ = 0;
+  kicked_ = false;
 }
 
 void Executor::start(const Plan& plan, const std::string& approved_by, Started done) {

@@ -46,14 +46,14 @@ std::string Executor::kept_wrong(size_t turn) const {
   }
   if (!(tally == tally_)) return "the counters of the run are not those of its nodes";
   if (heeded != heeded_) return "it is not kept whose agents should be heard";
-  if (!active() || ending_ || look_posted_ || order_.empty()) return "";
+  if (!active() || !kicked_ || ending_ || look_posted_ || order_.empty()) return "";
   const Node& node = *order_[turn % order_.size()];
   if (node.run.stage != Stage::pending) return "";
   if (ready_.has(node.at)) return node.run.name + " is to be looked at, and no look comes";
   const bool waits = node.run.acts() && gate_.waits(node.run.action(), [this](const std::string& name) {
     return state_of(name);
   });
-  if (waits || !limits_.may_begin(lane_of(node.run))) return "";
+  if (waits || (node.run.acts() && !limits_.may_begin(lane_of(node.run)))) return "";
   return node.run.name + " could begin, and is not looked at";
 }
 

@@ -268,6 +268,12 @@ Result<std::vector<JournalRow>> read_journal_times(Connection& db, int64_t run) 
       "'step' ORDER BY seq",
       {null_if_zero(run)});
 }
+Result<std::vector<JournalRow>> read_journal_turns(Connection& db, int64_t run) {
+  return all(db, journal_row,
+             "SELECT seq, run, action, node, attempt, event, time, CASE WHEN event IN ('intent', 'started') "
+             "THEN '{}' ELSE data END FROM journal WHERE run IS ? AND event <> 'step' ORDER BY seq",
+             {null_if_zero(run)});
+}
 Result<std::vector<NodeRow>> read_nodes(Connection& db) { return all(db, node_row, kNode, {nullptr}); }
 Result<std::vector<std::string>> read_node_names(Connection& db) {
   return all(db, name_row, "SELECT name FROM node ORDER BY name");

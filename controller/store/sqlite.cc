@@ -32,6 +32,29 @@ Code code_of(int sqlite_code) {
   }
 }
 
+// A statement that is left in the middle, also by a row that cannot be taken, keeps its connection at the
+// state of the database of that moment.
+class InUse {
+ public:
+  explicit InUse(sqlite3_stmt* statement) : statement_(statement) {}
+  ~InUse() {
+    sqlite3_reset(statement_);
+    sqlite3_clear_bindings(statement_);
+  }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+int bind(sqlite3_stmt* statement, int at, const Value& value) {
+  if (const auto* number = std::get_if<int64_t>(&value)) return sqlite3_bind_int64(statement, at, *number);
+  if (const auto* text = std::get_if<std::string>(&value))
+    return sqlite3_bind_text64(statement, at, text->data(), text->size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  return sqlite3_bind_null(statement, at);
+}
+
 }  // namespace
 
 int64_t Row::number(int column) const { return sqlite3_column_int64(statement_, column); }
@@ -87,22 +110,14 @@ Result<sqlite3_stmt*> Connection::prepare(const char* sql) {
 Status Connection::query(const char* sql, const std::vector<Value>& values,
                          const std::function<void(const Row&)>& on_row) {
   TRY(sqlite3_stmt* const statement, prepare(sql));
-  for (size_t i = 0; i < values.size(); ++i) {
-    const int at = static_cast<int>(i) + 1;
-    if (const auto* number = std::get_if<int64_t>(&values[i]))
-      sqlite3_bind_int64(statement, at, *number);
-    else if (const auto* text = std::get_if<std::string>(&values[i]))
-      sqlite3_bind_text64(statement, at, text->data(), text->size(), SQLITE_TRANSIENT, SQLITE_UTF8);
-    else
-      sqlite3_bind_null(statement, at);
-  }
+  const InUse in_use(statement);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (const int code = bind(statement, static_cast<int>(i) + 1, values[i]); code != SQLITE_OK)
+      return error(code, "database");
   int code = SQLITE_ROW;
   while ((code = sqlite3_step(statement)) == SQLITE_ROW)
     if (on_row) on_row(Row(statement));
-  Status out = code == SQLITE_DONE ? Status(Ok{}) : Status(error(code, "database"));
-  sqlite3_reset(statement);
-  sqlite3_clear_bindings(statement);
-  return out;
+  return code == SQLITE_DONE ? Status(Ok{}) : Status(error(code, "database"));
 }
 
 Status Connection::run(const char* sql, const std::vector<Value>& values) { return query(sql, values, {}); }

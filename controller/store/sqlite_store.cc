@@ -96,6 +96,9 @@ class SqliteArchive : public RunArchive {
   Result<std::vector<JournalRow>> journal_times(int64_t run) override {
     return read([&] { return read_journal_times(reader_, run); });
   }
+  Result<std::vector<JournalRow>> journal_turns(int64_t run) override {
+    return read([&] { return read_journal_turns(reader_, run); });
+  }
   Result<ReportRow> report(int64_t run) override {
     return read([&] { return read_report(reader_, run); });
   }
@@ -156,6 +159,9 @@ class SqliteStore : public Store {
   Result<std::vector<JournalRow>> journal(int64_t run) override { return read_journal(reader_, run); }
   Result<std::vector<JournalRow>> journal_times(int64_t run) override {
     return read_journal_times(reader_, run);
+  }
+  Result<std::vector<JournalRow>> journal_turns(int64_t run) override {
+    return read_journal_turns(reader_, run);
   }
   Result<std::vector<NodeRow>> nodes() override { return read_nodes(reader_); }
   Result<std::vector<std::string>> node_names() override { return read_node_names(reader_); }

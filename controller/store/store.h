@@ -147,6 +147,15 @@ class RunArchive {
     for (JournalRow& row : *rows) row.data = Json::object();
     return rows;
   }
+  // What became of its actions: journal() without rows of steps, and without `data` of what began.
+  virtual Result<std::vector<JournalRow>> journal_turns(int64_t run) {
+    auto rows = journal(run);
+    if (!rows.ok()) return rows;
+    std::erase_if(*rows, [](const JournalRow& row) { return row.event == "step"; });
+    for (JournalRow& row : *rows)
+      if (row.event == "intent" || row.event == "started") row.data = Json::object();
+    return rows;
+  }
   virtual Result<ReportRow> report(int64_t run) = 0;  // 0: the newest; not_found while a run has none
   // Newest first, of runs before `run` (0: all), at most `limit`; without `json`.
   virtual Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) = 0;

@@ -273,6 +273,11 @@ void large_parts_are_left_out(StoreHarness& h) {
   CHECK(s.plan_head("12345678").error().code == Code::conflict);
   CHECK(s.plan_head("99999999").error().code == Code::not_found);
   CHECK(*s.node_names() == std::vector<std::string>{"gpu01", "gpu02"});
+  const auto turns = *s.journal_turns(1);
+  REQUIRE(turns.size() == 2);
+  CHECK(turns[0].data == Json::object());
+  CHECK(turns[1].data == s.journal(1)->at(2).data);
+  CHECK_FALSE(turns[1].data.empty());
   const auto times = *s.journal_times(1);
   REQUIRE(times.size() == 2);
   CHECK(times[0].event == "intent");
@@ -296,6 +301,7 @@ void the_archive_has_what_the_store_has(StoreHarness& h) {
   CHECK(archive->plan_head("12345678")->kind == "install");
   CHECK(archive->journal(1)->size() == 2);
   CHECK(archive->journal_times(1)->size() == 1);
+  CHECK(archive->journal_turns(1)->size() == 1);
   CHECK(archive->report(1)->json == "signed");
   CHECK(archive->reports(0, 10)->size() == 1);
 }

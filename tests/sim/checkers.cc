@@ -132,6 +132,11 @@ void Checkers::on_disk_write(const std::string& node, const std::string& serial,
     if (!bound)
       world_.violated(
           "S1", node + ": disk " + serial + " is written although it holds something else than approved");
+    const auto row = store_.node(node);
+    const auto marks = row.ok() ? row->disk_written : std::map<std::string, TimeMs>();
+    const auto mark = marks.find("");
+    if (mark == marks.end() || mark->second < durable_.log().of(a->id).intent_time)
+      world_.violated("K2", node + ": its disk is written, which its row does not say");
     return;
   }
   world_.violated("S1", node + ": disk " + serial + " is written, which the plan does not name");

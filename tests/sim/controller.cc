@@ -82,7 +82,10 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
   Life(SimController& c)
       : home(c),
         early(c.watched_, c.world_.reactor),
-        store(c.world_.options.plant == "early" ? static_cast<Store&>(early) : c.watched_) {
+        unmarked(c.watched_),
+        store(c.world_.options.plant == "early"      ? static_cast<Store&>(early)
+              : c.world_.options.plant == "unmarked" ? static_cast<Store&>(unmarked)
+                                                     : c.watched_) {
     ExecutorHooks hooks;
     hooks.observe = [this](const RunEvent& e) { observe(e); };
     hooks.ended = [this](const RunRow& run) { home.ended(run); };
@@ -207,6 +210,7 @@ struct SimController::Life : LinkPort, BootPort, PowerPort {
 
   SimController& home;
   EarlyStore early;
+  UnmarkedStore unmarked;
   Store& store;
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
   std::unique_ptr<Executor> executor;

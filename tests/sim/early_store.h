@@ -1,5 +1,5 @@
-// Stores in front of a store: one that shows what is durable, and one with a bug on purpose, which says
-// "durable" before it is. Everything else is the store behind it.
+// Stores in front of a store: one that shows what is durable, and two with a bug on purpose: one says
+// "durable" before it is, one forgets when disks were written. Everything else is the store behind it.
 #pragma once
 
 #include <functional>
@@ -24,6 +24,7 @@ class StoreInFront : public Store {
   Result<RunRow> run(int64_t id) override { return store_.run(id); }
   Result<std::vector<JournalRow>> journal(int64_t run) override { return store_.journal(run); }
   Result<std::vector<JournalRow>> journal_times(int64_t run) override { return store_.journal_times(run); }
+  Result<std::vector<JournalRow>> journal_turns(int64_t run) override { return store_.journal_turns(run); }
   Result<std::vector<std::string>> node_names() override { return store_.node_names(); }
   Result<std::vector<NodeRow>> nodes() override { return store_.nodes(); }
   Result<NodeRow> node(const std::string& name) override { return store_.node(name); }
@@ -67,6 +68,16 @@ class WatchedStore : public StoreInFront {
 
  private:
   Watch watch_;
+};
+
+class UnmarkedStore : public StoreInFront {
+ public:
+  using StoreInFront::StoreInFront;
+  void write(std::vector<Write> batch, Done done) override {
+    for (Write& row : batch)
+      if (auto* node = std::get_if<NodeRow>(&row)) node->disk_written.clear();
+    store_.write(std::move(batch), std::move(done));
+  }
 };
 
 class EarlyStore : public StoreInFront {

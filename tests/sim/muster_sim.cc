@@ -1,5 +1,5 @@
 // muster_sim: the whole cluster in one process under a seeded clock.
-//   muster_sim --seed N [--nodes N] [--log short] [--plant stale|early|outside|again|blind|hard]
+//   muster_sim --seed N [--nodes N] [--log short] [--plant stale|early|outside|again|blind|hard|unmarked]
 //   muster_sim --seeds FROM TO         one line per seed that fails
 //   with --in-place: nodes at work that are re-imaged in place
 //   muster_sim --fixed [COUNT]         the fixed seeds, each twice, with equal hash; then every planted bug
@@ -63,7 +63,7 @@ int fixed(uint64_t seeds) {
     print(seed, first);
     ++(first.violations.empty() ? passed : failed);
   }
-  for (const char* plant : {"stale", "early", "outside", "again", "blind", "hard"})
+  for (const char* plant : {"stale", "early", "outside", "again", "blind", "hard", "unmarked"})
     ++(caught(plant) ? passed : failed);
   return close(passed, failed);
 }

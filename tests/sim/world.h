@@ -53,7 +53,7 @@ struct Options {
       0;  // the controller's clock on the wall is set, by less than what ends a run at a restart
   DurationMs faults_end = 40 * kMinute;
   bool in_place = false;  // nodes are at work, and are re-imaged in place, some with images that are bad
-  std::string plant;      // a bug on purpose: stale | early | outside | again | blind | hard
+  std::string plant;      // a bug on purpose: stale | early | outside | again | blind | hard | unmarked
   bool log = false;
 };
 

@@ -145,6 +145,24 @@ TEST_CASE("what is stored of runs is read and rendered while everybody else is a
   CHECK(c.good(answers[4])["run"] == 1);
 }
 
+TEST_CASE("more requests for stored runs than can be answered soon are refused", "[api][meanwhile]") {
+  Cluster c;
+  c.start_a_run("node01");
+  std::promise<void> release;
+  c.hold_workers(release.get_future().share());
+  std::vector<std::unique_ptr<Controller::Sent>> sent;
+  for (int i = 0; i < 18; ++i) sent.push_back(c.send(Door::local, "GET", "/v1/runs/1"));
+  REQUIRE(sent.back()->answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+  CHECK(sent.back()->answer.get().status == 503);
+  sent.pop_back();
+  CHECK(c.call(Door::local, "GET", "/v1/report?format=pdf").status == 422);  // needs nothing that is stored
+  release.set_value();
+  for (const auto& one : sent) {
+    REQUIRE(one->answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    CHECK(one->answer.get().status == 200);
+  }
+}
+
 TEST_CASE("what is not stored is not found", "[api][meanwhile]") {
   Cluster c;
   for (const char* target :
