@@ -19,9 +19,10 @@ namespace muster::lab {
 
 // A virtual machine's timer interrupt comes late when the host is busy. The kernel tests it once while it
 // boots, and then panics ("timer doesn't work through Interrupt-remapped IO-APIC"): 23 of 48 boots on a busy
-// host, none with this. Real machines keep the test. An interrupt that nobody claims is how the lab makes a
-// kernel panic (lab/boot_faults.h).
-inline constexpr const char* kKernelOptions = "no_timer_check unknown_nmi_panic";
+// host, none with this. For the same reason it takes the time-stamp counter for a bad clock, and uses one
+// that is slow to read: perftest measures nothing then. Real machines keep both tests. An interrupt that
+// nobody claims is how the lab makes a kernel panic (lab/boot_faults.h).
+inline constexpr const char* kKernelOptions = "no_timer_check tsc=nowatchdog unknown_nmi_panic";
 // Of musterd alone, without what puts it into the lab's network.
 std::vector<std::string> controller_arguments(const LabDir& dir, const LabSpec& spec,
                                               const std::string& musterd);
