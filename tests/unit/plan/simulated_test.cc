@@ -73,7 +73,8 @@ TEST_CASE("a lab's limits take the place of the profile's, and its comparisons g
   SECTION("not compared") {
     lab.compare = false;
     Simulated(lab).change(steps);
-    CHECK(steps[0].step().expect["gflops"] == Json::parse(R"({"min":0.001,"unit":"GFLOP/s","set_by":"lab"})"));
+    CHECK(steps[0].step().expect["gflops"] ==
+          Json::parse(R"({"min":0.001,"unit":"GFLOP/s","set_by":"lab"})"));
     CHECK(steps[1].step().expect["send_mbps"] == Json::parse(R"({"min":20})"));
   }
 }
@@ -110,7 +111,8 @@ TEST_CASE("a lab's scale shortens times and sizes, never to nothing and never de
       planned("training load", R"({"max_bytes":67108864,"options":{"model":512,"heads":8}})", "null"),
       planned("short", R"({"seconds":"0.6","options":{"seconds":0.5}})", "null")};
   Simulated(lab).change(steps);
-  CHECK(steps[0].step().params == Json::parse(R"({"deadline_seconds":7500,"options":{"seconds":72,"n":256}})"));
+  CHECK(steps[0].step().params ==
+        Json::parse(R"({"deadline_seconds":7500,"options":{"seconds":72,"n":256}})"));
   CHECK(steps[1].step().params == Json::parse(R"({"options":{"size":82,"random-seconds":1,"timeout":150}})"));
   CHECK(steps[2].step().params == Json::parse(R"({"seconds":"1","serve_seconds":900})"));
   CHECK(steps[3].step().params == Json::parse(R"({"max_bytes":1048576,"options":{"model":32,"heads":8}})"));
