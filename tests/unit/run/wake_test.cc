@@ -416,15 +416,16 @@ TEST_CASE("a node that is out takes no place when all are looked at", "[run][rea
   Bench b;
   b.plan.limits.failure_budget = 0;
   b.plan.limits.parallel_imaging = 1;
-  b.image("n1");
-  b.steps("n2", "first");
-  b.image("n2");
+  for (const char* node : {"n1", "n2"}) {
+    b.add(action(node, "netboot", ActionKind::netboot));
+    b.image(node);
+  }
   b.start();
-  b.ram("n2");
+  b.reactor.advance(kMinute);  // their power is switched one after the other
   b.ram("n1");
+  b.ram("n2");
   b.fails("n1");
   REQUIRE(b.state("n1") == "quarantined");
-  b.finish("n2");
   CHECK(b.does("n2", "image"));
 }
 
