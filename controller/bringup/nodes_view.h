@@ -1,6 +1,6 @@
 // The nodes and the controller as operators see them: status, and why a node is where it is. Merged from the
-// spec, the stored rows and the executor. Thread: the reactor's, which it holds for well under 100 ms at
-// 1,000 nodes (bench/scale.cc).
+// spec, the stored rows and the executor. Thread: the reactor's, which it may hold for 100 ms at 1,000
+// nodes (bench/scale.cc measures it).
 #pragma once
 
 #include <map>
