@@ -147,13 +147,6 @@ void Executor::look_at(Node& node) {
   feed(node, input::Begin{});
 }
 
-// Others may have the place at once, whatever becomes of the rows about what was done in it.
-void Executor::leave(Lane lane, const std::string& node) {
-  const bool had = lane != Lane::free && limits_.holds(lane, node);
-  limits_.end(lane, node);
-  if (had) kick();
-}
-
 void Executor::wait_at_gate(Node& node, Gate::Answer answer) {
   const ReadyQueue::Awaited awaited{find(answer.on->node)->at, answer.on->id};
   if (answer.barrier)
@@ -222,7 +215,7 @@ void Executor::carry_out(Node& node, Effect effect) {
                       [&](effect::SetTimer timer) { set_timer(node, timer.delay); },
                       [&](effect::StopTimer) { stop_timer(node); },
                       [&](effect::Enter place) { limits_.begin(place.lane, name); },
-                      [&](effect::Leave place) { leave(place.lane, name); },
+                      [&](effect::Leave place) { limits_.end(place.lane, name); },
                       [&](effect::ReservePowerOn) { limits_.reserve_power_on(reactor_.steady()); },
                       [&](effect::HearFrom from) { book_.agent(name).heard = from.heard; },
                       [&](effect::Proven& proven) {

@@ -7,8 +7,8 @@
 //     and an `inventory` right behind a `netboot`, include the right to netboot their own node again when its
 //     RAM agent was lost; nothing else is implied by anything;
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends
-//      on it; a row that cannot be written holds its node and the run's end, not the others, and not the end
-//      of a run that is cancelled;
+//      on it; a row that cannot be written holds its node, the node's place and the run's end, not the
+//      others, and not the end of a run that is cancelled;
 //   - when all agents fall silent at once the controller suspects its own link first: for a while it does
 //     nothing but look (node_state.h);
 //   - a node that a person switches (PowerPort::by_hand) is asked for, waits with a deadline, and holds no
@@ -189,7 +189,6 @@ class Executor : private Others {
   void post_look();
   void look();
   void look_at(Node& node);
-  void leave(Limits::Lane lane, const std::string& node);
   void look_at_barriers();
   void wait_at_gate(Node& node, Gate::Answer answer);
   void stands(Node& node, const Standing& before);

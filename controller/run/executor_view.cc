@@ -53,7 +53,8 @@ std::string Executor::kept_wrong(size_t turn) const {
   const bool waits = node.run.acts() && gate_.waits(node.run.action(), [this](const std::string& name) {
     return state_of(name);
   });
-  if (waits || (node.run.acts() && !limits_.may_begin(lane_of(node.run)))) return "";
+  // A place is given on when it is durable that it is free, which may be later.
+  if (waits || ready_.waits_for_place(node.at)) return "";
   return node.run.name + " could begin, and is not looked at";
 }
 

@@ -64,6 +64,7 @@ class ReadyQueue {
 
   // Whether it is to be looked at, whatever it waits for.
   bool has(size_t node) const { return ready_.count(node) > 0; }
+  bool waits_for_place(size_t node) const { return wants_[node].what == For::place; }
   // The action that this node waits for, by itself or behind a barrier; null: none.
   const std::string* awaited(size_t node) const;
 

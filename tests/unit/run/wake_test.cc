@@ -178,30 +178,6 @@ TEST_CASE("wake: a place in a lane", "[run][ready]") {
   }
 }
 
-TEST_CASE("wake: a place whose node is done, though that cannot be written", "[run][ready]") {
-  Bench b;
-  b.plan.limits.parallel_imaging = 1;
-  b.image("n1");
-  b.image("n2");
-  b.start();
-  b.ram("n1");
-  b.ram("n2");
-  b.store.refuse(
-      [](const Write& row) {
-        const auto* entry = std::get_if<JournalRow>(&row);
-        return entry && entry->action == "n1/image";
-      },
-      fail(Code::failed, "no"));
-  b.finish("n1");
-  CHECK(b.does("n2", "image"));
-  b.finish("n2");
-  CHECK(b.ended.empty());
-  b.store.refuse({}, {});
-  b.reactor.advance(5 * kSecond);
-  REQUIRE(b.ended.size() == 1);
-  CHECK(b.ended[0].state == RunState::done);
-}
-
 TEST_CASE("wake: a barrier whose last member settles, for all who wait there, in the plan's order",
           "[run][ready]") {
   Bench b;
