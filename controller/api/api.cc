@@ -152,13 +152,6 @@ void Call::text(int status, std::string body, const std::string& type) const {
 
 void Call::error(const Error& error) const { json(http_status(error.code), error_json(error)); }
 
-void Call::answer(const Result<Json>& result) const {
-  if (result.ok())
-    ok(*result);
-  else
-    error(result.error());
-}
-
 void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr responder) {
   const Found found = find(request, door);
   auto call =

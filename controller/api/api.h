@@ -46,8 +46,6 @@ struct Call {
   void ok(const Json& body) const { json(200, body); }
   void text(int status, std::string body, const std::string& type = "text/plain; charset=utf-8") const;
   void error(const Error& error) const;
-  // Any Result of JSON.
-  void answer(const Result<Json>& result) const;
 };
 using CallPtr = std::shared_ptr<Call>;
 using Handler = void (*)(const CallPtr&);

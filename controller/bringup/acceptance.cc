@@ -31,7 +31,7 @@ constexpr int kPairDeadlineSeconds = 60;
 std::vector<MeasuredStep> told_steps(CurrentSpec& spec, const Executor& executor, const Action& action,
                                      const Json& result) {
   auto steps = measured_steps(action, list_of(result, "steps"));
-  Inventories inventories(executor);
+  Inventories inventories([&executor](const std::string& node) { return executor.node_row(node).facts; });
   const auto current = spec.get();
   mark_gpu_steps(
       action.params.value("steps", Json::array()),

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "controller/bringup/acceptance.h"
+#include "controller/bringup/inventories.h"
 #include "controller/bringup/measured_steps.h"
 #include "controller/bringup/run_records.h"
 #include "controller/bringup/unplanned_gpus.h"
@@ -61,21 +62,6 @@ const NodeRow& row_of(const std::map<std::string, NodeRow>& nodes, const std::st
   const auto found = nodes.find(name);
   return found == nodes.end() ? kNone : found->second;
 }
-
-// Facts of nodes, each node's parsed when it is first asked for.
-class Facts {
- public:
-  explicit Facts(const std::map<std::string, NodeRow>& nodes) : nodes_(nodes) {}
-  const HardwareFacts* of(const std::string& node) {
-    auto found = taken_.find(node);
-    if (found == taken_.end()) found = taken_.emplace(node, row_of(nodes_, node).facts.facts()).first;
-    return found->second.get();
-  }
-
- private:
-  const std::map<std::string, NodeRow>& nodes_;
-  std::map<std::string, std::shared_ptr<const HardwareFacts>> taken_;
-};
 
 // The spec's group that selects this disk; "" when none does.
 std::string group_of(const NodeSpec* declared, const DiskFacts& disk) {
@@ -171,7 +157,7 @@ History history_of(const std::vector<ReportRow>& before) {
 // Measurements of the whole run, judged with everything they can be compared with.
 void add_measurements(Report& report, const Sources& s, const std::vector<ReportRow>& before) {
   std::vector<MeasuredStep> steps;
-  Facts facts(s.nodes);
+  Inventories facts([&s](const std::string& node) { return row_of(s.nodes, node).facts; });
   const GpuHosts hosts = gpu_hosts(
       s.plan.simulated, [&facts](const std::string& node) { return facts.of(node); }, &s.spec);
   for (const auto& action : s.plan.actions)

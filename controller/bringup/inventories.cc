@@ -4,7 +4,7 @@ namespace muster {
 
 const HardwareFacts* Inventories::of(const std::string& node) {
   auto found = taken_.find(node);
-  if (found == taken_.end()) found = taken_.emplace(node, executor_.node_row(node).facts.facts()).first;
+  if (found == taken_.end()) found = taken_.emplace(node, source_(node).facts()).first;
   return found->second.get();
 }
 

@@ -1,24 +1,26 @@
-// What the executor knows of nodes' hardware, each node's taken when it is first asked for. Thread: the
-// reactor's.
+// What is known of nodes' hardware, each node's taken when it is first asked for. Thread: that of its source.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/facts.h"
-#include "controller/run/executor.h"
+#include "base/facts_text.h"
 
 namespace muster {
 
 class Inventories {
  public:
-  explicit Inventories(const Executor& executor) : executor_(executor) {}
+  using Source = std::function<FactsText(const std::string& node)>;
+  explicit Inventories(Source source) : source_(std::move(source)) {}
   // Null: never seen, or not readable. Valid as long as this object.
   const HardwareFacts* of(const std::string& node);
 
  private:
-  const Executor& executor_;
+  Source source_;
   std::map<std::string, std::shared_ptr<const HardwareFacts>> taken_;
 };
 
