@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include "base/json_without.h"
+
 namespace muster {
 
 namespace {
@@ -25,15 +27,23 @@ bool too_deep(std::string_view text) {
   return false;
 }
 
-}  // namespace
-
-Result<Json> parse_json(std::string_view text) {
+Result<Json> parse(std::string_view text, const Json::parser_callback_t& wanted) {
   if (too_deep(text)) return fail(Code::invalid, "not JSON that is taken: more than 100 levels deep");
   try {
-    return Json::parse(text);
+    return Json::parse(text, wanted);
   } catch (const Json::parse_error& e) {
     return fail(Code::invalid, std::string("not JSON: ") + e.what());
   }
+}
+
+}  // namespace
+
+Result<Json> parse_json(std::string_view text) { return parse(text, nullptr); }
+
+Result<Json> parse_json_without(std::string_view text, const std::string& key, int depth) {
+  return parse(text, [&](int at, Json::parse_event_t event, const Json& parsed) {
+    return event != Json::parse_event_t::key || at != depth + 1 || parsed != key;
+  });
 }
 
 JsonReader::JsonReader(const Json& json, std::string path) : json_(json), path_(std::move(path)) {

@@ -23,7 +23,8 @@ int64_t thread_cpu_time() {
 
 void ReactorWatch::judge(int64_t took) {
   const double ms = static_cast<double>(took) / static_cast<double>(kNanosecondsInMs);
-  if (ms > longest_.ms) longest_ = {name_, ms};
+  last_ = {name_, ms};
+  if (ms > longest_.ms) longest_ = last_;
   if (took > kLongestTask * kNanosecondsInMs && on_slow_) on_slow_(name_, took / kNanosecondsInMs);
 }
 

@@ -60,6 +60,7 @@ class ReactorWatch {
     double ms = 0;
   };
   const Held& longest() const { return longest_; }
+  const Held& last() const { return last_; }
 
  private:
   void judge(int64_t took);
@@ -68,7 +69,7 @@ class ReactorWatch {
   CpuClock cpu_;
   std::string name_;
   int64_t elsewhere_ = 0;
-  Held longest_;
+  Held last_, longest_;
 };
 
 // Calls `then` for each name once in an hour.

@@ -24,6 +24,7 @@ namespace {
 using namespace bench;
 
 constexpr double kGateSeconds = 180, kGoalSeconds = 60, kGateRatio = 2, kGateMs = 100;
+constexpr size_t kMostNamed = 8;
 
 Json measure(int nodes) {
   log::set_level(log::Level::warning);
@@ -46,13 +47,21 @@ bool gate(bool kept, const std::string& what) {
   return kept;
 }
 
+void print_seconds(const Json& seconds) {
+  std::vector<std::pair<double, std::string>> most;
+  for (const auto& [name, spent] : seconds.items()) most.emplace_back(spent.get<double>(), name);
+  std::sort(most.rbegin(), most.rend());
+  for (size_t i = 0; i < std::min(most.size(), kMostNamed); ++i)
+    fmt::print("  {:7.2f} s  {}\n", most[i].first, most[i].second);
+}
+
 void print(const Json& row) {
-  fmt::print("{:5} nodes  {:7.2f} s, {:.2f} s of it for plans  {:6} MB resident at most\n",
-             row["nodes"].get<int>(), row["wall_s"].get<double>(), row["planning_s"].get<double>(),
-             row["rss_mb"].get<int>());
+  fmt::print("{:5} nodes  {:7.2f} s  {:6} MB resident at most\n", row["nodes"].get<int>(),
+             row["wall_s"].get<double>(), row["rss_mb"].get<int>());
   fmt::print("  {} accepted, {} steps each; {} events in {} min of virtual time\n",
              row["accepted"].get<int>(), row["steps"].get<int>(), row["events"].get<int>(),
              row["virtual_s"].get<int>() / 60);
+  print_seconds(row["seconds"]);
   fmt::print("  the longest task took {:.1f} ms: {}\n", row["longest_ms"].get<double>(),
              row["longest"].get<std::string>());
   for (const auto& [name, calls] : row["calls"].items())

@@ -11,7 +11,6 @@
 #include "controller/bringup/disks_written.h"
 #include "controller/bringup/nodes_view.h"
 #include "controller/bringup/planned_inputs.h"
-#include "controller/bringup/run_view.h"
 #include "controller/store/sqlite_store.h"
 
 namespace muster::bench {
@@ -42,8 +41,25 @@ void ScaleClock::wait_for_store() {
     wake_.wait(hold, [this] { return !handed_in_.empty(); });
     tasks.swap(handed_in_);
   }
-  for (const Task& task : tasks) watch.run("the end of a write", task);
+  for (const Task& task : tasks) {
+    watch.run("the end of a write", task);
+    count();
+  }
 }
+
+bool ScaleClock::step(int64_t end) {
+  const bool ran = SimReactor::step(end);
+  count();
+  return ran;
+}
+
+void ScaleClock::by_worker(const std::string& name, const Task& work) {
+  const int64_t began = thread_cpu_time();
+  work();
+  seconds_["worker: " + name] += static_cast<double>(thread_cpu_time() - began) / 1e9;
+}
+
+void ScaleClock::count() { seconds_[watch.last().name] += watch.last().ms / 1000; }
 
 void TimedStore::write(std::vector<Write> batch, Done done) {
   on_their_way_.push_back(clock_.steady());
@@ -67,6 +83,7 @@ double Spread::at(double share) const {
 ScaleCluster::ScaleCluster(int nodes) : surroundings_(cluster_of(nodes)), spec_(surroundings_.spec) {
   surroundings_.spec = {};
   surroundings_.playbooks.clear();
+  if (const auto read = shelf_.shipped(); !read.ok()) give_up(read.error().message);
   clock_.watch.on_slow(
       [this](const std::string& name, DurationMs took) { slow_[name] = std::max(slow_[name], took); });
   auto opened = open_sqlite_store(
@@ -77,10 +94,6 @@ ScaleCluster::ScaleCluster(int nodes) : surroundings_(cluster_of(nodes)), spec_(
   hub_ =
       std::make_unique<LinkHub>(clock_, *store_, [](const Json& params) -> Result<Json> { return params; });
   current_ = std::make_unique<CurrentSpec>(*store_);
-  const std::string text = spec_text(nodes);
-  store_->write({SpecRow{1, clock_.now(), text, sha256(text), ""}}, [](Status written) {
-    if (!written.ok()) give_up(written.error().message);
-  });
   executor_ = std::make_unique<Executor>(clock_, ExecutorPorts{*store_, *this, *this, *hub_}, hooks());
   real_ =
       acceptance_hooks({*current_, *executor_, *store_, key_, [this](Reactor::Task work, Reactor::Task done) {
@@ -129,8 +142,11 @@ void ScaleCluster::do_work() {
   while (!work_.empty()) {
     const auto [work, done] = std::move(work_.front());
     work_.pop_front();
-    work();
-    clock_.post(done);
+    clock_.by_worker("views and conclusions", work);
+    clock_.post([this, then = done] {
+      clock_.label("what a worker made");
+      then();
+    });
   }
 }
 
@@ -163,7 +179,7 @@ void ScaleCluster::carry_out(const std::string& what) {
   clock_.post([&] { seen = snapshot(); });
   run_until([&] { return seen.has_value(); });
   MadePlanPtr made;
-  planning_s_ += seconds_of([&] {
+  clock_.by_worker("plans", [&] {
     auto planned = make_plan_of(*seen, [](const MadePlan& plan) { return render_plan(*plan.plan, false); });
     if (!planned.ok()) give_up(planned.error().message);
     made = std::move(planned).value();
@@ -172,14 +188,7 @@ void ScaleCluster::carry_out(const std::string& what) {
   PlanRow row{made->digest, std::string(to_string(made->plan->kind)), made->plan->spec_revision, clock_.now(),
               std::move(made->json)};
   if (row.kind != what) give_up(fmt::format("a plan to {}, and not to {}", row.kind, what));
-  bool stored = false;
-  std::vector<Write> rows;
-  rows.emplace_back(std::move(row));
-  store_->write(std::move(rows), [&stored](Status written) {
-    if (!written.ok()) give_up(written.error().message);
-    stored = true;
-  });
-  run_until([&] { return stored; });
+  store(std::move(row));
   ended_.reset();
   clock_.post([&] {
     clock_.label("approve");
@@ -193,6 +202,17 @@ void ScaleCluster::carry_out(const std::string& what) {
   run_until([this] { return ended_.has_value(); });
   if (ended_->state != RunState::done)
     give_up(fmt::format("the run to {} ended as {}", what, to_string(ended_->state)));
+}
+
+void ScaleCluster::store(Write row) {
+  std::vector<Write> rows;
+  rows.push_back(std::move(row));
+  bool stored = false;
+  store_->write(std::move(rows), [&stored](Status written) {
+    if (!written.ok()) give_up(written.error().message);
+    stored = true;
+  });
+  run_until([&] { return stored; });
 }
 
 void ScaleCluster::run_until(const std::function<bool()>& over) {
@@ -226,10 +246,8 @@ void ScaleCluster::look() {
       // Made by a worker: nobody else waits for it.
       work_.push_back({[this, row = store_->run(executor_->run_id()), plan = executor_->shared_plan()] {
                          const int64_t began = thread_cpu_time();
-                         const auto run = read_run(*store_->archive(), row.value(), RunRows::turns, plan);
-                         const auto view = run.ok() ? run_view(*run) : Result<Json>(run.error());
+                         const auto view = viewer_.view(*store_->archive(), row.value(), plan);
                          if (!view.ok()) give_up(view.error().message);
-                         (void)dump_json(*view);
                          calls_["run view"].add(static_cast<double>(thread_cpu_time() - began) / 1e6);
                        },
                        [] {}});
@@ -244,15 +262,17 @@ void ScaleCluster::look() {
 }
 
 Json ScaleCluster::bring_up() {
+  const std::string text = spec_text(static_cast<int>(spec_.nodes.size()));
+  store(SpecRow{1, clock_.now(), text, sha256(text), ""});
   look();
   carry_out("discover");
   carry_out("install");
-  Json out = {{"planning_s", planning_s_},
-              {"virtual_s", (clock_.steady() - begin_) / kSecond},
+  Json out = {{"virtual_s", (clock_.steady() - begin_) / kSecond},
               {"events", clock_.steps()},
               {"longest_ms", clock_.watch.longest().ms},
               {"longest", clock_.watch.longest().name},
               {"slow", slow_},
+              {"seconds", clock_.seconds()},
               {"calls", Json::object()}};
   for (const auto& [name, calls] : calls_)
     out["calls"][name] = {{"count", calls.count()}, {"p99_ms", calls.at(0.99)}, {"most_ms", calls.at(1)}};

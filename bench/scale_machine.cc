@@ -17,6 +17,7 @@ Machine::Machine(ScaleClock& clock, LinkHub& hub, sim::Random& random, const Nod
 
 void Machine::later(DurationMs from, DurationMs to, std::function<void()> then) {
   clock_.after(random_.range(from, to), [this, boots = boots_, then = std::move(then)] {
+    clock_.label("a machine");
     if (boots == boots_) then();
   });
 }
@@ -39,6 +40,7 @@ void Machine::restart(wire::Mode mode) {
 
 void Machine::say(const std::string& order, const std::string& kind, Json data) {
   wire::Event event{++events_, clock_.now(), order, kind, std::move(data)};
+  clock_.label("an agent's events");
   hub_.take(spec_.name, {boot_, boot_, {std::move(event)}}, [](const Result<uint64_t>& taken) {
     if (!taken.ok()) give_up(taken.error().message);
   });
@@ -49,6 +51,7 @@ void Machine::ask() {
   present.boot_id = boot_;
   present.mode = mode_;
   present.image_digest = mode_ == wire::Mode::ram ? "" : image_;
+  clock_.label("an agent's poll");
   hub_.ask(
       spec_.name, has_,
       [this, boots = boots_](wire::PollReply reply) {

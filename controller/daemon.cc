@@ -143,6 +143,7 @@ Status Core::finish() {
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
                                                  boot, power, *vault, images, *bringup, archive, discovery,
                                                  storage, problems});
+  (void)bringup->names();  // reads the playbooks, which takes longer than a request should
   power.guard([this](const std::string& node) { return may_take_down(node); });
   connect_agents();
   spec.on_change([this] {

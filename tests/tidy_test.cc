@@ -209,6 +209,7 @@ const std::vector<Place>& places() {
       {"controller/run/progress.", 2, "run"},
       {"controller/run/ready_queue.", 2, "run"},
       {"controller/run/recovery.", 2, "run"},
+      {"controller/run/rings.", 2, "run"},
       {"controller/run/slot_state.", 2, "run"},
       {"controller/run/slot_trial.", 2, "run"},
       {"controller/run/tally.", 2, "run"},

@@ -9,6 +9,7 @@
 #include "base/reactor.h"
 #include "base/result.h"
 #include "controller/api/api.h"
+#include "controller/bringup/run_viewer.h"
 #include "controller/store/store.h"
 
 namespace muster::api {
@@ -26,6 +27,8 @@ class ArchiveAnswers {
   ArchiveAnswers(const ArchiveAnswers&) = delete;
   ArchiveAnswers& operator=(const ArchiveAnswers&) = delete;
 
+  // The views of runs that go on. Thread: that of a Make.
+  const std::shared_ptr<RunViewer>& viewer() const { return viewer_; }
   // unavailable (503) where kMostWaiting wait already.
   void answer(const CallPtr& call, Make make);
 
@@ -40,6 +43,7 @@ class ArchiveAnswers {
 
   RealReactor& reactor_;
   Store& store_;
+  const std::shared_ptr<RunViewer> viewer_ = std::make_shared<RunViewer>();
   std::deque<std::shared_ptr<Work>> waiting_;
   bool busy_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

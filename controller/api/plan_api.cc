@@ -76,6 +76,14 @@ Result<std::string> body_of_run(RunArchive& archive, const RunRow& row,
   return body_of(view);
 }
 
+// It may have ended before its rows were read.
+Result<std::string> body_under_way(RunArchive& archive, RunViewer& viewer, const RunRow& row,
+                                   const std::shared_ptr<const Plan>& plan) {
+  TRY(auto text, viewer.view(archive, row, plan));
+  TRY(const auto now, archive.run(row.id));
+  return now.state == row.state ? text + "\n" : body_of_run(archive, now, plan);
+}
+
 int64_t run_of(const Call& call) { return std::strtoll(call.arg("run").c_str(), nullptr, 10); }
 
 }  // namespace
@@ -153,10 +161,14 @@ void get_run(const CallPtr& call) {
   const auto row = call->services.store.run(run_of(*call));
   if (!row.ok()) return call->error(row.error());
   const auto plan = executor.run_id() == row->id ? executor.shared_plan() : nullptr;
-  call->services.archive.answer(call, [row = *row, plan](RunArchive& archive) -> Result<HttpResponse> {
-    TRY(auto body, body_of_run(archive, row, plan));
-    return HttpResponse::json(200, std::move(body));
-  });
+  const auto viewer = row->state == RunState::running ? call->services.archive.viewer() : nullptr;
+  call->services.archive.answer(
+      call, [row = *row, plan, viewer](RunArchive& archive) -> Result<HttpResponse> {
+        auto body =
+            viewer && plan ? body_under_way(archive, *viewer, row, plan) : body_of_run(archive, row, plan);
+        if (!body.ok()) return body.error();
+        return HttpResponse::json(200, std::move(body).value());
+      });
 }
 
 void cancel_run(const CallPtr& call) {

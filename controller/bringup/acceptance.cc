@@ -7,8 +7,6 @@
 
 #include "base/facts.h"
 #include "controller/bringup/inventories.h"
-#include "controller/bringup/measured_steps.h"
-#include "controller/bringup/unplanned_gpus.h"
 #include "controller/report/collective.h"
 #include "controller/report/gpu_checks.h"
 #include "controller/report/stand_ins.h"
@@ -27,53 +25,50 @@ namespace {
 constexpr double kPairSeconds = 2;
 constexpr int kPairDeadlineSeconds = 60;
 
-// Of the action of the run that goes on.
-std::vector<MeasuredStep> told_steps(CurrentSpec& spec, const Executor& executor, const Action& action,
-                                     const Json& result) {
-  auto steps = measured_steps(action, list_of(result, "steps"));
+// What the action of the run that goes on came to, and what its node alone is held to of that.
+struct OwnResult {
+  std::shared_ptr<const SpecRevision> spec;    // null: none can be read
+  std::shared_ptr<const HardwareFacts> facts;  // of the action's node; null: none are known
+  std::vector<MeasuredStep> steps;
+  std::vector<Check> checks;
+};
+
+OwnResult own_result(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, const Action& action,
+                     const Json& result) {
+  OwnResult own;
+  own.spec = spec.get().value_or(nullptr);
+  own.facts = executor.node_row(action.node).facts.facts();
   Inventories inventories([&executor](const std::string& node) { return executor.node_row(node).facts; });
-  const auto current = spec.get();
-  mark_gpu_steps(
-      action.params.value("steps", Json::array()),
+  own.steps = measured_steps(
+      action.node, kept.steps.of(executor.shared_plan(), action), list_of(result, "steps"),
       gpu_hosts(
           executor.plan().simulated, [&inventories](const std::string& node) { return inventories.of(node); },
-          current.ok() ? &(*current)->spec : nullptr),
-      steps);
-  return steps;
+          own.spec ? &own.spec->spec : nullptr));
+  Comparison alone;
+  alone.own_only = true;
+  if (own.spec) alone.drives = drive_models_of(own.spec->spec);
+  if (own.facts) alone.facts[action.node] = own.facts.get();
+  own.checks = std::move(judge_measurements(own.steps, alone)[action.node]);
+  if (own.facts) say_simulated(*own.facts, own.checks);
+  return own;
 }
 
-std::vector<Check> own_checks(CurrentSpec& spec, const Executor& executor, const Action& action,
-                              const Json& result) {
-  Comparison own;
-  own.own_only = true;
-  if (const auto current = spec.get(); current.ok()) own.drives = drive_models_of((*current)->spec);
-  const auto facts = executor.node_row(action.node).facts.facts();
-  if (facts) own.facts[action.node] = &*facts;
-  auto checks = std::move(judge_measurements(told_steps(spec, executor, action, result), own)[action.node]);
-  if (facts) say_simulated(*facts, checks);
-  return checks;
-}
-
-// What the action's node alone is held to: everything but tests of several nodes, which only have to have
-// been started (over other nodes' GPUs not even that), and floors, which are asked about when all nodes miss
-// them.
-Status judge_own(CurrentSpec& spec, GpuChecksOfPlan& gpus, const Executor& executor, const Action& action,
-                 const Json& result) {
-  for (const auto& step : told_steps(spec, executor, action, result))
+// Everything but tests of several nodes, which only have to have been started (over other nodes' GPUs not
+// even that), and floors, which are asked about when all nodes miss them.
+Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executor, const std::string& name) {
+  for (const auto& step : own.steps)
     if (step.mandatory && !step.members.empty() && step.result.is_null() && !only_starts(step))
       return fail(Code::failed, fmt::format("{}: {}", step.group, step.message));
-  const auto facts = executor.node_row(action.node).facts.facts();
-  std::vector<Check> checks = own_checks(spec, executor, action, result);
-  if (const auto current = spec.get(); current.ok())
-    if (const NodeSpec* node = (*current)->spec.node(action.node))
-      for (auto& check : judge_hardware(*node, facts ? &*facts : nullptr)) checks.push_back(std::move(check));
+  std::vector<Check> checks = own.checks;
+  if (const NodeSpec* node = own.spec ? own.spec->spec.node(name) : nullptr)
+    for (auto& check : judge_hardware(*node, own.facts.get())) checks.push_back(std::move(check));
   for (const auto& check : checks) {
     const bool blocks =
         check.mandatory && (check.verdict == Verdict::fail || check.verdict == Verdict::skipped);
     if (blocks && !check.missed_floor) return fail(Code::failed, reason_of(check));
   }
-  if (!has_real_gpus(facts.get())) return Ok{};
-  if (const auto missing = unplanned_gpus(gpus.of(executor.shared_plan()), action.node, facts.get()))
+  if (!has_real_gpus(own.facts.get())) return Ok{};
+  if (const auto missing = unplanned_gpus(kept.gpus.of(executor.shared_plan()), name, own.facts.get()))
     return fail(Code::failed, reason_of(*missing));
   return Ok{};
 }
@@ -114,10 +109,11 @@ Json with_rounds(Json result, const std::string& id, const Json& rounds) {
 
 }  // namespace
 
-Status judge(CurrentSpec& spec, GpuChecksOfPlan& gpus, const Executor& executor, const Action& action,
+Status judge(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, const Action& action,
              const Json& result) {
-  TRY_(judge_own(spec, gpus, executor, action, result));
-  for (const auto& step : told_steps(spec, executor, action, result)) {
+  const OwnResult own = own_result(spec, kept, executor, action, result);
+  TRY_(judge_own(own, kept, executor, action.node));
+  for (const auto& step : own.steps) {
     const std::string outcome = text_of(step.result, "outcome");
     if (step.mandatory && !step.members.empty() && outcome != "measured" && !only_starts(step))
       return fail(Code::failed, fmt::format("{}: {}", step.group, text_of(step.result, "error")));
@@ -125,24 +121,25 @@ Status judge(CurrentSpec& spec, GpuChecksOfPlan& gpus, const Executor& executor,
   return Ok{};
 }
 
-std::string reservation(CurrentSpec& spec, const Executor& executor, const Action& action,
+std::string reservation(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, const Action& action,
                         const Json& result) {
-  for (const auto& check : own_checks(spec, executor, action, result))
+  for (const auto& check : own_result(spec, kept, executor, action, result).checks)
     if (check.missed_floor) return reason_of(check);
   return "";
 }
 
-std::optional<FollowUp> follow_up(CurrentSpec& spec, GpuChecksOfPlan& gpus, const Executor& executor,
+std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor,
                                   const Action& action, const std::vector<Json>& results) {
-  if (results.empty() || !judge_own(spec, gpus, executor, action, results.front()).ok()) return std::nullopt;
+  if (results.empty()) return std::nullopt;
+  OwnResult own = own_result(spec, kept, executor, action, results.front());
+  if (!judge_own(own, kept, executor, action.node).ok()) return std::nullopt;
   // One test after the other, so each result is the next round of the first test that wants one.
   bool followed = false;
   size_t next = 1;
-  const auto found = executor.node_row(action.node).facts.facts();
   FactsByNode facts;
-  if (found) facts[action.node] = &*found;
+  if (own.facts) facts[action.node] = own.facts.get();
   Json settled = results.front();
-  for (auto& step : told_steps(spec, executor, action, results.front())) {
+  for (auto& step : own.steps) {
     if (step.members.empty() || step.result.is_null() || could_not_run(step) ||
         collective_passed(step, facts))
       continue;

@@ -161,15 +161,12 @@ void add_measurements(Report& report, const Sources& s, const std::vector<Report
   const GpuHosts hosts = gpu_hosts(
       s.plan.simulated, [&facts](const std::string& node) { return facts.of(node); }, &s.spec);
   for (const auto& action : s.plan.actions)
-    if (action.kind == ActionKind::check) {
-      auto told = measured_steps(action, s.answers.of(action.id));
-      mark_gpu_steps(action.params.value("steps", Json::array()), hosts, told);
-      for (auto& step : told) {
+    if (action.kind == ActionKind::check)
+      for (auto& step : measured_steps(action.node, planned_steps(action), s.answers.of(action.id), hosts)) {
         step.own_affair =
             !step.members.empty() && s.records.record(action.id).state != ActionState::succeeded;
         steps.push_back(std::move(step));
       }
-    }
   if (steps.empty()) return;
   const History history = history_of(before);
   Comparison with;
@@ -293,16 +290,16 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
 }
 
 ExecutorHooks acceptance_hooks(const AcceptanceParts& parts) {
-  const auto gpus = std::make_shared<GpuChecksOfPlan>();
+  const auto kept = std::make_shared<KeptOfPlan>();
   ExecutorHooks made;
-  made.judge = [parts, gpus](const Action& action, const Json& result) {
-    return judge(parts.spec, *gpus, parts.executor, action, result);
+  made.judge = [parts, kept](const Action& action, const Json& result) {
+    return judge(parts.spec, *kept, parts.executor, action, result);
   };
-  made.reservation = [parts](const Action& action, const Json& result) {
-    return reservation(parts.spec, parts.executor, action, result);
+  made.reservation = [parts, kept](const Action& action, const Json& result) {
+    return reservation(parts.spec, *kept, parts.executor, action, result);
   };
-  made.follow_up = [parts, gpus](const Action& action, const std::vector<Json>& results) {
-    return follow_up(parts.spec, *gpus, parts.executor, action, results);
+  made.follow_up = [parts, kept](const Action& action, const std::vector<Json>& results) {
+    return follow_up(parts.spec, *kept, parts.executor, action, results);
   };
   made.conclude = [parts](const RunRow& run, ExecutorHooks::Concluded done) {
     struct Work {
@@ -322,7 +319,7 @@ ExecutorHooks acceptance_hooks(const AcceptanceParts& parts) {
 Result<std::string> signed_report(RunArchive& archive, int64_t run) {
   TRY(const auto row, archive.run(run));
   TRY(auto stored, archive.report(row.id));
-  return std::move(stored.json);
+  return stored.json.text();
 }
 
 Result<Report> report_from_signed(const std::string& text) {

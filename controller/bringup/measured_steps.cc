@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "base/wire.h"
+#include "base/json_without.h"
 
 namespace muster {
 namespace told {
@@ -31,6 +31,8 @@ namespace {
 
 // The module whose step is one test of many nodes.
 constexpr const char* kCollective = "accept_mpi";
+// Of its params: as many as the cluster has nodes, and no rule of acceptance reads them.
+constexpr const char* kPeers = "peers";
 
 struct StepName {
   std::string group, subject;
@@ -60,37 +62,58 @@ std::vector<std::string> members_of(const wire::Step& step, const Json& result) 
 
 }  // namespace
 
-std::vector<MeasuredStep> measured_steps(const Action& action, const Json& answered) {
+std::vector<wire::Step> planned_steps(const Action& action) {
+  std::vector<wire::Step> out;
+  const auto add = [&out](const Json& json) {
+    if (auto step = wire::step_from_json(json); step.ok()) out.push_back(std::move(step).value());
+  };
+  for (const auto& text : action.params.steps())
+    add(parse_json_without(text.text(), kPeers, 1).value_or(Json()));
+  if (action.params.steps().empty())
+    for (const Json& json : action.params["steps"]) add(json);
+  return out;
+}
+
+const std::vector<wire::Step>& StepsOfAction::of(const std::shared_ptr<const Plan>& plan,
+                                                 const Action& action) {
+  if (plan_ == plan && action_ == action.id) return steps_;
+  steps_ = planned_steps(action);
+  plan_ = plan;
+  action_ = action.id;
+  return steps_;
+}
+
+std::vector<MeasuredStep> measured_steps(const std::string& node, const std::vector<wire::Step>& planned,
+                                         const Json& answered, const GpuHosts& hosts) {
   std::map<std::string, const Json*> answers;
   for (const Json& step : answered) answers[text_of(step, "step")] = &step;
   std::vector<MeasuredStep> steps;
-  for (const Json& json : action.params["steps"]) {
-    const auto step = wire::step_from_json(json);
-    if (!step.ok()) continue;
+  for (const auto& step : planned) {
     MeasuredStep m;
-    const StepName name = split_step(step->id);
-    m.id = step->id;
-    m.node = action.node;
+    const StepName name = split_step(step.id);
+    m.id = step.id;
+    m.node = node;
     m.group = name.group;
     m.title = name.group;
     m.subject = name.subject;
-    m.mandatory = step->mandatory;
-    m.expect = step->expect;
+    m.mandatory = step.mandatory;
+    m.expect = step.expect;
     for (const auto& aspect : list_of(m.expect, "blocks"))
       if (aspect.is_string()) m.blocks.push_back(aspect.get<std::string>());
     if (m.expect.is_object()) m.expect.erase("blocks");
     m.status = "incomplete";
     m.message = "not run";
-    m.members = members_of(*step, nullptr);
-    if (const auto answer = answers.find(step->id); answer != answers.end()) {
+    m.members = members_of(step, nullptr);
+    if (const auto answer = answers.find(step.id); answer != answers.end()) {
       m.status = text_of(*answer->second, "status");
       m.message = text_of(*answer->second, "message");
       m.result = answer->second->value("result", Json());
-      m.members = members_of(*step, m.result);
+      m.members = members_of(step, m.result);
       m.rounds = answer->second->value("rounds", Json());
     }
     steps.push_back(std::move(m));
   }
+  mark_gpu_steps(planned, hosts, steps);
   return steps;
 }
 

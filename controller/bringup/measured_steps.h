@@ -2,10 +2,12 @@
 // want it; and how JSON that agents wrote is read. Thread: pure functions.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
+#include "base/wire.h"
 #include "controller/plan/plan.h"
 #include "controller/report/gpu_checks.h"
 #include "controller/report/verdict.h"
@@ -21,8 +23,23 @@ const Json& list_of(const Json& object, const char* key);
 
 }  // namespace told
 
-// The steps of one check action, with what was told of each; a step without an answer was not run.
-std::vector<MeasuredStep> measured_steps(const Action& action, const Json& answered);
+// An action's steps, those held as text without their "peers". In a large cluster they are long to read.
+std::vector<wire::Step> planned_steps(const Action& action);
+// The same, of the action that was asked about last: its result is looked at several times.
+class StepsOfAction {
+ public:
+  const std::vector<wire::Step>& of(const std::shared_ptr<const Plan>& plan, const Action& action);
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+  std::string action_;
+  std::vector<wire::Step> steps_;
+};
+
+// The steps of a node's check, with what was told of each; a step without an answer was not run. Those about
+// GPUs are marked.
+std::vector<MeasuredStep> measured_steps(const std::string& node, const std::vector<wire::Step>& planned,
+                                         const Json& answered, const GpuHosts& hosts);
 
 // Of a plan's nodes. `spec` null: there is none to be read. Valid as long as `facts` and `spec`.
 GpuHosts gpu_hosts(bool simulated, decltype(GpuHosts::facts) facts, const Spec* spec);

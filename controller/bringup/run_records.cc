@@ -20,18 +20,24 @@ TimeMs began(const ActionRecord& record) {
   return record.first_intent > 0 ? record.first_intent : record.ended;
 }
 
+RunRecords::RunRecords(const Plan& plan) {
+  for (const auto& action : plan.actions) nodes_[action.node].actions.push_back(&action);
+}
+
+Status RunRecords::apply(const JournalRow& row) {
+  TRY_(log_.apply(row));
+  if (row.event == "quarantined") nodes_[row.node].reason = reason_in(row.data);
+  if (row.event == "returning" || row.event == "returned")
+    nodes_[row.node].back = {reason_in(row.data), row.event == "returned"};
+  if (row.event != "not_started") return Ok{};
+  nodes_[row.node].back.reset();  // cancelled on its way
+  nodes_[row.node].stood_down = reason_in(row.data);
+  return Ok{};
+}
+
 Result<RunRecords> RunRecords::of(const Plan& plan, const std::vector<JournalRow>& journal) {
-  RunRecords out;
-  for (const auto& action : plan.actions) out.nodes_[action.node].actions.push_back(&action);
-  for (const auto& row : journal) {
-    TRY_(out.log_.apply(row));
-    if (row.event == "quarantined") out.nodes_[row.node].reason = reason_in(row.data);
-    if (row.event == "returning" || row.event == "returned")
-      out.nodes_[row.node].back = {reason_in(row.data), row.event == "returned"};
-    if (row.event != "not_started") continue;
-    out.nodes_[row.node].back.reset();  // cancelled on its way
-    out.nodes_[row.node].stood_down = reason_in(row.data);
-  }
+  RunRecords out(plan);
+  for (const auto& row : journal) TRY_(out.apply(row));
   return out;
 }
 

@@ -37,7 +37,11 @@ class RunRecords {
     std::string stood_down = {};              // why it was not begun, or was left where it is; "": it was not
   };
 
-  // `plan` must outlive it. conflict: the journal has rows that cannot follow each other.
+  RunRecords() = default;
+  // `plan` must outlive it.
+  explicit RunRecords(const Plan& plan);
+  // The next row of the journal. conflict: it cannot follow the ones before it.
+  Status apply(const JournalRow& row);
   static Result<RunRecords> of(const Plan& plan, const std::vector<JournalRow>& journal);
 
   const Node& node(const std::string& name) const;

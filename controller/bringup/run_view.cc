@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "controller/bringup/run_records.h"
 #include "controller/nodes/states.h"
 
 namespace muster {
@@ -32,7 +31,14 @@ std::string result_of(const Plan& plan, const RunRecords& records, const RunReco
                                                                : NodeState::accepted));
 }
 
-Json action_json(const Action& action, const ActionRecord& record) {
+}  // namespace
+
+bool is_shown(const Action& action, const RunRecords& records) {
+  return !action.when_failed || records.record(action.id).state != ActionState::fresh;
+}
+
+Json run_action_json(const Action& action, const RunRecords& records) {
+  const ActionRecord& record = records.record(action.id);
   const DurationMs ms = record.ended > 0 ? record.ended - began(record) : 0;
   return {{"id", action.id},
           {"node", action.node},
@@ -45,7 +51,30 @@ Json action_json(const Action& action, const ActionRecord& record) {
           {"message", text_in(record.result, "message")}};
 }
 
-}  // namespace
+Json run_node_json(const Plan& plan, const RunRecords& records, const std::string& name) {
+  const RunRecords::Node& node = records.node(name);
+  Json phases = Json::array();
+  TimeMs first = 0, last = 0;
+  for (const auto& p : records.phases(name)) {
+    phases.push_back({{"phase", p.phase}, {"ms", p.end > 0 ? p.end - p.start : 0}, {"outcome", p.outcome}});
+    first = first == 0 ? p.start : std::min(first, p.start);
+    last = std::max(last, p.end);
+  }
+  return {{"name", name},
+          {"result", result_of(plan, records, node)},
+          {"reason", !node.reason.empty() ? node.reason
+                     : node.back          ? node.back->reason
+                                          : node.stood_down},
+          {"ms", last > first ? last - first : 0},
+          {"phases", std::move(phases)}};
+}
+
+Json run_head_json(const RunRow& row, const Plan& plan) {
+  Json head = run_row_json(row);
+  head["kind"] = to_string(plan.kind);
+  head["simulated"] = plan.simulated;
+  return head;
+}
 
 Json run_row_json(const RunRow& row) {
   return {{"id", row.id},
@@ -69,7 +98,7 @@ Result<RunSources> read_run(RunArchive& archive, const RunRow& row, RunRows rows
     TRY(auto read, plan_of_run(archive, row));
     out.plan = std::make_shared<const Plan>(std::move(read));
   }
-  TRY(out.journal, rows == RunRows::all ? archive.journal(row.id) : archive.journal_turns(row.id));
+  TRY(out.journal, rows == RunRows::all ? archive.journal(row.id) : archive.journal_turns(row.id, 0));
   return out;
 }
 
@@ -82,33 +111,12 @@ Result<Json> run_view(RunArchive& archive, int64_t run) {
 Result<Json> run_view(const RunSources& run) {
   const Plan& plan = *run.plan;
   TRY(const auto records, RunRecords::of(plan, run.journal));
-  Json view = run_row_json(run.row);
-  view["kind"] = to_string(plan.kind);
-  view["simulated"] = plan.simulated;
-  view["nodes"] = Json::array();
-  view["actions"] = Json::array();
-  for (const auto& name : plan.nodes) {
-    const RunRecords::Node& node = records.node(name);
-    Json phases = Json::array();
-    TimeMs first = 0, last = 0;
-    for (const auto& p : records.phases(name)) {
-      phases.push_back({{"phase", p.phase}, {"ms", p.end > 0 ? p.end - p.start : 0}, {"outcome", p.outcome}});
-      first = first == 0 ? p.start : std::min(first, p.start);
-      last = std::max(last, p.end);
-    }
-    view["nodes"].push_back({{"name", name},
-                             {"result", result_of(plan, records, node)},
-                             {"reason", !node.reason.empty() ? node.reason
-                                        : node.back          ? node.back->reason
-                                                             : node.stood_down},
-                             {"ms", last > first ? last - first : 0},
-                             {"phases", phases}});
-  }
-  // What was in reserve and not needed is nobody's business.
+  Json view = run_head_json(run.row, plan);
+  Json& nodes = view["nodes"] = Json::array();
+  Json& actions = view["actions"] = Json::array();
+  for (const auto& name : plan.nodes) nodes.push_back(run_node_json(plan, records, name));
   for (const auto& action : plan.actions)
-    if (const ActionRecord& record = records.record(action.id);
-        !action.when_failed || record.state != ActionState::fresh)
-      view["actions"].push_back(action_json(action, record));
+    if (is_shown(action, records)) actions.push_back(run_action_json(action, records));
   return view;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "controller/bringup/run_records.h"
 #include "controller/plan/plan.h"
 #include "controller/store/store.h"
 
@@ -35,5 +36,11 @@ Result<RunSources> read_run(RunArchive& archive, const RunRow& row, RunRows rows
 //  actions: [{id, node, kind, phase, title, state, attempt, ms, message}]}; run 0 is the newest.
 Result<Json> run_view(RunArchive& archive, int64_t run);
 Result<Json> run_view(const RunSources& run);
+
+// What a view is put together from. What was in reserve and not needed is not shown.
+Json run_head_json(const RunRow& row, const Plan& plan);
+Json run_node_json(const Plan& plan, const RunRecords& records, const std::string& name);
+bool is_shown(const Action& action, const RunRecords& records);
+Json run_action_json(const Action& action, const RunRecords& records);
 
 }  // namespace muster

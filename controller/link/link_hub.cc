@@ -103,8 +103,7 @@ wire::PollReply LinkHub::news(const std::string& node, const std::set<std::strin
       refuse(node, order, params.error());
       continue;
     }
-    reply.orders.push_back(order);
-    reply.orders.back().params = std::move(params).value();
+    reply.orders.push_back({order.id, order.kind, std::move(params).value(), order.deadline});
   }
   return reply;
 }

@@ -36,10 +36,15 @@ void ActionParams::set_steps(std::vector<SharedText> steps) {
 
 void ActionParams::set(const std::string& key, SharedText value) { shared_[key] = std::move(value); }
 
-Json ActionParams::json() const {
+Json ActionParams::without_shared() const {
   Json out = own_;
-  for (const auto& [key, text] : shared_) out[key] = parsed(text);
   if (has_steps_) out[kSteps] = value(kSteps, Json());
+  return out;
+}
+
+Json ActionParams::json() const {
+  Json out = without_shared();
+  for (const auto& [key, text] : shared_) out[key] = parsed(text);
   return out;
 }
 

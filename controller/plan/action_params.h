@@ -30,6 +30,8 @@ class ActionParams {
 
   // All of it; each call makes it anew.
   Json json() const;
+  // Without what is held as text beside the steps: its rings.
+  Json without_shared() const;
   bool is_object() const { return own_.is_object(); }
   bool contains(const std::string& key) const;
   // A member, made anew: to change it there changes nothing here. Where there is none: null, or `otherwise`.

@@ -134,19 +134,19 @@ Gpus gpus_of(const MeasuredStep& step, const GpuHosts& hosts) {
 
 }  // namespace
 
-void mark_gpu_steps(const Json& planned, const GpuHosts& hosts, std::vector<MeasuredStep>& steps) {
-  std::map<std::string, Json> about;
-  for (const Json& json : planned)
-    if (const auto step = wire::step_from_json(json); step.ok() && is_about_gpus(step->params))
-      about[step->id] = step->params;
+void mark_gpu_steps(const std::vector<wire::Step>& planned, const GpuHosts& hosts,
+                    std::vector<MeasuredStep>& steps) {
+  std::map<std::string, const Json*> about;
+  for (const auto& step : planned)
+    if (is_about_gpus(step.params)) about[step.id] = &step.params;
   for (auto& step : steps) {
     const auto params = about.find(step.id);
     if (params == about.end()) continue;
     Gpus gpus = gpus_of(step, hosts);
     // Planned when the node had some: that none is left is no reason not to measure them.
-    if (gpus == Gpus::none && is_of_own_gpus(params->second)) gpus = Gpus::real;
+    if (gpus == Gpus::none && is_of_own_gpus(*params->second)) gpus = Gpus::real;
     // What their made-up driver counts is read and judged.
-    if (gpus == Gpus::played && loads_gpus(params->second)) mark_stand_in(hosts.lab, step);
+    if (gpus == Gpus::played && loads_gpus(*params->second)) mark_stand_in(hosts.lab, step);
     if (gpus != Gpus::real) continue;
     step.on_gpus = true;
     std::vector<std::string> nodes = step.members;
@@ -154,7 +154,7 @@ void mark_gpu_steps(const Json& planned, const GpuHosts& hosts, std::vector<Meas
     if (hosts.adopted)
       std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(step.adopted), hosts.adopted);
     const HardwareFacts* own = hosts.facts(step.node);
-    add_unmeasured(params->second, own ? own->gpus.size() : 0, step);
+    add_unmeasured(*params->second, own ? own->gpus.size() : 0, step);
   }
 }
 

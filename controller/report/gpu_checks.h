@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/wire.h"
 #include "controller/report/verdict.h"
 
 namespace muster {
@@ -28,7 +29,8 @@ struct GpuHosts {
 // that it was planned for, and of a test of several nodes by those of its members.
 // `planned`: the action's steps as the plan has them. GPUs that a check with parts said nothing of become a
 // part that could not be measured. What a lab plays is made not applicable; outside a lab it fails.
-void mark_gpu_steps(const Json& planned, const GpuHosts& hosts, std::vector<MeasuredStep>& steps);
+void mark_gpu_steps(const std::vector<wire::Step>& planned, const GpuHosts& hosts,
+                    std::vector<MeasuredStep>& steps);
 
 // Whether one of these planned steps is a check of its node's own GPUs that has a say.
 bool checks_own_gpus(const Json& planned);

@@ -200,8 +200,8 @@ void Executor::feed(Node& node, Input input) {
 }
 
 Around Executor::around() const {
-  return {reactor_.steady(), book_.began(), reactor_.now(), run_, *plan_, log_,
-          limits_,           timing_,       hooks_,         *this};
+  return {reactor_.steady(), book_.began(), reactor_.now(), run_,  *plan_, log_,
+          limits_,           timing_,       hooks_,         *this, rings_};
 }
 
 void Executor::carry_out(Node& node, Effect effect) {

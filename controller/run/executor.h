@@ -235,6 +235,7 @@ class Executor : private Others {
   Gate gate_;             // of plan_
   StepLog log_;
   Limits limits_;
+  Rings rings_;  // of plan_
   std::map<std::string, std::unique_ptr<Node>> nodes_;
   std::vector<Node*> order_;  // of the plan
   Tally tally_;

@@ -33,6 +33,7 @@ void append(std::vector<Write>& rows, std::vector<Write> more) {
 void Executor::adopt(std::shared_ptr<const Plan> plan, const RunRow& row) {
   for (const auto& [name, node] : nodes_) stop_timer(*node);
   plan_ = std::move(plan);
+  rings_.clear();
   run_ = row;
   ended_ = ending_ = false;
   log_ = StepLog();

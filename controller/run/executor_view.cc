@@ -114,15 +114,15 @@ Json Executor::shown(const Node& node) const {
 }
 
 Json Executor::progress() const {
-  Json nodes = Json::array();
-  for (const Node* node : order_) nodes.push_back(shown(*node));
-  return {{"run", run_.id},
-          {"kind", run_.id ? to_string(plan_->kind) : ""},
-          {"state", run_.id ? to_string(run_.state) : "none"},
-          {"started", run_.started},
-          {"ended", run_.ended},
-          {"plan", run_.plan_digest},
-          {"nodes", nodes}};
+  Json out = {{"run", run_.id},
+              {"kind", run_.id ? to_string(plan_->kind) : ""},
+              {"state", run_.id ? to_string(run_.state) : "none"},
+              {"started", run_.started},
+              {"ended", run_.ended},
+              {"plan", run_.plan_digest},
+              {"nodes", Json::array()}};
+  for (const Node* node : order_) out["nodes"].push_back(shown(*node));
+  return out;
 }
 
 Json Executor::why(const std::string& name) const {

@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 // So many of those who waited for a commit go on in one task; the rest of them behind what came meanwhile.
-constexpr int kInOneTask = 16;
+constexpr int kInOneTask = 4;
 
 }  // namespace
 

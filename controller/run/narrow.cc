@@ -73,19 +73,22 @@ std::pair<Neighbour, Neighbour> successors(const Json& ring, const std::string& 
   return out;
 }
 
-// The nodes in order among which the step's next one is looked for.
-Json ring_of(const Json& params, const Json& step) {
-  const auto rings = params.find("rings");
-  const std::string id = step.is_object() ? step.value("id", "") : "";
-  if (rings != params.end() && rings->is_object() && rings->contains(id)) return (*rings)[id];
-  return params.contains("ring") ? params["ring"] : Json::array();
-}
+const Json kNothing;
 
 // What the object has under the key, where it is; copied it would be a whole list of nodes.
-const Json& at(const Json& object, const char* key) {
-  static const Json nothing;
+const Json& at(const Json& object, const std::string& key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && found != object.end() ? *found : nothing;
+  return object.is_object() && found != object.end() ? *found : kNothing;
+}
+
+// The nodes in order among which the step's next one is looked for.
+const Json& ring_of(const Json& ring, const Json& rings, const Json& step) {
+  const std::string id = step.is_object() ? step.value("id", "") : "";
+  return rings.is_object() && rings.contains(id) ? at(rings, id) : ring;
+}
+
+const Json& ring_of(const RingsOfOrder& rings, const Json& step) {
+  return ring_of(rings.ring ? *rings.ring : kNothing, rings.rings ? *rings.rings : kNothing, step);
 }
 
 void add_named(const Json& list, std::set<std::string>& names) {
@@ -96,10 +99,11 @@ void add_named(const Json& list, std::set<std::string>& names) {
 
 }  // namespace
 
-std::set<std::string> neighbours_in(const Json& params) {
+std::set<std::string> neighbours_in(const Json& params, const RingsOfOrder& rings) {
   std::set<std::string> names;
-  add_named(at(params, "ring"), names);
-  for (const Json& ring : at(params, "rings")) add_named(ring, names);
+  if (rings.ring) add_named(*rings.ring, names);
+  if (rings.rings)
+    for (const Json& ring : *rings.rings) add_named(ring, names);
   for (const Json& step : at(params, "steps")) {
     const Json& own = at(step, "params");
     if (own.is_object() && own.value("peers_live", false))
@@ -116,12 +120,15 @@ std::map<std::string, Involved> involved(const Json& params, const std::string& 
     if (!own.is_object()) continue;
     Involved found;
     if (own.value("peers_live", false))
-      for (const auto& [key, value] : own.items())
-        for (const auto& item : value.is_array() ? value : Json::array())
+      for (const auto& [key, value] : own.items()) {
+        if (!value.is_array()) continue;
+        for (const auto& item : value)
           if (const std::string name = name_of(item); !name.empty() && name != self && !gone(name))
             found.names.insert(name);
-    const bool next_live = own.value("next_live", false);
-    if (const Json ring = next_live ? ring_of(params, step) : Json(); ring.size() > 1) {
+      }
+    const Json& ring =
+        own.value("next_live", false) ? ring_of(at(params, "ring"), at(params, "rings"), step) : kNothing;
+    if (ring.size() > 1) {
       found.next = successors(ring, self, gone).second.name;
       found.after_next = successors(ring, self, [&](const std::string& n) {
                            return n == found.next || gone(n);
@@ -133,22 +140,35 @@ std::map<std::string, Involved> involved(const Json& params, const std::string& 
   return out;
 }
 
+RingsOfOrder take_rings(Json& params) {
+  const auto take = [&params](const char* key) -> std::shared_ptr<const Json> {
+    const auto found = params.find(key);
+    if (found == params.end()) return nullptr;
+    auto taken = std::make_shared<const Json>(std::move(*found));
+    params.erase(found);
+    return taken;
+  };
+  return {take("ring"), take("rings")};
+}
+
 std::vector<std::string> narrow_order(Json& params, const std::string& self, const Gone& gone) {
+  if (!params.is_object()) return {};
+  const RingsOfOrder rings = take_rings(params);
+  return narrow_order(params, rings, self, gone);
+}
+
+std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const std::string& self,
+                                      const Gone& gone) {
   std::vector<std::string> left_out;
-  if (!params.is_object()) return left_out;
-  const Json rings = {{"ring", params.value("ring", Json::array())},
-                      {"rings", params.value("rings", Json::object())}};
-  params.erase("ring");
-  params.erase("rings");
-  if (!params.contains("steps") || !params["steps"].is_array()) return left_out;
+  if (!params.is_object() || !params.contains("steps") || !params["steps"].is_array()) return left_out;
   Json kept = Json::array();
-  for (Json step : params["steps"]) {
+  for (Json& step : params["steps"]) {
     Json* own =
         step.is_object() && step.contains("params") && step["params"].is_object() ? &step["params"] : nullptr;
     const bool peers = own && own->value("peers_live", false), next = own && own->value("next_live", false);
     if (own) own->erase("peers_live"), own->erase("next_live");
     if (peers) drop_gone(*own, gone);
-    if (const Json ring = next ? ring_of(rings, step) : Json(); ring.size() > 1) {
+    if (const Json& ring = next ? ring_of(rings, step) : kNothing; ring.size() > 1) {
       const auto [planned, live] = successors(ring, self, gone);
       if (live.name.empty()) {
         left_out.push_back(step.value("id", ""));

@@ -17,12 +17,18 @@
 #include <vector>
 
 #include "base/json.h"
+#include "controller/run/rings.h"
 
 namespace muster {
 
 // `gone`: whether a name is that of a node that does not take part now (false for names that are no nodes).
 // Returns the ids of steps that were left out.
 std::vector<std::string> narrow_order(Json& params, const std::string& self,
+                                      const std::function<bool(const std::string&)>& gone);
+// Takes the rings of an order out of it.
+RingsOfOrder take_rings(Json& params);
+// The same, where its rings are not in it.
+std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const std::string& self,
                                       const std::function<bool(const std::string&)>& gone);
 
 // Whom a step of the order is about, besides the node itself.
@@ -33,7 +39,7 @@ struct Involved {
 };
 // The nodes that an order's steps may have to do without: those of its rings, and the objects with a name in
 // lists of steps that ask for live peers. All of them are declared, seen or not. `params` as planned.
-std::set<std::string> neighbours_in(const Json& params);
+std::set<std::string> neighbours_in(const Json& params, const RingsOfOrder& rings);
 // By step id; steps that ask for none of the two are not in it. `params` as planned.
 std::map<std::string, Involved> involved(const Json& params, const std::string& self,
                                          const std::function<bool(const std::string&)>& gone);

@@ -403,7 +403,7 @@ wire::WorkOrder NodeTurn::order_for() const {
   wire::WorkOrder order;
   order.id = own_order();
   order.kind = order_kind(action.kind);
-  order.params = s.follow.is_null() ? action.params.json() : s.follow;
+  order.params = s.follow.is_null() ? action.params.without_shared() : s.follow;
   // The order to restart and the look behind it have none: what is in them is for the node's row.
   if (action.kind == ActionKind::return_slot || action.phase == "return") order.params = Json::object();
   order.deadline = action.timeout;
@@ -416,10 +416,17 @@ void NodeTurn::offer() {
   // What ends the action is a boot after this one: it may have been restarted since the action began.
   if (is_for_slot(s.action().kind) && !std::exchange(s.sent, true)) s.boot_before = agent.boot_id;
   wire::WorkOrder order = order_for();
-  const auto declared = neighbours_in(order.params);
-  for (const auto& step : narrow_order(order.params, s.name, [&](const std::string& name) {
-         return (w.others.gone(name) && name != s.name) || s.without.count(name) > 0 ||
-                (declared.count(name) && w.others.never_seen(name));
+  const bool planned = s.follow.is_null();
+  RingsOfOrder rings = take_rings(order.params);
+  if (planned) rings = w.rings.of(s.action().params);
+  std::optional<std::set<std::string>> declared;  // a long list that is rarely needed: most have been seen
+  const auto never_seen = [&](const std::string& name) {
+    if (!w.others.never_seen(name)) return false;
+    if (!declared) declared = neighbours_in(planned ? s.action().params.without_shared() : s.follow, rings);
+    return declared->count(name) > 0;
+  };
+  for (const auto& step : narrow_order(order.params, rings, s.name, [&](const std::string& name) {
+         return (w.others.gone(name) && name != s.name) || s.without.count(name) > 0 || never_seen(name);
        }))
     step_row({{"step", step},
               {"name", step},

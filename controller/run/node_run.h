@@ -27,6 +27,7 @@
 #include "controller/run/blame.h"
 #include "controller/run/hooks.h"
 #include "controller/run/known_agent.h"
+#include "controller/run/rings.h"
 #include "controller/run/run_limits.h"
 #include "controller/run/node_state.h"
 #include "controller/run/run_ports.h"
@@ -307,6 +308,7 @@ struct Around {
   const ExecutorTiming& timing;
   const ExecutorHooks& hooks;
   const Others& others;
+  const Rings& rings;
 };
 
 struct Turn {

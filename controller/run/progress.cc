@@ -62,9 +62,10 @@ Json node_progress(const NodeRun& node, DurationMs ahead) {
 std::optional<DurationMs> Spans::median(ActionKind kind) const {
   const auto found = took_.find(kind);
   if (found == took_.end() || found->second.empty()) return std::nullopt;
-  std::vector<DurationMs> sorted = found->second;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[sorted.size() / 2];
+  std::vector<DurationMs> took = found->second;
+  const auto middle = took.begin() + static_cast<std::ptrdiff_t>(took.size() / 2);
+  std::nth_element(took.begin(), middle, took.end());
+  return *middle;
 }
 
 }  // namespace muster

@@ -100,7 +100,7 @@ Status put(Connection& db, const ReportRow& r) {
   return db.run(
       "INSERT INTO report (run, time, json, measured) VALUES (?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET "
       "time = excluded.time, json = excluded.json, measured = excluded.measured",
-      {r.run, r.time, r.json, r.measured});
+      {r.run, r.time, r.json.text(), r.measured});
 }
 
 Status put(Connection& db, const DeleteSecret& r) {
@@ -268,11 +268,12 @@ Result<std::vector<JournalRow>> read_journal_times(Connection& db, int64_t run) 
       "'step' ORDER BY seq",
       {null_if_zero(run)});
 }
-Result<std::vector<JournalRow>> read_journal_turns(Connection& db, int64_t run) {
+Result<std::vector<JournalRow>> read_journal_turns(Connection& db, int64_t run, int64_t after) {
   return all(db, journal_row,
              "SELECT seq, run, action, node, attempt, event, time, CASE WHEN event IN ('intent', 'started') "
-             "THEN '{}' ELSE data END FROM journal WHERE run IS ? AND event <> 'step' ORDER BY seq",
-             {null_if_zero(run)});
+             "THEN '{}' ELSE json_remove(data, '$.result') END FROM journal WHERE run IS ? AND seq > ? AND "
+             "event <> 'step' ORDER BY seq",
+             {null_if_zero(run), after});
 }
 Result<std::vector<NodeRow>> read_nodes(Connection& db) { return all(db, node_row, kNode, {nullptr}); }
 Result<std::vector<std::string>> read_node_names(Connection& db) {

@@ -17,7 +17,7 @@ Result<std::vector<RunRow>> read_runs(sqlite::Connection& db);
 Result<RunRow> read_run(sqlite::Connection& db, int64_t id);
 Result<std::vector<JournalRow>> read_journal(sqlite::Connection& db, int64_t run);
 Result<std::vector<JournalRow>> read_journal_times(sqlite::Connection& db, int64_t run);
-Result<std::vector<JournalRow>> read_journal_turns(sqlite::Connection& db, int64_t run);
+Result<std::vector<JournalRow>> read_journal_turns(sqlite::Connection& db, int64_t run, int64_t after);
 Result<std::vector<NodeRow>> read_nodes(sqlite::Connection& db);
 Result<std::vector<std::string>> read_node_names(sqlite::Connection& db);
 Result<NodeRow> read_node(sqlite::Connection& db, const std::string& name);

@@ -96,8 +96,8 @@ class SqliteArchive : public RunArchive {
   Result<std::vector<JournalRow>> journal_times(int64_t run) override {
     return read([&] { return read_journal_times(reader_, run); });
   }
-  Result<std::vector<JournalRow>> journal_turns(int64_t run) override {
-    return read([&] { return read_journal_turns(reader_, run); });
+  Result<std::vector<JournalRow>> journal_turns(int64_t run, int64_t after) override {
+    return read([&] { return read_journal_turns(reader_, run, after); });
   }
   Result<ReportRow> report(int64_t run) override {
     return read([&] { return read_report(reader_, run); });
@@ -160,8 +160,8 @@ class SqliteStore : public Store {
   Result<std::vector<JournalRow>> journal_times(int64_t run) override {
     return read_journal_times(reader_, run);
   }
-  Result<std::vector<JournalRow>> journal_turns(int64_t run) override {
-    return read_journal_turns(reader_, run);
+  Result<std::vector<JournalRow>> journal_turns(int64_t run, int64_t after) override {
+    return read_journal_turns(reader_, run, after);
   }
   Result<std::vector<NodeRow>> nodes() override { return read_nodes(reader_); }
   Result<std::vector<std::string>> node_names() override { return read_node_names(reader_); }

@@ -19,6 +19,7 @@
 
 #include "base/facts_text.h"
 #include "base/json.h"
+#include "base/long_text.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "controller/nodes/held_by.h"
@@ -102,7 +103,8 @@ struct EventRow {
 struct ReportRow {
   int64_t run = 0;
   TimeMs time = 0;
-  std::string json, measured;
+  LongText json;
+  std::string measured;
 };
 
 struct DeleteSecret {
@@ -147,13 +149,17 @@ class RunArchive {
     for (JournalRow& row : *rows) row.data = Json::object();
     return rows;
   }
-  // What became of its actions: journal() without rows of steps, and without `data` of what began.
-  virtual Result<std::vector<JournalRow>> journal_turns(int64_t run) {
+  // What became of its actions: journal() behind the row `after`, without rows of steps, without `data` of
+  // what began, and without "result" in the others'.
+  virtual Result<std::vector<JournalRow>> journal_turns(int64_t run, int64_t after) {
     auto rows = journal(run);
     if (!rows.ok()) return rows;
-    std::erase_if(*rows, [](const JournalRow& row) { return row.event == "step"; });
+    std::erase_if(*rows, [after](const JournalRow& row) { return row.event == "step" || row.seq <= after; });
     for (JournalRow& row : *rows)
-      if (row.event == "intent" || row.event == "started") row.data = Json::object();
+      if (row.event == "intent" || row.event == "started")
+        row.data = Json::object();
+      else
+        row.data.erase("result");
     return rows;
   }
   virtual Result<ReportRow> report(int64_t run) = 0;  // 0: the newest; not_found while a run has none

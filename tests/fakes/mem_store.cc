@@ -227,7 +227,7 @@ Result<std::vector<ReportRow>> MemStore::reports(int64_t run, size_t limit) {
   for (auto it = tables_.reports.rbegin(); it != tables_.reports.rend() && out.size() < limit; ++it) {
     if (run != 0 && it->first >= run) continue;
     out.push_back(it->second);
-    out.back().json.clear();
+    out.back().json = {};
   }
   return out;
 }

@@ -24,7 +24,9 @@ class StoreInFront : public Store {
   Result<RunRow> run(int64_t id) override { return store_.run(id); }
   Result<std::vector<JournalRow>> journal(int64_t run) override { return store_.journal(run); }
   Result<std::vector<JournalRow>> journal_times(int64_t run) override { return store_.journal_times(run); }
-  Result<std::vector<JournalRow>> journal_turns(int64_t run) override { return store_.journal_turns(run); }
+  Result<std::vector<JournalRow>> journal_turns(int64_t run, int64_t after) override {
+    return store_.journal_turns(run, after);
+  }
   Result<std::vector<std::string>> node_names() override { return store_.node_names(); }
   Result<std::vector<NodeRow>> nodes() override { return store_.nodes(); }
   Result<NodeRow> node(const std::string& name) override { return store_.node(name); }

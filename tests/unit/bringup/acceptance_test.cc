@@ -68,7 +68,7 @@ struct Bench : PowerPort, BootPort, LinkPort {
   ManualReactor reactor;
   MemStore store{reactor};
   CurrentSpec spec{store};
-  GpuChecksOfPlan gpus;
+  KeptOfPlan kept;
   pki::KeyPair key = pki::make_signing_key().value();
   std::unique_ptr<Executor> executor;
   Plan plan;
@@ -98,13 +98,13 @@ struct Bench : PowerPort, BootPort, LinkPort {
   void live() {
     ExecutorHooks hooks;
     hooks.judge = [this](const Action& action, const Json& result) {
-      return judge(spec, gpus, *executor, action, result);
+      return judge(spec, kept, *executor, action, result);
     };
     hooks.reservation = [this](const Action& action, const Json& result) {
-      return reservation(spec, *executor, action, result);
+      return reservation(spec, kept, *executor, action, result);
     };
     hooks.follow_up = [this](const Action& action, const std::vector<Json>& results) {
-      return follow_up(spec, gpus, *executor, action, results);
+      return follow_up(spec, kept, *executor, action, results);
     };
     hooks.conclude = [this](const RunRow& run, ExecutorHooks::Concluded done) {
       done(conclude(store, known_of(*executor, run), key));

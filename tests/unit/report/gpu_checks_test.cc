@@ -48,7 +48,7 @@ MeasuredStep marked(const Json& params, const HardwareFacts* found, bool lab = f
   one.id = planned.id;
   one.on_gpus = false;
   std::vector<MeasuredStep> steps = {one};
-  mark_gpu_steps(Json::array({to_json(planned)}), {lab, [found](const auto&) { return found; }}, steps);
+  mark_gpu_steps({planned}, {lab, [found](const auto&) { return found; }}, steps);
   return steps.front();
 }
 
@@ -168,8 +168,7 @@ TEST_CASE("a test of several nodes is about the GPUs of its members, whoever sta
     steps[0].id = planned.id;
     steps[0].node = "cpu01";
     steps[0].on_gpus = false;
-    mark_gpu_steps(Json::array({to_json(planned)}), {lab, [&](const auto& node) { return found.at(node); }},
-                   steps);
+    mark_gpu_steps({planned}, {lab, [&](const auto& node) { return found.at(node); }}, steps);
     return steps.front();
   };
   CHECK(with({{"cpu01", &none}, {"gpu01", &real}, {"gpu02", &real}, {"gpu03", &real}}).on_gpus);

@@ -30,6 +30,7 @@ struct World : Others {
   Limits limits{PlanLimits{}};
   ExecutorTiming timing;
   ExecutorHooks hooks;
+  Rings rings;
   SteadyMs now{1'000'000'000'000};
 
   World() {
@@ -47,7 +48,7 @@ struct World : Others {
   bool gone_since(const std::string& name, SteadyMs) const override { return out.count(name) > 0; }
 
   Around around() const {
-    return {now, now - kMinute, 1'700'000'000'000, run, plan, log, limits, timing, hooks, *this};
+    return {now, now - kMinute, 1'700'000'000'000, run, plan, log, limits, timing, hooks, *this, rings};
   }
   // As the executor: what is committed is in the log.
   Turn turn(NodeRun state, Input input) {

@@ -19,6 +19,7 @@ struct Turns : Others {
   Limits limits{PlanLimits{}};
   ExecutorTiming timing;
   ExecutorHooks hooks;
+  Rings rings;
   SteadyMs now{1'000'000'000'000};
   std::vector<Action> actions;
   NodeRun state;
@@ -52,8 +53,9 @@ struct Turns : Others {
 
   void speaks() { agent.contact = agent.heard = agent.spoke = now; }
   void turn(Input input) {
-    Turn made = take(std::move(state), std::move(input),
-                     {now, now - kMinute, 1'700'000'000'000, run, plan, log, limits, timing, hooks, *this});
+    Turn made =
+        take(std::move(state), std::move(input),
+             {now, now - kMinute, 1'700'000'000'000, run, plan, log, limits, timing, hooks, *this, rings});
     CHECK_FALSE(made.refused);
     state = std::move(made.state);
     effects = std::move(made.effects);

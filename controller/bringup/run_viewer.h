@@ -1,0 +1,30 @@
+// RunViewer: the views of a run that goes on (controller/bringup/run_view.h), each for the price of what
+// happened since the one before. It keeps one run, with the text of each of its nodes and actions. Thread:
+// one at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "controller/bringup/run_records.h"
+#include "controller/plan/plan.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+class RunViewer {
+ public:
+  // run_view() as JSON text. Errors are those of the archive, and conflict: the journal has rows that cannot
+  // follow each other.
+  Result<std::string> view(RunArchive& archive, const RunRow& row, std::shared_ptr<const Plan> plan);
+
+ private:
+  struct Kept;
+  Status bring_up_to_date(RunArchive& archive);
+
+  std::shared_ptr<Kept> kept_;
+};
+
+}  // namespace muster
