@@ -140,7 +140,7 @@ TEST_CASE("what is stored of runs is read and rendered while everybody else is a
   }
   CHECK(c.good(answers[0])["plan"]["nodes"] == Json{"node01"});
   CHECK(c.good(answers[1])["nodes"][0]["result"] == "unfinished");
-  CHECK(answers[2].body == answers[1].body);
+  CHECK(c.good(answers[2])["id"] == 1);  // the newest
   CHECK(says(answers[3], "node01"));
   CHECK(c.good(answers[4])["run"] == 1);
 }
