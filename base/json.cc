@@ -40,9 +40,12 @@ Result<Json> parse(std::string_view text, const Json::parser_callback_t& wanted)
 
 Result<Json> parse_json(std::string_view text) { return parse(text, nullptr); }
 
-Result<Json> parse_json_without(std::string_view text, const std::string& key, int depth) {
-  return parse(text, [&](int at, Json::parse_event_t event, const Json& parsed) {
-    return event != Json::parse_event_t::key || at != depth + 1 || parsed != key;
+Result<Json> parse_json_without(std::string_view text, const std::string& parent, const std::string& key) {
+  bool within = false;
+  return parse(text, [&](int depth, Json::parse_event_t event, const Json& parsed) {
+    if (event != Json::parse_event_t::key) return true;
+    if (depth == 1) within = parsed == parent;
+    return !(depth == 2 && within && parsed == key);
   });
 }
 

@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// parse_json() without the members `key` of objects that lie `depth` objects or arrays deep (0: the whole).
-Result<Json> parse_json_without(std::string_view text, const std::string& key, int depth);
+// parse_json() of an object without the member `key` of its member `parent`.
+Result<Json> parse_json_without(std::string_view text, const std::string& parent, const std::string& key);
 
 }  // namespace muster

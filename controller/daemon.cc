@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/contain.h"
 #include "base/http.h"
 #include "base/kernel_line.h"
 #include "base/lock_file.h"
@@ -143,7 +144,8 @@ Status Core::finish() {
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
                                                  boot, power, *vault, images, *bringup, archive, discovery,
                                                  storage, problems});
-  (void)bringup->names();  // reads the playbooks, which takes longer than a request should
+  // Reads the playbooks, which takes longer than a request should.
+  contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });
   connect_agents();
   spec.on_change([this] {

@@ -27,7 +27,7 @@ class ArchiveAnswers {
   ArchiveAnswers(const ArchiveAnswers&) = delete;
   ArchiveAnswers& operator=(const ArchiveAnswers&) = delete;
 
-  // The views of runs that go on. Thread: that of a Make.
+  // The views of runs that go on, for a Make.
   const std::shared_ptr<RunViewer>& viewer() const { return viewer_; }
   // unavailable (503) where kMostWaiting wait already.
   void answer(const CallPtr& call, Make make);

@@ -81,7 +81,9 @@ Result<std::string> body_under_way(RunArchive& archive, RunViewer& viewer, const
                                    const std::shared_ptr<const Plan>& plan) {
   TRY(auto text, viewer.view(archive, row, plan));
   TRY(const auto now, archive.run(row.id));
-  return now.state == row.state ? text + "\n" : body_of_run(archive, now, plan);
+  if (now.state == row.state) return std::move(text += '\n');
+  viewer.forget(row.id);
+  return body_of_run(archive, now, plan);
 }
 
 int64_t run_of(const Call& call) { return std::strtoll(call.arg("run").c_str(), nullptr, 10); }
@@ -161,11 +163,12 @@ void get_run(const CallPtr& call) {
   const auto row = call->services.store.run(run_of(*call));
   if (!row.ok()) return call->error(row.error());
   const auto plan = executor.run_id() == row->id ? executor.shared_plan() : nullptr;
-  const auto viewer = row->state == RunState::running ? call->services.archive.viewer() : nullptr;
+  const auto viewer = call->services.archive.viewer();
+  const bool goes_on = plan && row->state == RunState::running;
   call->services.archive.answer(
-      call, [row = *row, plan, viewer](RunArchive& archive) -> Result<HttpResponse> {
-        auto body =
-            viewer && plan ? body_under_way(archive, *viewer, row, plan) : body_of_run(archive, row, plan);
+      call, [row = *row, plan, viewer, goes_on](RunArchive& archive) -> Result<HttpResponse> {
+        if (!goes_on) viewer->forget(row.id);
+        auto body = goes_on ? body_under_way(archive, *viewer, row, plan) : body_of_run(archive, row, plan);
         if (!body.ok()) return body.error();
         return HttpResponse::json(200, std::move(body).value());
       });

@@ -68,7 +68,7 @@ std::vector<wire::Step> planned_steps(const Action& action) {
     if (auto step = wire::step_from_json(json); step.ok()) out.push_back(std::move(step).value());
   };
   for (const auto& text : action.params.steps())
-    add(parse_json_without(text.text(), kPeers, 1).value_or(Json()));
+    add(parse_json_without(text.text(), "params", kPeers).value_or(Json()));
   if (action.params.steps().empty())
     for (const Json& json : action.params["steps"]) add(json);
   return out;

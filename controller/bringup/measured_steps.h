@@ -23,7 +23,8 @@ const Json& list_of(const Json& object, const char* key);
 
 }  // namespace told
 
-// An action's steps, those held as text without their "peers". In a large cluster they are long to read.
+// An action's steps; those that are held as text without "peers" in their params. In a large cluster they are
+// long to read.
 std::vector<wire::Step> planned_steps(const Action& action);
 // The same, of the action that was asked about last: its result is looked at several times.
 class StepsOfAction {

@@ -5,6 +5,7 @@
 
 #include "base/json_dump.h"
 #include "controller/bringup/run_view.h"
+#include "controller/plan/json_pieces.h"
 
 namespace muster {
 
@@ -15,7 +16,12 @@ struct RunViewer::Kept {
         records(*plan),
         nodes(plan->nodes.size()),
         actions(plan->actions.size()) {}
-  void write(size_t node);
+  Status bring_up_to_date(RunArchive& archive);
+  void write_node(size_t at) { nodes[at] = dump_json(run_node_json(*plan, records, plan->nodes[at])); }
+  void write_action(size_t at) {
+    const Action& action = plan->actions[at];
+    actions[at] = is_shown(action, records) ? dump_json(run_action_json(action, records)) : "";
+  }
 
   const int64_t run;
   const std::shared_ptr<const Plan> plan;
@@ -23,6 +29,7 @@ struct RunViewer::Kept {
   int64_t seq = 0;                   // of the last row that is in them
   std::vector<std::string> nodes;    // the plan's, each as JSON
   std::vector<std::string> actions;  // "": not shown
+  bool written = false;
 };
 
 namespace {
@@ -39,38 +46,37 @@ std::string list_of(const std::vector<std::string>& items) {
 
 }  // namespace
 
-void RunViewer::Kept::write(size_t node) {
-  const std::string& name = plan->nodes[node];
-  nodes[node] = dump_json(run_node_json(*plan, records, name));
-  for (const Action* action : records.node(name).actions)
-    actions[static_cast<size_t>(action - plan->actions.data())] =
-        is_shown(*action, records) ? dump_json(run_action_json(*action, records)) : "";
-}
-
-Status RunViewer::bring_up_to_date(RunArchive& archive) {
-  TRY(const auto rows, archive.journal_turns(kept_->run, kept_->seq));
+Status RunViewer::Kept::bring_up_to_date(RunArchive& archive) {
+  TRY(const auto rows, archive.journal_turns(run, seq));
   std::set<std::string> changed;
   for (const auto& row : rows) {
-    TRY_(kept_->records.apply(row));
-    kept_->seq = row.seq;
+    TRY_(records.apply(row));
+    seq = row.seq;
     changed.insert(row.node);
   }
-  for (size_t i = 0; i < kept_->plan->nodes.size(); ++i)
-    if (kept_->nodes[i].empty() || changed.count(kept_->plan->nodes[i])) kept_->write(i);
+  const bool all = !std::exchange(written, true);
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (all || changed.count(plan->nodes[i])) write_node(i);
+  for (size_t i = 0; i < actions.size(); ++i)
+    if (all || changed.count(plan->actions[i].node)) write_action(i);
   return Ok{};
 }
 
 Result<std::string> RunViewer::view(RunArchive& archive, const RunRow& row,
                                     std::shared_ptr<const Plan> plan) {
-  if (!kept_ || kept_->run != row.id || kept_->plan != plan)
-    kept_ = std::make_shared<Kept>(row.id, std::move(plan));
-  if (auto done = bring_up_to_date(archive); !done.ok()) {
-    kept_.reset();  // some of the rows may be in it
-    return done.error();
-  }
-  const std::string head = dump_json(run_head_json(row, *kept_->plan));
-  return "{\"nodes\":" + list_of(kept_->nodes) + ",\"actions\":" + list_of(kept_->actions) + "," +
-         head.substr(1);
+  // Not kept when this is not carried out to its end: some of the rows may be in it.
+  auto kept = std::exchange(kept_, nullptr);
+  if (!kept || kept->run != row.id || kept->plan != plan)
+    kept = std::make_shared<Kept>(row.id, std::move(plan));
+  TRY_(kept->bring_up_to_date(archive));
+  kept_ = kept;
+  const TextAround others = text_around(run_head_json(row, *kept->plan), "nodes");
+  return "{\"actions\":" + list_of(kept->actions) + "," + others.before.substr(1) + list_of(kept->nodes) +
+         others.after;
+}
+
+void RunViewer::forget(int64_t run) {
+  if (kept_ && kept_->run == run) kept_.reset();
 }
 
 }  // namespace muster

@@ -1,6 +1,6 @@
-// RunViewer: the views of a run that goes on (controller/bringup/run_view.h), each for the price of what
-// happened since the one before. It keeps one run, with the text of each of its nodes and actions. Thread:
-// one at a time.
+// RunViewer: the views of a run that goes on (controller/bringup/run_view.h). It keeps one run, with the text
+// of each of its nodes and actions; a view reads and renders what happened since the one before. Thread: one
+// at a time.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,15 @@ namespace muster {
 
 class RunViewer {
  public:
-  // run_view() as JSON text. Errors are those of the archive, and conflict: the journal has rows that cannot
+  // run_view(), dumped. Errors are those of the archive, and conflict: the journal has rows that cannot
   // follow each other.
   Result<std::string> view(RunArchive& archive, const RunRow& row, std::shared_ptr<const Plan> plan);
 
+  // It ended.
+  void forget(int64_t run);
+
  private:
   struct Kept;
-  Status bring_up_to_date(RunArchive& archive);
 
   std::shared_ptr<Kept> kept_;
 };

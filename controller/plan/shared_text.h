@@ -28,8 +28,6 @@ class SharedText {
 
   size_t size() const;
   std::string text() const;
-  // Where it is, when it is one piece; else empty.
-  std::string_view only_piece() const { return pieces_.size() == 1 ? pieces_[0].text : std::string_view(); }
   // The pieces in order.
   void each(const std::function<void(std::string_view)>& take) const;
   // The texts that the pieces are from, whole.

@@ -41,12 +41,13 @@ FailedProbe NodeTurn::failed_probe(const Json& result) const {
   probe.started = s.started;
   probe.failed = w.now;
   probe.watched = w.began;
-  const Json params = s.action().params.json();
+  const Json params = s.action().params.without_shared();
   if (!params.is_object() || !params.contains("steps") || !result.is_object() || !result.contains("steps"))
     return probe;
   const std::set<std::string> bad = bad_steps(result);
-  const auto declared = neighbours_in(params, w.rings.of(s.action().params));
-  const auto about = involved(params, s.name, [&](const std::string& name) {
+  const RingsOfOrder rings = w.rings.of(s.action().params);
+  const auto declared = neighbours_in(params, rings);
+  const auto about = involved(params, rings, s.name, [&](const std::string& name) {
     return s.without.count(name) > 0 || (w.others.gone(name) && !w.others.gone_since(name, s.started)) ||
            (declared.count(name) && w.others.never_seen(name));
   });

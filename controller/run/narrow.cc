@@ -82,13 +82,10 @@ const Json& at(const Json& object, const std::string& key) {
 }
 
 // The nodes in order among which the step's next one is looked for.
-const Json& ring_of(const Json& ring, const Json& rings, const Json& step) {
-  const std::string id = step.is_object() ? step.value("id", "") : "";
-  return rings.is_object() && rings.contains(id) ? at(rings, id) : ring;
-}
-
 const Json& ring_of(const RingsOfOrder& rings, const Json& step) {
-  return ring_of(rings.ring ? *rings.ring : kNothing, rings.rings ? *rings.rings : kNothing, step);
+  const std::string id = step.is_object() ? step.value("id", "") : "";
+  if (rings.rings && rings.rings->is_object() && rings.rings->contains(id)) return at(*rings.rings, id);
+  return rings.ring ? *rings.ring : kNothing;
 }
 
 void add_named(const Json& list, std::set<std::string>& names) {
@@ -112,7 +109,8 @@ std::set<std::string> neighbours_in(const Json& params, const RingsOfOrder& ring
   return names;
 }
 
-std::map<std::string, Involved> involved(const Json& params, const std::string& self, const Gone& gone) {
+std::map<std::string, Involved> involved(const Json& params, const RingsOfOrder& rings,
+                                         const std::string& self, const Gone& gone) {
   std::map<std::string, Involved> out;
   if (!params.is_object() || !params.contains("steps") || !params["steps"].is_array()) return out;
   for (const Json& step : params["steps"]) {
@@ -126,8 +124,7 @@ std::map<std::string, Involved> involved(const Json& params, const std::string& 
           if (const std::string name = name_of(item); !name.empty() && name != self && !gone(name))
             found.names.insert(name);
       }
-    const Json& ring =
-        own.value("next_live", false) ? ring_of(at(params, "ring"), at(params, "rings"), step) : kNothing;
+    const Json& ring = own.value("next_live", false) ? ring_of(rings, step) : kNothing;
     if (ring.size() > 1) {
       found.next = successors(ring, self, gone).second.name;
       found.after_next = successors(ring, self, [&](const std::string& n) {
@@ -142,6 +139,7 @@ std::map<std::string, Involved> involved(const Json& params, const std::string& 
 
 RingsOfOrder take_rings(Json& params) {
   const auto take = [&params](const char* key) -> std::shared_ptr<const Json> {
+    if (!params.is_object()) return nullptr;
     const auto found = params.find(key);
     if (found == params.end()) return nullptr;
     auto taken = std::make_shared<const Json>(std::move(*found));
@@ -149,12 +147,6 @@ RingsOfOrder take_rings(Json& params) {
     return taken;
   };
   return {take("ring"), take("rings")};
-}
-
-std::vector<std::string> narrow_order(Json& params, const std::string& self, const Gone& gone) {
-  if (!params.is_object()) return {};
-  const RingsOfOrder rings = take_rings(params);
-  return narrow_order(params, rings, self, gone);
 }
 
 std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const std::string& self,

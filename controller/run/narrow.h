@@ -21,13 +21,12 @@
 
 namespace muster {
 
-// `gone`: whether a name is that of a node that does not take part now (false for names that are no nodes).
-// Returns the ids of steps that were left out.
-std::vector<std::string> narrow_order(Json& params, const std::string& self,
-                                      const std::function<bool(const std::string&)>& gone);
 // Takes the rings of an order out of it.
 RingsOfOrder take_rings(Json& params);
-// The same, where its rings are not in it.
+
+// `params`, here and below: as planned, without the order's rings. `gone`: whether a name is that of a node
+// that does not take part now (false for names that are no nodes). Returns the ids of steps that were left
+// out.
 std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const std::string& self,
                                       const std::function<bool(const std::string&)>& gone);
 
@@ -38,10 +37,11 @@ struct Involved {
   std::string next, after_next;
 };
 // The nodes that an order's steps may have to do without: those of its rings, and the objects with a name in
-// lists of steps that ask for live peers. All of them are declared, seen or not. `params` as planned.
+// lists of steps that ask for live peers. All of them are declared, seen or not.
 std::set<std::string> neighbours_in(const Json& params, const RingsOfOrder& rings);
-// By step id; steps that ask for none of the two are not in it. `params` as planned.
-std::map<std::string, Involved> involved(const Json& params, const std::string& self,
+// By step id; steps that ask for none of the two are not in it.
+std::map<std::string, Involved> involved(const Json& params, const RingsOfOrder& rings,
+                                         const std::string& self,
                                          const std::function<bool(const std::string&)>& gone);
 
 }  // namespace muster

@@ -419,9 +419,9 @@ void NodeTurn::offer() {
   const bool planned = s.follow.is_null();
   RingsOfOrder rings = take_rings(order.params);
   if (planned) rings = w.rings.of(s.action().params);
-  std::optional<std::set<std::string>> declared;  // a long list that is rarely needed: most have been seen
+  std::optional<std::set<std::string>> declared;  // long, and not needed where all have been seen
   const auto never_seen = [&](const std::string& name) {
-    if (!w.others.never_seen(name)) return false;
+    if (name.empty() || !w.others.never_seen(name)) return false;
     if (!declared) declared = neighbours_in(planned ? s.action().params.without_shared() : s.follow, rings);
     return declared->count(name) > 0;
   };

@@ -3,15 +3,13 @@
 namespace muster {
 
 std::shared_ptr<const Json> Rings::parsed(const ActionParams& params, const char* key) const {
-  const auto text = params.shared().find(key);
-  if (text == params.shared().end())
-    return params.contains(key) ? std::make_shared<const Json>(params[key]) : nullptr;
-  const std::string_view whole = text->second.only_piece();
-  if (whole.empty()) return std::make_shared<const Json>(params[key]);
+  const auto shared = params.shared().find(key);
+  if (shared == params.shared().end())
+    return params.contains(key) ? std::make_shared<const Json>(params.value(key, nullptr)) : nullptr;
+  std::string text = shared->second.text();
+  if (const auto known = kept_.find(text); known != kept_.end()) return known->second;
   if (kept_.size() >= kMostKept) kept_.clear();
-  auto& kept = kept_[{whole.data(), whole.size()}];
-  if (!kept) kept = std::make_shared<const Json>(params[key]);
-  return kept;
+  return kept_[std::move(text)] = std::make_shared<const Json>(params.value(key, nullptr));
 }
 
 RingsOfOrder Rings::of(const ActionParams& params) const {

@@ -1,11 +1,10 @@
 // Rings: which nodes the orders of a plan are about in turn (controller/run/narrow.h). All nodes' orders
-// share their text: each is parsed once. Thread: the reactor's.
+// have the same: each is parsed once. Thread: the reactor's.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <string_view>
-#include <utility>
+#include <string>
 
 #include "base/json.h"
 #include "controller/plan/action_params.h"
@@ -21,14 +20,13 @@ class Rings {
  public:
   static constexpr size_t kMostKept = 64;
 
-  // `params` must outlive what is kept of them, until clear().
   RingsOfOrder of(const ActionParams& params) const;
   void clear() { kept_.clear(); }
 
  private:
   std::shared_ptr<const Json> parsed(const ActionParams& params, const char* key) const;
 
-  mutable std::map<std::pair<const char*, size_t>, std::shared_ptr<const Json>> kept_;  // by where it is
+  mutable std::map<std::string, std::shared_ptr<const Json>> kept_;  // by its text
 };
 
 }  // namespace muster

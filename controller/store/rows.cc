@@ -271,7 +271,8 @@ Result<std::vector<JournalRow>> read_journal_times(Connection& db, int64_t run) 
 Result<std::vector<JournalRow>> read_journal_turns(Connection& db, int64_t run, int64_t after) {
   return all(db, journal_row,
              "SELECT seq, run, action, node, attempt, event, time, CASE WHEN event IN ('intent', 'started') "
-             "THEN '{}' ELSE json_remove(data, '$.result') END FROM journal WHERE run IS ? AND seq > ? AND "
+             "THEN '{}' WHEN json_valid(data) THEN json_remove(data, '$.result') ELSE data END FROM journal "
+             "WHERE run IS ? AND seq > ? AND "
              "event <> 'step' ORDER BY seq",
              {null_if_zero(run), after});
 }

@@ -158,7 +158,7 @@ class RunArchive {
     for (JournalRow& row : *rows)
       if (row.event == "intent" || row.event == "started")
         row.data = Json::object();
-      else
+      else if (row.data.is_object())
         row.data.erase("result");
     return rows;
   }

@@ -122,6 +122,8 @@ TEST_CASE("what is stored of runs is read and rendered while everybody else is a
   const std::string digest =
       c.good(c.call(Door::local, "POST", "/v1/plan", R"({"nodes": ["node01"]})"))["digest"];
   c.start_a_run("node01");
+  while (c.get("/v1/runs/1")["actions"][0]["state"] == "fresh") {
+  }  // then nothing changes: no agent comes
   std::promise<void> release;
   c.hold_workers(release.get_future().share());
   std::vector<std::unique_ptr<Controller::Sent>> sent;
@@ -140,7 +142,7 @@ TEST_CASE("what is stored of runs is read and rendered while everybody else is a
   }
   CHECK(c.good(answers[0])["plan"]["nodes"] == Json{"node01"});
   CHECK(c.good(answers[1])["nodes"][0]["result"] == "unfinished");
-  CHECK(c.good(answers[2])["id"] == 1);  // the newest
+  CHECK(answers[2].body == answers[1].body);
   CHECK(says(answers[3], "node01"));
   CHECK(c.good(answers[4])["run"] == 1);
 }

@@ -1,8 +1,8 @@
 #include "controller/bringup/run_viewer.h"
 
-#include "tests/fakes/manual_reactor.h"
 #include "controller/bringup/run_view.h"
 #include "tests/catch.h"
+#include "tests/fakes/manual_reactor.h"
 #include "tests/fakes/mem_store.h"
 
 using namespace muster;
@@ -106,6 +106,17 @@ TEST_CASE("run viewer: another run has nothing of the one before", "[bringup]") 
     std::erase_if(other.actions, [](const Action& one) { return one.node != "n2"; });
     b.of = std::make_shared<const Plan>(std::move(other));
   }
+  CHECK(b.seen() == b.from_nothing());
+}
+
+TEST_CASE("run viewer: what is forgotten, and what another plan is given for, is read anew", "[bringup]") {
+  Bench b;
+  b.happens("n1", "image", "intent");
+  CHECK(b.seen() == b.from_nothing());
+  SECTION("forgotten") { b.viewer.forget(1); }
+  SECTION("another one is forgotten") { b.viewer.forget(2); }
+  SECTION("as after a restart") { b.of = plan(); }
+  b.happens("n1", "image", "started");
   CHECK(b.seen() == b.from_nothing());
 }
 

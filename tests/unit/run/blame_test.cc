@@ -92,22 +92,23 @@ TEST_CASE("whom a step is about follows from its params", "[run]") {
                      {{"name", "n2"}, {"address", "10.0.0.2"}},
                      {{"name", "n3"}, {"address", "10.0.0.3"}}};
   const Json peers = {{{"name", "n1"}}, {{"name", "n2"}}, {{"name", "n3"}}};
-  const Json params = {{"ring", ring},
-                       {"steps",
-                        {{{"id", "probe"}, {"params", {{"next_live", true}}}},
-                         {{"id", "links"}, {"params", {{"peers", peers}, {"peers_live", true}}}},
-                         {{"id", "own"}, {"params", {{"peers", peers}}}}}}};
-  auto about = involved(params, "n1", [](const std::string&) { return false; });
+  Json params = {{"ring", ring},
+                 {"steps",
+                  {{{"id", "probe"}, {"params", {{"next_live", true}}}},
+                   {{"id", "links"}, {"params", {{"peers", peers}, {"peers_live", true}}}},
+                   {{"id", "own"}, {"params", {{"peers", peers}}}}}}};
+  const RingsOfOrder rings = take_rings(params);
+  auto about = involved(params, rings, "n1", [](const std::string&) { return false; });
   REQUIRE(about.size() == 2);
   CHECK(about["probe"].names == std::set<std::string>{"n2"});
   CHECK(about["probe"].next == "n2");
   CHECK(about["probe"].after_next == "n3");
   CHECK(about["links"].names == std::set<std::string>{"n2", "n3"});
-  about = involved(params, "n1", [](const std::string& n) { return n == "n2"; });
+  about = involved(params, rings, "n1", [](const std::string& n) { return n == "n2"; });
   CHECK(about["probe"].next == "n3");
   CHECK(about["probe"].after_next.empty());
   CHECK(about["links"].names == std::set<std::string>{"n3"});
-  CHECK(involved(Json("odd"), "n1", [](const std::string&) { return false; }).empty());
+  CHECK(involved(Json("odd"), rings, "n1", [](const std::string&) { return false; }).empty());
 }
 
 TEST_CASE("steps of one order about different nodes have rings of their own", "[run][roles]") {
@@ -117,21 +118,22 @@ TEST_CASE("steps of one order about different nodes have rings of their own", "[
   const auto step = [](const std::string& id, const std::string& host) {
     return Json{{"id", id}, {"params", {{"next_live", true}, {"host", host}}}};
   };
-  const Json params = {{"steps", {step("all", "10.0.0.2"), step("some", "10.0.0.3")}},
-                       {"rings",
-                        {{"all", {node("n1"), node("n2"), node("n3"), node("n4")}},
-                         {"some", {node("n1"), node("n3"), node("n4")}}}}};
+  Json params = {{"steps", {step("all", "10.0.0.2"), step("some", "10.0.0.3")}},
+                 {"rings",
+                  {{"all", {node("n1"), node("n2"), node("n3"), node("n4")}},
+                   {"some", {node("n1"), node("n3"), node("n4")}}}}};
+  const RingsOfOrder rings = take_rings(params);
+  CHECK_FALSE(params.contains("rings"));
   std::set<std::string> dead;
   const auto gone = [&](const std::string& name) { return dead.count(name) > 0; };
-  CHECK(involved(params, "n1", gone)["all"].next == "n2");
-  CHECK(involved(params, "n1", gone)["some"].next == "n3");
+  CHECK(involved(params, rings, "n1", gone)["all"].next == "n2");
+  CHECK(involved(params, rings, "n1", gone)["some"].next == "n3");
   dead = {"n3"};
   Json sent = params;
-  CHECK(narrow_order(sent, "n1", gone).empty());
-  CHECK_FALSE(sent.contains("rings"));
+  CHECK(narrow_order(sent, rings, "n1", gone).empty());
   CHECK(sent["steps"][0]["params"] == Json{{"host", "10.0.0.2"}});
   CHECK(sent["steps"][1]["params"] == Json{{"host", "10.0.0.4"}});
   dead = {"n3", "n4"};
   sent = params;
-  CHECK(narrow_order(sent, "n1", gone) == std::vector<std::string>{"some"});
+  CHECK(narrow_order(sent, rings, "n1", gone) == std::vector<std::string>{"some"});
 }

@@ -634,7 +634,8 @@ TEST_CASE("a step about the next node is about the next live one", "[run]") {
   std::set<std::string> dead;
   const auto sent = [&] {
     Json params = {{"steps", Json::array({step})}, {"ring", ring}};
-    narrow_order(params, "n1", [&](const std::string& name) { return dead.count(name) > 0; });
+    const RingsOfOrder rings = take_rings(params);
+    narrow_order(params, rings, "n1", [&](const std::string& name) { return dead.count(name) > 0; });
     return params;
   };
   CHECK(sent() ==

@@ -1,5 +1,7 @@
 #include "controller/run/rings.h"
 
+#include <fmt/format.h>
+
 #include "controller/run/narrow.h"
 #include "tests/catch.h"
 
@@ -35,6 +37,33 @@ TEST_CASE("rings: those of orders that share their text are parsed once", "[run]
   CHECK(*rings.of(first).ring == *one.ring);
 }
 
+TEST_CASE("rings: of an order with several, whose text is in pieces", "[run]") {
+  const auto order_with = [](const std::string& host) {
+    ActionParams params = order(host);
+    SharedText pieces(std::string("{\"all\":"));
+    pieces.add(std::make_shared<const std::string>(R"([{"name":"n1"},{"name":"n2"}]})"));
+    params.set("rings", pieces);
+    return params;
+  };
+  Rings rings;
+  const auto first = rings.of(order_with("10.0.0.2"));
+  REQUIRE(first.rings);
+  CHECK((*first.rings)["all"].size() == 2);
+  CHECK(rings.of(order_with("10.0.0.3")).rings == first.rings);
+}
+
+TEST_CASE("rings: what is kept is bounded, and what was given out stays", "[run]") {
+  Rings rings;
+  std::vector<RingsOfOrder> given;
+  for (size_t i = 0; i <= 2 * Rings::kMostKept; ++i) {
+    ActionParams params;
+    params.set("ring", SharedText(fmt::format("[{}]", i)));
+    given.push_back(rings.of(params));
+    CHECK(rings.of(params).ring == given.back().ring);
+  }
+  for (size_t i = 0; i < given.size(); ++i) CHECK(*given[i].ring == Json::array({i}));
+}
+
 TEST_CASE("rings: an order is the same whether its rings are in it or beside it", "[run]") {
   TextPool pool;
   const auto params = ActionParams::with_texts(order("10.0.0.2"), pool);
@@ -43,7 +72,8 @@ TEST_CASE("rings: an order is the same whether its rings are in it or beside it"
     const auto gone = [&](const std::string& name) { return dead.count(name) > 0; };
     Json within = params.json(), beside = params.without_shared();
     CHECK_FALSE(beside.contains("ring"));
-    CHECK(narrow_order(within, "n1", gone) == narrow_order(beside, rings.of(params), "n1", gone));
+    const RingsOfOrder taken = take_rings(within);
+    CHECK(narrow_order(within, taken, "n1", gone) == narrow_order(beside, rings.of(params), "n1", gone));
     CHECK(within == beside);
   }
 }

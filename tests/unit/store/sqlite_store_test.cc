@@ -90,6 +90,29 @@ TEST_CASE("the migrated schema equals schema/current.sql", "[store]") {
   CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == found);
 }
 
+TEST_CASE("a damaged row of the journal does not hide the others", "[store]") {
+  const TempDir dir;
+  make_database(dir);
+  {
+    auto db = sqlite::Connection::open(dir.path("muster.db"), sqlite::Mode::read_write);
+    REQUIRE(db.ok());
+    REQUIRE(db->run("INSERT INTO run VALUES (1, 'sha256:0', 'running', 1, 0, 'ops')", {}).ok());
+    for (const std::string data : {R"({"message": "no", "result": 1})", R"({"message": "n)"})
+      REQUIRE(
+          db->run("INSERT INTO journal (run, action, node, attempt, event, time, data) VALUES (1, 'gpu01/a', "
+                  "'gpu01', 1, 'failed', 1, ?)",
+                  {data})
+              .ok());
+  }
+  const auto store = open(dir);
+  REQUIRE(store.ok());
+  const auto rows = (*store)->journal_turns(1, 0);
+  REQUIRE(rows.ok());
+  REQUIRE(rows->size() == 2);
+  CHECK(rows->front().data == Json{{"message", "no"}});
+  CHECK(rows->back().data == nullptr);
+}
+
 TEST_CASE("a state that this version has no word for is an error, and taken for no other", "[store]") {
   const TempDir dir;
   make_database(dir);
