@@ -40,15 +40,18 @@ bool is_shown(const Action& action, const RunRecords& records) {
 Json run_action_json(const Action& action, const RunRecords& records) {
   const ActionRecord& record = records.record(action.id);
   const DurationMs ms = record.ended > 0 ? record.ended - began(record) : 0;
-  return {{"id", action.id},
-          {"node", action.node},
-          {"kind", to_string(action.kind)},
-          {"phase", action.phase},
-          {"title", action.title},
-          {"state", to_string(record.state)},
-          {"attempt", record.attempt},
-          {"ms", ms},
-          {"message", text_in(record.result, "message")}};
+  // Member by member, here and below: there are many of them, and a list of pairs is copied as a whole.
+  Json out = Json::object();
+  out["id"] = action.id;
+  out["node"] = action.node;
+  out["kind"] = to_string(action.kind);
+  out["phase"] = action.phase;
+  out["title"] = action.title;
+  out["state"] = to_string(record.state);
+  out["attempt"] = record.attempt;
+  out["ms"] = ms;
+  out["message"] = text_in(record.result, "message");
+  return out;
 }
 
 Json run_node_json(const Plan& plan, const RunRecords& records, const std::string& name) {
@@ -56,17 +59,20 @@ Json run_node_json(const Plan& plan, const RunRecords& records, const std::strin
   Json phases = Json::array();
   TimeMs first = 0, last = 0;
   for (const auto& p : records.phases(name)) {
-    phases.push_back({{"phase", p.phase}, {"ms", p.end > 0 ? p.end - p.start : 0}, {"outcome", p.outcome}});
+    Json& phase = phases.emplace_back(Json::object());
+    phase["phase"] = p.phase;
+    phase["ms"] = p.end > 0 ? p.end - p.start : 0;
+    phase["outcome"] = p.outcome;
     first = first == 0 ? p.start : std::min(first, p.start);
     last = std::max(last, p.end);
   }
-  return {{"name", name},
-          {"result", result_of(plan, records, node)},
-          {"reason", !node.reason.empty() ? node.reason
-                     : node.back          ? node.back->reason
-                                          : node.stood_down},
-          {"ms", last > first ? last - first : 0},
-          {"phases", std::move(phases)}};
+  Json out = Json::object();
+  out["name"] = name;
+  out["result"] = result_of(plan, records, node);
+  out["reason"] = !node.reason.empty() ? node.reason : node.back ? node.back->reason : node.stood_down;
+  out["ms"] = last > first ? last - first : 0;
+  out["phases"] = std::move(phases);
+  return out;
 }
 
 Json run_head_json(const RunRow& row, const Plan& plan) {
