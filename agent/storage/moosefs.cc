@@ -4,7 +4,7 @@
 // Metadata lives in /state/mfs and survives a re-image, as do the chunks: a disk that carries our label is
 // mounted and kept, and a master that finds metadata keeps it. An empty name space is only made where no disk
 // carries the label: the playbook makes disks behind the master, so a label says that there was metadata once
-// (docs/decisions/0008-metadata-before-data.md). A chunk server does not start unless every
+// (docs/decisions/0008-storage-metadata.md). A chunk server does not start unless every
 // disk of it is a mount point: chunks written below an unmounted one would fill the root disk and be lost at
 // the next boot.
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 // an empty file system, only where nothing says that there was one. The former master is stopped by
 // moosefs_retired before the new one begins, and the unit of each asks the others at every start: one that
 // was off while another took over must not begin again with what it knew then
-// (docs/decisions/0029-one-master-at-a-time.md).
+// (docs/decisions/0008-storage-metadata.md).
 #include <fmt/format.h>
 
 #include <algorithm>

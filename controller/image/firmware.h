@@ -1,5 +1,5 @@
 // Firmware files for the RAM system and the initrd: what the kernel modules in there name, and processors'
-// microcode (docs/decisions/0028). Both come from the image's own tree, where the packages of a recipe's key
+// microcode (docs/decisions/0002). Both come from the image's own tree, where the packages of a recipe's key
 // `firmware` have put them. Thread: blocking; for worker threads.
 #pragma once
 

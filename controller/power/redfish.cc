@@ -349,7 +349,7 @@ Status Redfish::write_boot(const System& resource) {
 }
 
 // What the resource shows of the override. Supermicro shows UefiBootNext for an accepted Pxe; Continuous is
-// taken, too: docs/decisions/0041-continuous-is-a-network-boot.md.
+// taken, too: docs/decisions/0013-power-drivers.md.
 struct Override {
   explicit Override(const Json& resource)
       : enabled(json_text(json_at(resource, {"Boot"}), "BootSourceOverrideEnabled")),

@@ -2,7 +2,7 @@
 //
 // Everything is found by following links from /redfish/v1/, nothing by built-in ids. Of several systems the
 // one that can be reset counts (an HGX baseboard cannot); one that cannot be read while the host is off does
-// not stand in its way (docs/decisions/0013-systems-that-cannot-be-read.md). A system whose UUID is not the
+// not stand in its way (docs/decisions/0013-power-drivers.md). A system whose UUID is not the
 // expected one, or where none is expected is that of another node, is never touched (Code::denied).
 #pragma once
 

@@ -1,4 +1,4 @@
-// A spec's own playbooks beside the shipped ones (docs/decisions/0027). Pure.
+// A spec's own playbooks beside the shipped ones (docs/decisions/0001). Pure.
 //
 // A name is either shipped or the spec's own. A playbook of a shipped name is an error unless it says that it
 // is an overlay; an overlay says which shipped steps it replaces and removes, and an error is also what it
