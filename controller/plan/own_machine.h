@@ -1,4 +1,4 @@
-// Which node is the machine that the controller itself runs on (docs/operations.md, "The head node as a
+// Which node is the machine that the controller itself runs on (docs/operations.md, "The controller host as a
 // node"): it can be a node of the cluster, with the system it has, and is never installed, wiped or switched
 // off from here. Pure.
 //

@@ -218,7 +218,7 @@ TEST_CASE("what never held anything, or was erased to zeros or ones, is blank", 
     CHECK(d.probe().blank);
     CHECK(d.probe().summary == "blank");
     d.put(size / 2, "x");
-    CHECK(d.probe().blank == (size > 100 * kMiB));  // in the middle of nowhere: docs/operations.md says so
+    CHECK(d.probe().blank == (size > 100 * kMiB));  // in the middle of nowhere: docs/spec.md says so
   }
   const Disk flash(0);
   flash.put(0, std::string(80 * kMiB, '\xff'));
