@@ -2,6 +2,7 @@
 #include "controller/bringup/planned_inputs.h"
 
 #include <functional>
+#include <utility>
 
 #include "base/json_dump.h"
 #include "tests/catch.h"
@@ -227,6 +228,16 @@ TEST_CASE("planned inputs: the controller and its machine", "[bringup][approve]"
   };
   CHECK(changes_by(speed([](ProvenSpeed& s) { s.value = 741; })).size() == 1);
   CHECK(changes_by(speed([](ProvenSpeed& s) { s.gpus = 9; })).size() == 1);
+}
+
+TEST_CASE("planned inputs: a plan lists programs in their order, so another order is a change",
+          "[bringup][approve]") {
+  PlanningSnapshot before = world();
+  before.in.programs.push_back({"/usr/sbin/muster-accept", "sha256:accept", 9, 0755});
+  PlanningSnapshot now = before;
+  std::swap(now.in.programs[0], now.in.programs[1]);
+  CHECK(changed_inputs(inputs_of(before), inputs_of(now)).size() == 2);
+  CHECK(changed_inputs(inputs_of(before), inputs_of(before)).empty());
 }
 
 TEST_CASE("planned inputs: of many changes the first few are named, and how many there are",
