@@ -101,7 +101,8 @@ std::optional<double> quota_of(const Files& files, const Cgroup& cgroup) {
     std::string quota, period;
     if (cgroup.v2_cpu) {
       const auto words = split(files.read_line(level + "/cpu.max"), ' ');
-      if (words.size() == 2) quota = words[0], period = words[1];
+      quota = words.size() == 2 ? words[0] : "";
+      period = words.size() == 2 ? words[1] : "";
     } else {
       quota = files.read_line(level + "/cpu.cfs_quota_us");
       period = files.read_line(level + "/cpu.cfs_period_us");
