@@ -97,8 +97,8 @@ Result<Row> with_run(Row row, int64_t run);
 // The run of the batch was never started: nothing happened to its nodes. conflict: there is no batch, or it
 // has a run.
 Result<Row> without_batch(Row row);
-// The batch's run ended. A node of the batch that `end` does not name counts as failed; a cancelled run pauses
-// the rollout. conflict: no batch is under way, or another run.
+// The batch's run ended. A node of the batch that `end` does not name counts as failed; a cancelled run
+// pauses the rollout. conflict: no batch is under way, or another run.
 Result<Row> judged(Row row, const RunEnd& end);
 // What an Answer says of the rollout as a whole: stopped, done, or which stage.
 Row with_answer(Row row, const Answer& answer);
