@@ -83,14 +83,13 @@ void take_canaries(Choice& c) {
         some.push_back(at);
   const bool any_idle = std::any_of(some.begin(), some.end(), [&](size_t at) { return c.node(at).idle; });
   std::vector<int> needs;
-  for (const ImageProof& image : c.s.images) needs.push_back(image.wanted - image.proven);
+  for (const ImageProof& image : c.s.images) needs.push_back(image.wanted - image.proven - image.under_way);
   for (const size_t at : some)
     if (int& need = needs[static_cast<size_t>(c.s.image[at])]; need > 0 && c.node(at).idle == any_idle)
       need -= take(c, at);
   if (c.batch.nodes.empty()) return;
   c.batch.canary = true;
-  c.batch.bound = Bound::canary;
-  c.batch.bound_group = -1;
+  bind(c, Bound::canary);
 }
 
 // In the order of names; those whose image is not proven or cannot be get their reason, unless they have one.
@@ -119,13 +118,14 @@ bool special_may_go(const Choice& c) {
 void take_special(Choice& c) {
   std::vector<size_t> some;
   for (size_t at = 0; at < c.view.nodes.size(); ++at)
-    if (c.s.can[at] && c.node(at).special != Special::no && c.image(at).is_proven()) some.push_back(at);
+    if (c.s.can[at] && c.node(at).special != Special::no) some.push_back(at);
   std::stable_sort(some.begin(), some.end(),
                    [&](size_t a, size_t b) { return c.node(a).special < c.node(b).special; });
   const bool turn = c.batch.nodes.empty() && special_may_go(c);
   for (const size_t at : some) {
-    const bool first = at == some.front();  // the next one is behind it, also while it waits for its group
-    if (!turn || !first)
+    if (!c.image(at).is_proven()) continue;  // its reason says so
+    // The next one is behind the first, also while that waits for its canary or its group.
+    if (!turn || at != some.front())
       wait_for(c, at, Reason::last);
     else if (take(c, at))
       c.batch.bound = Bound::alone;

@@ -75,13 +75,10 @@ std::vector<size_t> to_prefetch(const View& view, const Batch& batch, Survey s) 
   return out;
 }
 
-std::vector<Left> left_of(const View& view, const Row& row, const Survey& s) {
+std::vector<Left> left_of(const Survey& s) {
   std::vector<Left> out;
-  for (size_t at = 0; at < s.reason.size(); ++at) {
-    if (s.reason[at] == Reason::none) continue;
-    if (row.batch && row.batch->images.count(view.nodes[at].name)) continue;
-    out.push_back({at, s.reason[at], s.group[at]});
-  }
+  for (size_t at = 0; at < s.reason.size(); ++at)
+    if (s.reason[at] != Reason::none) out.push_back({at, s.reason[at], s.group[at]});
   return out;
 }
 
@@ -107,10 +104,10 @@ Answer next(const View& view, const Row& row) {
     a.what = Do::run;
   if (a.what != Do::run) {
     for (const size_t at : batch.nodes) s.reason[at] = Reason::held_back;
-    a.left = left_of(view, row, s);
+    a.left = left_of(s);
     return a;
   }
-  a.left = left_of(view, row, s);
+  a.left = left_of(s);
   batch.failure_budget = budget_left(view, row, batch);
   batch.prefetch = to_prefetch(view, batch, std::move(s));
   a.batch = std::move(batch);

@@ -12,6 +12,7 @@
 //   - nothing begins behind a failed canary, above the failure budget, in a pause, outside the window, beside
 //     another run, or when the spec says something else than was approved.
 // `away` is: not heard, on trial, in maintenance, or in a state other than `accepted` and `degraded`.
+// The nodes of the batch under way count as away as well, from its beginning until it is judged.
 #pragma once
 
 #include <string_view>
@@ -43,7 +44,7 @@ enum class Reason {
   jobs,       // they did not end in time
   cancelled,  // its run was
   // Until another batch:
-  canary,       // its image is not proven yet
+  canary,       // its image is not proven yet, or the next batch is of canaries
   unavailable,  // max_unavailable is reached
   section,      // its group misses as many members as it can
   healing,      // its group is not healed

@@ -112,6 +112,7 @@ Survey survey(const View& view, const Row& row) {
   s.reason.assign(n, Reason::none);
   s.group.assign(n, -1);
   s.can.assign(n, 0);
+  s.under_way.assign(n, 0);
   s.times.assign(n, 0);
   s.image.assign(n, -1);
   s.missing.assign(view.groups.size(), 0);
@@ -120,11 +121,13 @@ Survey survey(const View& view, const Row& row) {
     if (p.night >= view.night) s.reason[at] = p.cancelled ? Reason::cancelled : Reason::jobs;
   });
   for_each_known(view, row.failed, [&](size_t at, const Failure&) { s.reason[at] = Reason::failed; });
+  if (row.batch)
+    for_each_known(view, row.batch->images, [&](size_t at, const std::string&) { s.under_way[at] = 1; });
 
   int away = 0;
   for (size_t at = 0; at < n; ++at) {
     const Node& node = view.nodes[at];
-    const bool gone = is_away(node);
+    const bool gone = s.under_way[at] || is_away(node);
     if (gone)
       for (const size_t g : node.groups) ++s.missing[g];
     if (!in_scope(view, node)) {
@@ -134,6 +137,11 @@ Survey survey(const View& view, const Row& row) {
     ++s.scope;
     away += gone;
     const int image = place_of_image(s, view, row, node.image_wanted);
+    if (s.under_way[at]) {
+      s.reason[at] = Reason::none;
+      s.images[static_cast<size_t>(image)].under_way += row.batch->canary;
+      continue;
+    }
     const bool current = node.image_now == node.image_wanted;
     if (!current) judge_node(s, view, at), s.image[at] = image;
     count_canary(s.images[static_cast<size_t>(image)], node, s.reason[at]);
