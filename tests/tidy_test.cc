@@ -186,6 +186,7 @@ const std::vector<Place>& places() {
       {"controller/plan/", 1, "plan"},
       {"controller/report/", 1, "report"},
       {"controller/locate/", 1, "locate"},
+      {"controller/rollout/", 1, "rollout"},
       // 2: ports, and the pure parts of the executor that speak the ports' words
       {"controller/store/store.h", 2, "ports"},
       {"controller/store/prefix.h", 2, "ports"},

@@ -1,0 +1,138 @@
+#include "controller/rollout/next.h"
+
+#include <algorithm>
+#include <array>
+
+#include "controller/rollout/batch.h"
+
+namespace muster::rollout {
+namespace {
+
+// What of a choice without nodes can still change.
+struct Waiting {
+  bool healing = false, nodes = false, night = false, no_canary = false;
+};
+
+Waiting waiting_for(const Survey& s) {
+  Waiting w;
+  for (const Reason reason : s.reason) {
+    w.healing = w.healing || reason == Reason::healing;
+    w.nodes = w.nodes || reason == Reason::unavailable || reason == Reason::section;
+    w.night = w.night || reason == Reason::jobs || reason == Reason::cancelled;
+    w.no_canary = w.no_canary || reason == Reason::no_canary;
+  }
+  // Those that wait for a canary wait for what it waits for; `jobs` and `cancelled` are counted above.
+  for (const ImageProof& image : s.images)
+    w.nodes = w.nodes || (!image.is_proven() && image.another_night == 0 && image.away > 0);
+  return w;
+}
+
+void wait(Answer& a, WaitFor what) {
+  a.what = Do::wait;
+  a.wait = what;
+}
+
+void stop(Answer& a, StopReason why) {
+  a.what = Do::stop;
+  a.stop = why;
+}
+
+void answer_without_batch(Answer& a, const Survey& s, const Row& row) {
+  const Waiting w = waiting_for(s);
+  if (w.healing) return wait(a, WaitFor::healing);
+  if (w.nodes) return wait(a, WaitFor::nodes);
+  if (w.night) return wait(a, WaitFor::night);
+  if (w.no_canary && row.done.empty()) return stop(a, StopReason::no_canary);
+  a.what = Do::done;
+}
+
+StopReason why_stopped(const View& view, const Row& row) {
+  if (row.stage == Stage::stopped) return row.stop;
+  const auto of_canary = [](const auto& failed) { return failed.second.canary; };
+  if (std::any_of(row.failed.begin(), row.failed.end(), of_canary)) return StopReason::canary_failed;
+  const int budget = view.policy.failure_budget;
+  if (budget >= 0 && static_cast<int>(row.failed.size()) > budget) return StopReason::budget;
+  return row.target == view.target ? StopReason::none : StopReason::target_changed;
+}
+
+// Why a batch that could begin does not.
+WaitFor why_held_back(const View& view, const Row& row) {
+  if (row.paused) return WaitFor::resume;
+  if (view.active_run != 0) return WaitFor::other_run;
+  return view.window_open ? WaitFor::nothing : WaitFor::window;
+}
+
+int budget_left(const View& view, const Row& row, const Batch& batch) {
+  if (batch.canary) return 0;
+  if (view.policy.failure_budget < 0) return -1;
+  return view.policy.failure_budget - static_cast<int>(row.failed.size());
+}
+
+std::vector<size_t> to_prefetch(const View& view, const Batch& batch, Survey s) {
+  if (batch.canary) return {};
+  std::vector<size_t> out = choose_batch(view, s).nodes;
+  std::erase_if(out, [&](size_t at) { return view.nodes[at].way != Way::in_place; });
+  return out;
+}
+
+std::vector<Left> left_of(const Survey& s) {
+  std::vector<Left> out;
+  for (size_t at = 0; at < s.reason.size(); ++at)
+    if (s.reason[at] != Reason::none) out.push_back({at, s.reason[at], s.group[at]});
+  return out;
+}
+
+}  // namespace
+
+Answer next(const View& view, const Row& row) {
+  Answer a;
+  Survey s = survey(view, row);
+  Batch batch = choose_batch(view, s);
+  const StopReason stopped = why_stopped(view, row);
+  const WaitFor held = why_held_back(view, row);
+  if (row.batch)
+    wait(a, WaitFor::run);  // also where the rollout stops behind it
+  else if (row.stage == Stage::done)
+    a.what = Do::done;
+  else if (stopped != StopReason::none)
+    stop(a, stopped);
+  else if (batch.nodes.empty())
+    answer_without_batch(a, s, row);
+  else if (held != WaitFor::nothing)
+    wait(a, held);
+  else
+    a.what = Do::run;
+  if (a.what != Do::run) {
+    for (const size_t at : batch.nodes) s.reason[at] = Reason::held_back;
+    a.left = left_of(s);
+    return a;
+  }
+  a.left = left_of(s);
+  batch.failure_budget = budget_left(view, row, batch);
+  batch.prefetch = to_prefetch(view, batch, std::move(s));
+  a.batch = std::move(batch);
+  return a;
+}
+
+std::string_view to_string(Reason reason) {
+  static constexpr std::array<std::string_view, 22> kWords = {
+      "",         "failed",      "no-way",      "unknown-image", "needed",        "no-canary",
+      "held",     "quarantined", "maintenance", "installing",    "not-installed", "silent",
+      "on-trial", "jobs",        "cancelled",   "canary",        "unavailable",   "section",
+      "healing",  "busy",        "last",        "held-back"};
+  return kWords.at(static_cast<size_t>(reason));
+}
+
+std::string_view to_string(Bound bound) {
+  static constexpr std::array<std::string_view, 7> kWords = {
+      "all", "canary", "max-unavailable", "section", "healing", "idle", "alone"};
+  return kWords.at(static_cast<size_t>(bound));
+}
+
+std::string_view to_string(WaitFor what) {
+  static constexpr std::array<std::string_view, 8> kWords = {"",       "run",   "other-run", "resume",
+                                                             "window", "night", "healing",   "nodes"};
+  return kWords.at(static_cast<size_t>(what));
+}
+
+}  // namespace muster::rollout

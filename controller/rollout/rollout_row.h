@@ -1,0 +1,106 @@
+// Everything that a rollout keeps: one row. The rest is in runs and their journals. Each change is one
+// function from a row to the next one, so that a controller that is killed goes on with one row or the
+// other. Pure.
+//
+// In order, for each batch: with_batch() is stored; the run is started, and carries the rollout's id and the
+// batch's number; with_run() is stored; the run ends; judged() is stored. A controller that finds a batch
+// without a run looks for the run with these numbers: with_run() where there is one, without_batch() where
+// there is none. So no batch runs twice.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+
+namespace muster::rollout {
+
+struct Answer;
+struct View;
+
+enum class Stage { canary, batches, stopped, done };
+enum class StopReason {
+  none,
+  canary_failed,   // a node of a canary batch failed
+  budget,          // more nodes failed than Policy::failure_budget
+  target_changed,  // the spec says something else than what was approved
+  no_canary        // no image has a node that could be its canary
+};
+
+// Of a node that this rollout took and that did not come through. It is not tried again.
+struct Failure {
+  std::string reason;
+  int64_t run = 0;
+  bool canary = false;
+  bool returned = false;  // back at work in its old slot; false: quarantined, or it is not known where it is
+};
+// Given back as it was. It is tried again on a later night.
+struct Postponed {
+  std::string reason;
+  int64_t run = 0, night = 0;  // the last ones
+  int times = 0;               // at least 1
+  bool cancelled = false;      // its run was cancelled; false: its jobs did not end in time
+};
+struct Underway {
+  int64_t number = 0;  // from 1
+  int64_t run = 0;     // 0: not known to have been started
+  bool canary = false;
+  std::map<std::string, std::string> images;  // node -> digest that it gets
+};
+
+struct Row {
+  int64_t id = 0;
+  std::string target;  // View::target when it was approved
+  Stage stage = Stage::canary;
+  StopReason stop = StopReason::none;  // of stage `stopped`
+  bool paused = false;                 // by an operator, or because its run was cancelled; survives the night
+  int64_t batches = 0;                 // begun
+  std::optional<Underway> batch;
+  std::map<std::string, int> proven;           // image digest -> canaries that were accepted with it
+  std::map<std::string, Failure> failed;       // by node, as the next ones
+  std::map<std::string, Postponed> postponed;  // also of those that came through later
+  std::map<std::string, int64_t> done;         // -> run
+};
+
+// What a run came to for one node.
+enum class Outcome {
+  accepted,     // at work with the new image, also `degraded`
+  returned,     // back at work in its old slot
+  quarantined,  // by the run, or it is not known where it is
+  held,         // an operator took it out meanwhile: no failure of the image
+  jobs,         // its jobs did not end within drain_timeout: given back, without a reboot
+  not_begun,    // the run's budget was used up before its turn: as it was
+  unfinished    // the run was cancelled before the node came through
+};
+struct NodeEnd {
+  Outcome outcome = Outcome::quarantined;
+  std::string reason = {};
+};
+struct RunEnd {
+  int64_t run = 0;
+  int64_t night = 0;  // View::night now
+  bool cancelled = false;
+  std::map<std::string, NodeEnd> nodes;
+};
+
+// The first row of a rollout.
+Row begun(int64_t id, const std::string& target);
+// `start` on a later night, or again: one that was done looks again, all counts are kept. conflict: it was
+// stopped, or it is of another target; that takes a rollout of its own, with a canary.
+Result<Row> started_again(Row row, const std::string& target);
+// The batch of an Answer that says `run` is about to begin.
+Row with_batch(Row row, const View& view, const Answer& answer);
+// conflict: there is no batch, or it has another run.
+Result<Row> with_run(Row row, int64_t run);
+// The run of the batch was never started: nothing happened to its nodes. conflict: there is no batch, or it
+// has a run.
+Result<Row> without_batch(Row row);
+// The batch's run ended. A node of the batch that `end` does not name counts as failed; a cancelled run
+// pauses the rollout. conflict: no batch is under way, or another run.
+Result<Row> judged(Row row, const RunEnd& end);
+// What an Answer says of the rollout as a whole: stopped, done, or which stage.
+Row with_answer(Row row, const Answer& answer);
+
+}  // namespace muster::rollout

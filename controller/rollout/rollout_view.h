@@ -1,0 +1,62 @@
+// What next() looks at: the cluster as it is now. Whoever calls it fills this in from the spec, the store,
+// the agents, the scheduler and the storage. Thread: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "controller/nodes/held_by.h"
+#include "controller/nodes/states.h"
+#include "controller/rollout/rollout_policy.h"
+
+namespace muster::rollout {
+
+enum class GroupKind { storage, quorum, exported };
+
+// Nodes that serve something together.
+struct Group {
+  std::string name;  // of the storage section, or of what has the quorum
+  GroupKind kind = GroupKind::storage;
+  // So many members may be away at once. 0: it stops without any of them, so none is ever taken.
+  int can_miss = 0;
+  // Nothing is copied or caught up on any more, and all that is there can be read and written.
+  bool healed = true;
+};
+
+// How a node gets its image (controller/plan/in_place.h).
+enum class Way { in_place, through_ram, none };
+
+// Nodes without which something of the cluster stands still. They go alone, behind all others, in this order.
+enum class Special { no, leader, single_server, scheduler };
+
+struct Node {
+  std::string name, role;
+  // Digests. `image_wanted` is empty where the spec declares no image or it is not built: the node is not the
+  // rollout's. `image_now` is empty where nobody knows.
+  std::string image_now, image_wanted;
+  NodeState state = NodeState::unknown;
+  HeldBy held_by = HeldBy::nobody;
+  bool online = false;       // its agent was heard in the last minute
+  bool on_trial = false;     // the system that it runs is not committed
+  bool maintenance = false;  // the scheduler has it drained or down, and not for a run of muster's
+  bool has_bmc = false;      // something can end a hang of it
+  bool idle = true;          // no jobs; true also for a node that takes none
+  Way way = Way::in_place;
+  std::string way_reason = {};  // why it does not go in place
+  Special special = Special::no;
+  std::vector<size_t> groups = {};  // places in View::groups; one that has several counts in each
+};
+
+struct View {
+  Policy policy;
+  // What is rolled out: a digest of the wanted images and the policy, as they were approved.
+  std::string target;
+  std::vector<Node> nodes;  // of the whole cluster, sorted by name, no name twice
+  std::vector<Group> groups;
+  int64_t night = 0;        // rises when a window begins
+  bool window_open = true;  // false: no batch begins
+  int64_t active_run = 0;   // the run that is under way, whoever started it; 0: none
+};
+
+}  // namespace muster::rollout

@@ -1,0 +1,51 @@
+// What a choice of nodes stands on: of each node whether it can be taken, else why not; what is away; which
+// images are proven. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controller/rollout/next.h"
+
+namespace muster::rollout {
+
+// How far an image is with its canary.
+struct ImageProof {
+  const std::string* digest = nullptr;
+  int wanted = 1;         // Policy::canary
+  int proven = 0;         // canaries of this rollout that were accepted
+  int now = 0;            // nodes that could be its canary now
+  int another_night = 0;  // that were given back in this night
+  int away = 0;
+  int under_way = 0;     // of the batch that is under way
+  bool running = false;  // a node that could have been its canary is at work with it already
+
+  // With fewer canaries than the policy says where no other node at work can be one, but never without any:
+  // of this rollout, or one that somebody brought the image to.
+  bool is_proven() const {
+    return proven >= wanted || (now + another_night + under_way == 0 && (proven > 0 || running));
+  }
+  bool is_possible() const { return is_proven() || now + another_night + under_way + away > 0; }
+};
+
+struct Survey {
+  std::vector<Reason> reason;      // per node; none: of no concern, or `can` holds
+  std::vector<int> group;          // per node, of its reason; -1
+  std::vector<char> can;           // per node: it needs the update and can be taken, as far as it alone goes
+  std::vector<char> under_way;     // per node: it is in the row's batch; counts as away
+  std::vector<int> times;          // per node: how often it was given back
+  std::vector<int> image;          // per node that needs the update: place in `images`; -1
+  std::vector<int> missing;        // per group: members that are away
+  std::vector<ImageProof> images;  // those that nodes still need
+  int scope = 0;                   // nodes of the roles
+  int room = 0;                    // max_unavailable less those that are away; may be negative
+};
+
+bool in_scope(const View& view, const Node& node);
+bool is_away(const Node& node);
+// Its failure costs nothing but itself, and it can be taken back without a person.
+bool may_be_canary(const Node& node);
+
+Survey survey(const View& view, const Row& row);
+
+}  // namespace muster::rollout

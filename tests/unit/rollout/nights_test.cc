@@ -1,0 +1,63 @@
+// A rollout over thirty nights, with faults, jobs, operators and restarts drawn by a seed: clusters of 3 to
+// 200 nodes, and every two hundredth has 1,000. Ten thousand seeds:
+//   MUSTER_ROLLOUT_SEEDS=10000 build/muster_tests "rollout nights: *"
+#include "tests/unit/rollout/nights.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tests/catch.h"
+
+using namespace muster::rollout::sim;
+
+namespace {
+
+uint64_t seeds() {
+  const char* asked = std::getenv("MUSTER_ROLLOUT_SEEDS");
+  return asked ? std::strtoull(asked, nullptr, 10) : 150;
+}
+
+}  // namespace
+
+TEST_CASE("rollout nights: no promise is broken, whatever happens", "[rollout]") {
+  Nights all;
+  int thousands = 0;
+  for (uint64_t seed = 1; seed <= seeds(); ++seed) {
+    const Nights n = simulate(seed);
+    CAPTURE(seed, n.nodes);
+    REQUIRE(n.bad == "");
+    thousands += n.nodes == 1000;
+    all.steps += n.steps;
+    all.restarts += n.restarts;
+    all.rollouts += n.rollouts;
+    all.batches += n.batches;
+    all.canaries += n.canaries;
+    all.updated += n.updated;
+    all.prefetched += n.prefetched;
+    all.stopped_by_canary += n.stopped_by_canary;
+    all.stopped_by_budget += n.stopped_by_budget;
+    all.stopped_by_spec += n.stopped_by_spec;
+    all.refused += n.refused;
+    all.finished += n.finished;
+  }
+  if (std::getenv("MUSTER_ROLLOUT_SEEDS"))
+    WARN("of 1,000 nodes: " << thousands << ", steps " << all.steps << ", restarts " << all.restarts
+                            << ", rollouts " << all.rollouts << ", batches " << all.batches << ", canaries "
+                            << all.canaries << ", nodes updated " << all.updated << ", prefetched "
+                            << all.prefetched << ", done " << all.finished << ", stopped by canary "
+                            << all.stopped_by_canary << ", budget " << all.stopped_by_budget << ", spec "
+                            << all.stopped_by_spec << ", refused " << all.refused);
+  // A simulation in which something never happens checks nothing of it.
+  for (const int count : {all.restarts, all.canaries, all.prefetched, all.stopped_by_canary,
+                          all.stopped_by_budget, all.stopped_by_spec, all.refused, all.finished})
+    CHECK(count > 0);
+}
+
+TEST_CASE("rollout nights: the same seed is the same nights", "[rollout]") {
+  for (const uint64_t seed : {1, 3, 5}) {
+    const Nights one = simulate(seed), two = simulate(seed);
+    CHECK(one.steps == two.steps);
+    CHECK(one.restarts == two.restarts);
+    CHECK(one.updated == two.updated);
+  }
+}
