@@ -107,6 +107,10 @@ TEST_CASE("rollout: a canary that was given back is waited for", "[rollout]") {
   CHECK(a.what == Do::wait);
   CHECK(a.wait == WaitFor::night);
   CHECK(reason_of(a, 1) == Reason::canary);
+  Row one_of_two = row;
+  one_of_two.proven["new"] = 1;
+  view.policy.canary = 2;
+  CHECK(next(view, one_of_two).wait == WaitFor::night);
   view.night = 2;
   CHECK(nodes_of(view, row) == Places{0});
 }
@@ -119,6 +123,11 @@ TEST_CASE("rollout: who brought the image to all possible canaries by hand has p
   CHECK(nodes_of(view, begun(1, "t1")) == Places{1, 2});
   view.nodes[0].state = NodeState::quarantined;
   CHECK(next(view, begun(1, "t1")).stop == StopReason::no_canary);
+  // Nor has one that failed with it in this rollout.
+  view.nodes[0].state = NodeState::accepted;
+  Row failed = begun(1, "t1");
+  failed.failed["n00"] = {"it fell silent", 3, false, false};
+  CHECK(next(view, failed).stop == StopReason::no_canary);
   // As long as there is one to try, it is tried.
   view = cluster(3);
   view.nodes[0].image_now = "new";

@@ -95,6 +95,10 @@ TEST_CASE("rollout: behind the canary that is under way the others wait for it",
   }
   for (size_t at : {1, 2}) view.nodes[at].has_bmc = false;
   CHECK(reason_of(next(view, row), 1) == Reason::canary);
+  // One of two is through already.
+  view.policy.canary = 2;
+  row.proven["new"] = 1;
+  CHECK(reason_of(next(view, row), 1) == Reason::canary);
 }
 
 TEST_CASE("rollout: what holds a batch back has its name, and is no reason to go on", "[rollout]") {
