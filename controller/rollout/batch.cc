@@ -108,7 +108,7 @@ std::vector<size_t> ordinary(Choice& c) {
   return out;
 }
 
-// Nobody who is not special is waiting for a turn in this night.
+// No ordinary node still has a turn in this night.
 bool special_may_go(const Choice& c) {
   for (size_t at = 0; at < c.view.nodes.size(); ++at)
     if (c.s.can[at] && c.node(at).special == Special::no) return false;
@@ -123,7 +123,7 @@ void take_special(Choice& c) {
                    [&](size_t a, size_t b) { return c.node(a).special < c.node(b).special; });
   const bool turn = c.batch.nodes.empty() && special_may_go(c);
   for (const size_t at : some) {
-    if (!c.image(at).is_proven()) continue;  // its reason says so
+    if (!c.image(at).is_proven()) continue;  // `ordinary` gave the reason
     // The next one is behind the first, also while that waits for its canary or its group.
     if (!turn || at != some.front())
       wait_for(c, at, Reason::last);

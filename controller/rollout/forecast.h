@@ -1,4 +1,4 @@
-// What a rollout would do if nothing failed and nobody else did anything: `muster rollout plan`. Pure.
+// What a rollout would do if nothing failed and nothing else happened: `muster rollout plan`. Pure.
 #pragma once
 
 #include <vector>

@@ -1,12 +1,50 @@
 #include "controller/rollout/next.h"
 
 #include <algorithm>
-#include <array>
 
+#include "base/words.h"
 #include "controller/rollout/batch.h"
 
 namespace muster::rollout {
 namespace {
+
+constexpr Words<Reason, 22> kReasonWords = {{{Reason::none, ""},
+                                             {Reason::failed, "failed"},
+                                             {Reason::no_way, "no-way"},
+                                             {Reason::unknown_image, "unknown-image"},
+                                             {Reason::needed, "needed"},
+                                             {Reason::no_canary, "no-canary"},
+                                             {Reason::held, "held"},
+                                             {Reason::quarantined, "quarantined"},
+                                             {Reason::maintenance, "maintenance"},
+                                             {Reason::installing, "installing"},
+                                             {Reason::not_installed, "not-installed"},
+                                             {Reason::silent, "silent"},
+                                             {Reason::on_trial, "on-trial"},
+                                             {Reason::jobs, "jobs"},
+                                             {Reason::cancelled, "cancelled"},
+                                             {Reason::canary, "canary"},
+                                             {Reason::unavailable, "unavailable"},
+                                             {Reason::section, "section"},
+                                             {Reason::healing, "healing"},
+                                             {Reason::busy, "busy"},
+                                             {Reason::last, "last"},
+                                             {Reason::held_back, "held-back"}}};
+constexpr Words<Bound, 7> kBoundWords = {{{Bound::all, "all"},
+                                          {Bound::canary, "canary"},
+                                          {Bound::max_unavailable, "max-unavailable"},
+                                          {Bound::section, "section"},
+                                          {Bound::healing, "healing"},
+                                          {Bound::idle, "idle"},
+                                          {Bound::alone, "alone"}}};
+constexpr Words<WaitFor, 8> kWaitForWords = {{{WaitFor::nothing, ""},
+                                              {WaitFor::run, "run"},
+                                              {WaitFor::other_run, "other-run"},
+                                              {WaitFor::resume, "resume"},
+                                              {WaitFor::window, "window"},
+                                              {WaitFor::night, "night"},
+                                              {WaitFor::healing, "healing"},
+                                              {WaitFor::nodes, "nodes"}}};
 
 // What of a choice without nodes can still change.
 struct Waiting {
@@ -114,25 +152,8 @@ Answer next(const View& view, const Row& row) {
   return a;
 }
 
-std::string_view to_string(Reason reason) {
-  static constexpr std::array<std::string_view, 22> kWords = {
-      "",         "failed",      "no-way",      "unknown-image", "needed",        "no-canary",
-      "held",     "quarantined", "maintenance", "installing",    "not-installed", "silent",
-      "on-trial", "jobs",        "cancelled",   "canary",        "unavailable",   "section",
-      "healing",  "busy",        "last",        "held-back"};
-  return kWords.at(static_cast<size_t>(reason));
-}
-
-std::string_view to_string(Bound bound) {
-  static constexpr std::array<std::string_view, 7> kWords = {
-      "all", "canary", "max-unavailable", "section", "healing", "idle", "alone"};
-  return kWords.at(static_cast<size_t>(bound));
-}
-
-std::string_view to_string(WaitFor what) {
-  static constexpr std::array<std::string_view, 8> kWords = {"",       "run",   "other-run", "resume",
-                                                             "window", "night", "healing",   "nodes"};
-  return kWords.at(static_cast<size_t>(what));
-}
+std::string_view to_string(Reason reason) { return word_of(kReasonWords, reason); }
+std::string_view to_string(Bound bound) { return word_of(kBoundWords, bound); }
+std::string_view to_string(WaitFor what) { return word_of(kWaitForWords, what); }
 
 }  // namespace muster::rollout

@@ -3,15 +3,15 @@
 //
 // Promises, of each batch at the moment that it begins:
 //   - its nodes and those that are away for other reasons are no more than Policy::max_unavailable together;
-//   - no group misses more members than it can, whoever took them, and a group that is not healed gives none;
+//   - no group misses more members than it can, whatever the cause; one that is not healed gives none;
 //   - an image that no canary has proven goes to canaries only: nodes that have a BMC, serve nothing and are
 //     not special. Nodes of an image without such a node are left;
 //   - a special node (Node::special) is alone, and no other node is waiting for its turn;
 //   - idle nodes and busy ones are not mixed: an idle one would wait for the others' jobs;
 //   - a node that failed in this rollout is not taken again, and one that was given back not in this night;
 //   - nothing begins behind a failed canary, above the failure budget, in a pause, outside the window, beside
-//     another run, or when the spec says something else than was approved.
-// `away` is: not heard, on trial, in maintenance, or in a state other than `accepted` and `degraded`.
+//     another run, or when images or policy are not those approved.
+// `away` is: silent, on trial, in maintenance, or in a state other than `accepted` and `degraded`.
 // The nodes of the batch under way count as away as well, from its beginning until it is judged.
 #pragma once
 
@@ -29,7 +29,7 @@ enum class Reason {
   // For this rollout:
   failed,         // it was tried
   no_way,         // it is never re-imaged (Node::way_reason)
-  unknown_image,  // nobody knows which image it runs
+  unknown_image,  // the image that it runs is unknown
   needed,         // a group of it stops without it
   no_canary,      // nothing could prove its image first
   // Until it is back:

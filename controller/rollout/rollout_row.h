@@ -25,7 +25,7 @@ enum class StopReason {
   none,
   canary_failed,   // a node of a canary batch failed
   budget,          // more nodes failed than Policy::failure_budget
-  target_changed,  // the spec says something else than what was approved
+  target_changed,  // the images or the policy are not those approved
   no_canary        // no image has a node that could be its canary
 };
 

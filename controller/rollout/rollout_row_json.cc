@@ -1,23 +1,26 @@
 #include "controller/rollout/rollout_row_json.h"
 
-#include <algorithm>
-#include <array>
-
 #include "base/json.h"
 #include "base/json_dump.h"
+#include "base/words.h"
 
 namespace muster::rollout {
 namespace {
 
-constexpr std::array<std::string_view, 4> kStages = {"canary", "batches", "stopped", "done"};
-constexpr std::array<std::string_view, 5> kStops = {"", "canary-failed", "budget", "target-changed",
-                                                    "no-canary"};
+constexpr Words<Stage, 4> kStages = {{{Stage::canary, "canary"},
+                                      {Stage::batches, "batches"},
+                                      {Stage::stopped, "stopped"},
+                                      {Stage::done, "done"}}};
+constexpr Words<StopReason, 5> kStops = {{{StopReason::none, ""},
+                                          {StopReason::canary_failed, "canary-failed"},
+                                          {StopReason::budget, "budget"},
+                                          {StopReason::target_changed, "target-changed"},
+                                          {StopReason::no_canary, "no-canary"}}};
 
 template <typename Value, size_t N>
-Result<Value> value_of(const std::array<std::string_view, N>& words, const std::string& word) {
-  const auto found = std::find(words.begin(), words.end(), word);
-  if (found == words.end()) return fail(Code::corrupt, "rollout: unknown word '" + word + "'");
-  return static_cast<Value>(found - words.begin());
+Result<Value> known(const Words<Value, N>& words, const std::string& word) {
+  if (const auto value = value_of(words, word)) return *value;
+  return fail(Code::corrupt, "rollout: unknown word '" + word + "'");
 }
 
 Status read(const Json& json, Failure& out) {
@@ -74,8 +77,8 @@ Result<Row> read_row(const std::string& text) {
   TRY_(read_all(r.raw("failed"), row.failed));
   TRY_(read_all(r.raw("postponed"), row.postponed));
   TRY_(r.finish());
-  TRY(row.stage, (value_of<Stage>(kStages, stage)));
-  TRY(row.stop, (value_of<StopReason>(kStops, stop)));
+  TRY(row.stage, known(kStages, stage));
+  TRY(row.stop, known(kStops, stop));
   return row;
 }
 
@@ -115,7 +118,7 @@ Result<Row> row_from_text(const std::string& text) {
   return row;
 }
 
-std::string_view to_string(Stage stage) { return kStages.at(static_cast<size_t>(stage)); }
-std::string_view to_string(StopReason reason) { return kStops.at(static_cast<size_t>(reason)); }
+std::string_view to_string(Stage stage) { return word_of(kStages, stage); }
+std::string_view to_string(StopReason reason) { return word_of(kStops, reason); }
 
 }  // namespace muster::rollout

@@ -1,4 +1,4 @@
-// What next() looks at: the cluster as it is now. Whoever calls it fills this in from the spec, the store,
+// What next() looks at: the cluster as it is now. The caller fills this in from the spec, the store,
 // the agents, the scheduler and the storage. Thread: values.
 #pragma once
 
@@ -33,11 +33,11 @@ enum class Special { no, leader, single_server, scheduler };
 struct Node {
   std::string name, role;
   // Digests. `image_wanted` is empty where the spec declares no image or it is not built: the node is not the
-  // rollout's. `image_now` is empty where nobody knows.
+  // rollout's. `image_now` is empty where it is unknown.
   std::string image_now, image_wanted;
   NodeState state = NodeState::unknown;
   HeldBy held_by = HeldBy::nobody;
-  bool online = false;       // its agent was heard in the last minute
+  bool online = false;       // its agent reported within the last minute
   bool on_trial = false;     // the system that it runs is not committed
   bool maintenance = false;  // the scheduler has it drained or down, and not for a run of muster's
   bool has_bmc = false;      // something can end a hang of it
@@ -56,7 +56,7 @@ struct View {
   std::vector<Group> groups;
   int64_t night = 0;        // rises when a window begins
   bool window_open = true;  // false: no batch begins
-  int64_t active_run = 0;   // the run that is under way, whoever started it; 0: none
+  int64_t active_run = 0;   // the run that is under way, of this rollout or not; 0: none
 };
 
 }  // namespace muster::rollout

@@ -21,7 +21,7 @@ struct ImageProof {
   bool running = false;  // a node that could have been its canary is at work with it already
 
   // With fewer canaries than the policy says where no other node at work can be one, but never without any:
-  // of this rollout, or one that somebody brought the image to.
+  // of this rollout, or a node that was re-imaged outside of it.
   bool is_proven() const {
     return proven >= wanted || (now + another_night + under_way == 0 && (proven > 0 || running));
   }
