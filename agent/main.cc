@@ -20,6 +20,8 @@
 //   muster-agent write-slot --stdin               writes the root slot that is not in use (started by the
 //       agent in a unit of its own, agent/image/slot_child.h)
 //   muster-agent version
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -351,6 +353,7 @@ Status run_steps_here(bool write, const std::string& log_path) {
   };
   context.say = [&tell](const std::string& line) { tell("  " + line); };
   context.module = [](const std::string& name) { return find_step_module(name); };
+  context.root = ::geteuid() == 0;
   TRY(const StepOrder parsed, step_order_from_json(order, context));
   const auto begun = std::chrono::steady_clock::now();
   const auto now = [begun] {
