@@ -40,7 +40,7 @@ constexpr const char* kNvmlLinkErrors[] = {"nvlink_replay", "nvlink_recovery", "
 struct NvmlHolder {
   std::string gpu;  // "GPU <uuid>"
   int64_t pid = 0;
-  std::optional<uint64_t> mib = {};  // absent: the driver does not tell
+  std::optional<uint64_t> mib = {};  // absent: the driver does not say
 };
 
 struct NvmlReading {
@@ -48,7 +48,7 @@ struct NvmlReading {
   NvmlCounts counts = {};
   std::map<std::string, std::string> models = {};       // by "GPU <uuid>"
   std::vector<std::string> notes = {};                  // what could not be read, and why
-  std::optional<std::vector<NvmlHolder>> holders = {};  // absent: some GPU did not tell
+  std::optional<std::vector<NvmlHolder>> holders = {};  // absent: some GPU gave no answer
 };
 Json to_json(const NvmlReading& reading);
 Result<NvmlReading> nvml_from_json(const Json& json);

@@ -10,7 +10,7 @@
 //   reasons G BITS             why the clocks are low
 //   field G F N                field F; fields that are not named are not supported
 //   energy G N, power G N      millijoules, milliwatts
-//   process G PID BYTES        process PID computes on GPU G; 18446744073709551615: how much it holds is not told
+//   process G PID BYTES        process PID computes on GPU G; all ones: how much it holds is unknown
 //   lost G                     GPU G answers nothing but its handle's error
 //   fails FUNCTION CODE        that function returns CODE
 // With OLD_DRIVER it lacks what drivers before 535 lack, and error counters besides.

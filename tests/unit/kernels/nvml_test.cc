@@ -320,7 +320,7 @@ TEST_CASE("nvml: without a driver there are no metrics, and the measurement of G
   CHECK_FALSE(has(plain, "nvlink_recovery"));
 }
 
-TEST_CASE("nvml: who computes on which GPU, where the driver tells it of all", "[nvml]") {
+TEST_CASE("nvml: who computes on which GPU, where all of them answer", "[nvml]") {
   Bench bench;
   bench.gpus(2, 0);
   REQUIRE(bench.ask().value().holders);
