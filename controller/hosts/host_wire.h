@@ -1,8 +1,8 @@
 // HostWire: one running host at the end of a command's pipe: ssh, or what `--via` names.
 //
-// Owned by a session (controller/hosts/session.h), one for each host. Starts the command, whose remote end is a
-// POSIX shell, sends it a short script and then the agent, and speaks the agent's protocol with it from then
-// on. On the host everything is in memory: nothing of it is left when the pipe is closed, however that
+// Owned by a session (controller/hosts/session.h), one for each host. Starts the command, whose remote end is
+// a POSIX shell, sends it a short script and then the agent, and speaks the agent's protocol with it from
+// then on. On the host everything is in memory: nothing of it is left when the pipe is closed, however that
 // happens. What the agent says is untrusted: a line of more than kLongestLine, or one that is not what the
 // protocol wants, ends the wire with Code::invalid. A lost wire is opened again by its owner.
 //
@@ -10,7 +10,7 @@
 // one JSON object a line, both ways:
 //     host:     {"poll": {"have": [ID], "boot": BOOT, ...}, "n": N}   answer: {"n": N, "orders": PollReply}
 //               {"post": EventBatch, "n": N}                         answer: {"n": N, "ack": SEQ}
-//               {"program": SHA256, "n": N}                          answer: {"n": N, "bytes": B, "raw": R}\n and
+//               {"program": SHA256, "n": N}                          answer: {"n": N, "bytes": B, "raw": R} and
 //                                                                    B bytes of gzip, R when unpacked
 //               {"looked": HostLooked}                               once, before the first poll
 //               {"alive": true}                                      every 10 s; both ways
@@ -56,6 +56,9 @@ struct HostWireOptions {
   std::vector<std::string> argv;  // what is started here; its last words start a POSIX shell there: "/bin/sh"
   bool as_user = false;           // never sudo
   std::string agent;              // path of muster-agent here
+  // Digest of muster-accept-nvml, which `program` has: by it the look sees who holds GPU memory. Empty: it
+  // does not, and the look says so.
+  std::string nvml = {};
   DurationMs patience = 60 * kSecond;  // until MUSTER1, without a byte from the host
   // A carried program's content by digest; not_found. On a thread of the pool.
   std::function<Result<std::string>(const std::string& sha256)> program = {};
