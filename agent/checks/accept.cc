@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -24,9 +25,11 @@ constexpr const char* kGpuKernels[] = {"gpu-gemm",   "gpu-sdc",  "gpu-memory",
 constexpr int kDefaultPort = 7490, kRdmaPort = 7495;
 constexpr int64_t kEndSeconds = 15;
 
-std::string program(const Files& files, const std::string& name) {
+std::string program(const StepContext& context, const std::string& name) {
+  if (const auto brought = context.programs.find(name); brought != context.programs.end())
+    return brought->second;
   const std::string carried = "/usr/lib/muster/" + name;
-  return files.exists(carried) ? carried : "/usr/sbin/" + name;
+  return context.files.exists(carried) ? carried : "/usr/sbin/" + name;
 }
 
 // The measurement a kernel printed. Its exit status only repeats the outcome; mpirun adds words of its own
@@ -46,7 +49,7 @@ Result<Json> measurement(const Output& output, const std::string& what) {
 Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments, DurationMs deadline) {
   Command command;
   const std::string kernel = arguments.front();
-  command.argv = {program(context.files, "muster-accept")};
+  command.argv = {program(context, "muster-accept")};
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   command.deadline = deadline;
   TRY(const Output output, context.process.run(command));
@@ -58,7 +61,7 @@ Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments
 Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> arguments, DurationMs deadline) {
   Command command;
   const std::string kernel = arguments.front();
-  command.argv = {program(context.files, "muster-accept-gpu"), kernel.substr(4)};
+  command.argv = {program(context, "muster-accept-gpu"), kernel.substr(4)};
   command.argv.insert(command.argv.end(), arguments.begin() + 1, arguments.end());
   command.deadline = deadline;
   const auto output = context.process.run(command);
@@ -104,9 +107,12 @@ std::vector<Peer> from_next(std::vector<Peer> peers, const std::string& self) {
   return peers;
 }
 
-std::string argument_text(const Json& value, const std::string& peer) {
+// {peer}: the name of the next node; {folder}: where steps of this agent leave files to each other.
+std::string argument_text(const StepContext& context, const Json& value, const std::string& peer) {
   std::string text = value.is_string() ? value.get<std::string>() : dump_json(value);
-  if (const size_t at = text.find("{peer}"); at != std::string::npos) text.replace(at, 6, peer);
+  const std::pair<std::string, const std::string&> words[] = {{"{peer}", peer}, {"{folder}", context.folder}};
+  for (const auto& [word, meaning] : words)
+    if (const size_t at = text.find(word); at != std::string::npos) text.replace(at, word.size(), meaning);
   return text;
 }
 
@@ -125,8 +131,12 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
   for (const auto& [name, value] : object_of(params, "options").items()) {
     if (value == false) continue;
     arguments.push_back("--" + name);
-    if (value != true) arguments.push_back(argument_text(value, peer));
+    if (value != true) arguments.push_back(argument_text(context, value, peer));
   }
+  // Beside muster-accept it is looked for by that program itself, and this one may lie anywhere.
+  if (const auto nvml = context.programs.find("muster-accept-nvml");
+      kernel == "counters" && nvml != context.programs.end())
+    arguments.insert(arguments.end(), {"--nvml", nvml->second});
   // Its file may lie on storage that other nodes use at this moment.
   if (kernel == "fio") arguments.insert(arguments.end(), {"--node", context.node, "--order", context.order});
   const DurationMs deadline = int_of(params, "deadline_seconds", 120) * kSecond;
@@ -178,7 +188,7 @@ Json unmeasured_part(const PairTest& test, const Peer& peer, const Error& error)
 }
 
 // Serves while it measures: every node runs this step at the same time, so each finds the others' servers.
-// The server ends by itself. Peers are measured one after the other, each node beginning with the one after
+// The server ends by itself, and with this agent. Peers are measured one after the other, each node beginning with the one after
 // it in name order, so that at any moment most nodes are busy with different partners.
 Result<Json> measure_with_peers(StepContext& context, const Json& params, const PairTest& test) {
   TRY(std::vector<Peer> peers, peers_of(params, "peers"));
@@ -189,10 +199,11 @@ Result<Json> measure_with_peers(StepContext& context, const Json& params, const 
       partners > 0 && peers.size() > static_cast<size_t>(partners))
     peers.resize(static_cast<size_t>(partners));
   const std::string address = text_of(params, "address"), port = std::to_string(test.port);
-  TRY(const Json server, run_kernel(context,
-                                    {test.serve, "--bind", address, "--port", port, "--detach", "--seconds",
-                                     std::to_string(test.serve_seconds)},
-                                    20 * kSecond));
+  TRY(const Json server,
+      run_kernel(context,
+                 {test.serve, "--bind", address, "--port", port, "--detach", "--with",
+                  std::to_string(::getpid()), "--seconds", std::to_string(test.serve_seconds)},
+                 20 * kSecond));
   if (server.value("outcome", "") != "measured")
     return fail(Code::unavailable,
                 fmt::format("{} does not start: {}", test.serve, server.value("error", "")));
@@ -280,18 +291,18 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
                                        {"btl_tcp_if_include", network},
                                        {"oob_tcp_if_include", network}})
       command.argv.insert(command.argv.end(), {"--mca", layer, value});
-  command.argv.insert(command.argv.end(), {program(context.files, "muster-mpi-check"), "--load", load,
-                                           "--seconds", text_of(params, "seconds", "1"), "--max-bytes",
+  command.argv.insert(command.argv.end(), {program(context, "muster-mpi-check"), "--load", load, "--seconds",
+                                           text_of(params, "seconds", "1"), "--max-bytes",
                                            std::to_string(int_of(params, "max_bytes", 262144))});
   if (load == "nccl" || load == "gpu-training") {
-    command.argv.insert(command.argv.end(), {"--program", program(context.files, "muster-accept-gpu")});
+    command.argv.insert(command.argv.end(), {"--program", program(context, "muster-accept-gpu")});
     if (const std::string network = text_of(params, "network"); !network.empty())
       command.argv.insert(command.argv.end(), {"--network", network});
     // NCCL's own choice may route around a bad link; between two nodes it is the link that is judged.
     if (params.contains("pairs")) command.argv.insert(command.argv.end(), {"--algorithm", "Ring"});
   }
   for (const auto& [name, value] : object_of(params, "options").items())
-    command.argv.insert(command.argv.end(), {"--" + name, argument_text(value, "")});
+    command.argv.insert(command.argv.end(), {"--" + name, argument_text(context, value, "")});
   command.deadline = int_of(params, "deadline_seconds", 180) * kSecond;
   command.cwd = "/";
   const auto failed = [&](const std::string& error) {

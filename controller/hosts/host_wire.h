@@ -56,6 +56,9 @@ struct HostWireOptions {
   std::vector<std::string> argv;  // what is started here; its last words start a POSIX shell there: "/bin/sh"
   bool as_user = false;           // never sudo
   std::string agent;              // path of muster-agent here
+  // Digest of muster-accept-nvml, which `program` has: by it the look sees who holds GPU memory. Empty: it
+  // does not, and the look says so.
+  std::string nvml = {};
   DurationMs patience = 60 * kSecond;  // until MUSTER1, without a byte from the host
   // A carried program's content by digest; not_found. On a thread of the pool.
   std::function<Result<std::string>(const std::string& sha256)> program = {};
