@@ -1,11 +1,11 @@
-// measure: the host's end of `muster accept --hosts`. An agent like any other whose controller is the command at
-// the other end of standard input and output (agent/pipe_link.h), and which leaves nothing behind.
+// measure: the host's end of `muster accept --hosts`. An agent like any other whose controller is the command
+// at the other end of standard input and output (agent/pipe_link.h), and which leaves nothing behind.
 //
 // Started by the script of controller/hosts/bootstrap.h, from a folder made for it. It removes its own file,
-// and a file system that was mounted to hold it, says hello, looks at the host (agent/look_first.h), and takes
-// orders until the pipe closes, the command says so or is silent, or a signal comes. Then every process that it
-// started is killed (agent/descendants.h). It carries out `inventory` and measuring checks only. Thread: of a
-// process that has one.
+// and a file system that was mounted to hold it, says hello, looks at the host (agent/look_first.h), and
+// takes orders until the pipe closes, the command says so or is silent, or a signal comes. Then every process
+// that it started is killed (agent/descendants.h). It carries out `inventory` and measuring checks only.
+// Thread: of a process that has one.
 #pragma once
 
 #include <map>

@@ -1,10 +1,10 @@
-// MemoryPrograms: carried programs in memory, for an agent that leaves nothing on any disk. Each is an anonymous
-// file of this process and executed through /proc/PID/fd, which every process of the same user can, its own
-// children and theirs included, as long as this process lives.
+// MemoryPrograms: carried programs in memory, for an agent that leaves nothing on any disk. Each is an
+// anonymous file of this process and executed through /proc/PID/fd, which every process of the same user can,
+// its own children and theirs included, as long as this process lives.
 //
-// Where the kernel does not execute such files (vm.memfd_noexec=2, some security modules), a program is written
-// into a folder in which files can be executed and unlinked once it is open; it is executed the same way.
-// Thread: one at a time.
+// Where the kernel does not execute such files (vm.memfd_noexec=2, some security modules), a program is
+// written into a folder in which files can be executed and unlinked once it is open; it is executed the same
+// way. Thread: one at a time.
 #pragma once
 
 #include <functional>

@@ -1,10 +1,10 @@
 // PipeLink: the ControllerLink of an agent that came over SSH for a while (`muster accept --hosts`). Its
 // controller is the command at the other end of a pipe; the protocol is in controller/hosts/host_wire.h.
 //
-// Owned by agent/measure.cc. Bytes come and go through functions, so that the pipe itself is its owner's. Every
-// 10 s it sends a sign that this agent is alive; a command that sends nothing for 60 s is lost. Orders that do
-// not only measure are made such that the agent refuses them (agent/measure_orders.h). Thread: the reactor's,
-// but for fetch().
+// Owned by agent/measure.cc. Bytes come and go through functions, so that the pipe itself is its owner's.
+// Every 10 s it sends a sign that this agent is alive; a command that sends nothing for 60 s is lost. Orders
+// that do not only measure are made such that the agent refuses them (agent/measure_orders.h). Thread: the
+// reactor's, but for fetch().
 #pragma once
 
 #include <condition_variable>
@@ -47,8 +47,8 @@ class PipeLink : public ControllerLink {
   // Standard input is at its end.
   void closed() { end(fail(Code::unavailable, "the command at the other end is gone")); }
 
-  // A program by its digest. On any thread but the reactor's: blocks. not_found: the command does not have it;
-  // cancelled; unavailable: the link has ended.
+  // A program by its digest. On any thread but the reactor's: blocks. not_found: the command does not have
+  // it; cancelled; unavailable: the link has ended.
   Result<Packed> fetch(const std::string& sha256, const std::function<bool()>& cancelled);
 
  private:

@@ -44,8 +44,9 @@ class RealReactor : public Reactor {
   virtual void offload(Task work, Task done) = 0;
   // Calls `on_signal` on the reactor's thread when SIGINT or SIGTERM arrives.
   virtual void on_stop_signal(Task on_signal) = 0;
-  // Calls `on_ready` once, on the reactor's thread, when the pipe or socket `fd` can be read or written without
-  // waiting, or is at its end. One call of each kind is pending at a time. The descriptor stays its owner's.
+  // Calls `on_ready` once, on the reactor's thread, when the pipe or socket `fd` can be read or written
+  // without waiting, or is at its end. One call of each kind is pending at a time. The descriptor stays its
+  // owner's.
   enum class Ready { read, write };
   virtual void when_ready(int fd, Ready what, Task on_ready) = 0;
   // Drops what waits for `fd`; to be called before it is closed.

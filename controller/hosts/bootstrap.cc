@@ -3,8 +3,8 @@
 namespace muster {
 namespace {
 
-// Runs as who the agent will be: $1 how, $2 what sudo said, $3 "private" in a name space of mounts of its own.
-// No single quote in here: the whole is one word between them.
+// Runs as who the agent will be: $1 how, $2 what sudo said, $3 "private" in a name space of mounts of its
+// own. No single quote in here: the whole is one word between them.
 constexpr std::string_view kInside = R"sh(
 how=$1 why=$2 own=$3 d=
 no() { printf "\nMUSTERNO %s %s\n" "$1" "$2"; exit 1; }

@@ -166,8 +166,8 @@ class RealHostWire : public HostWire {
       const auto hello = host_hello_of(line.substr(kHelloLine.size()));
       if (!hello.ok()) return lose(hello.error());
       stage_ = Stage::talks;
-      const auto tell = events_.hello;
-      if (tell) tell(*hello);
+      const auto on_hello = events_.hello;
+      if (on_hello) on_hello(*hello);
     } else if (!line.empty()) {
       start_up_line_ = line.substr(0, kKeptErr);
     }

@@ -1,8 +1,8 @@
 // HostWire: one running host at the end of a command's pipe: ssh, or what `--via` names.
 //
-// Owned by a session (controller/hosts/session.h), one for each host. Starts the command, whose remote end is a
-// POSIX shell, sends it a short script and then the agent, and speaks the agent's protocol with it from then
-// on. On the host everything is in memory: nothing of it is left when the pipe is closed, however that
+// Owned by a session (controller/hosts/session.h), one for each host. Starts the command, whose remote end is
+// a POSIX shell, sends it a short script and then the agent, and speaks the agent's protocol with it from
+// then on. On the host everything is in memory: nothing of it is left when the pipe is closed, however that
 // happens. What the agent says is untrusted: a line of more than kLongestLine, or one that is not what the
 // protocol wants, ends the wire with Code::invalid. A lost wire is opened again by its owner.
 //
@@ -10,7 +10,7 @@
 // one JSON object a line, both ways:
 //     host:     {"poll": {"have": [ID], "boot": BOOT, ...}, "n": N}   answer: {"n": N, "orders": PollReply}
 //               {"post": EventBatch, "n": N}                         answer: {"n": N, "ack": SEQ}
-//               {"program": SHA256, "n": N}                          answer: {"n": N, "bytes": B, "raw": R}\n and
+//               {"program": SHA256, "n": N}                          answer: {"n": N, "bytes": B, "raw": R} and
 //                                                                    B bytes of gzip, R when unpacked
 //               {"looked": HostLooked}                               once, before the first poll
 //               {"alive": true}                                      every 10 s; both ways

@@ -1,5 +1,5 @@
-// PackCache: programs as they are sent to hosts, gzipped, each once for all of them. A host gets the same bytes
-// as the one before; packing takes most of a second.
+// PackCache: programs as they are sent to hosts, gzipped, each once for all of them. A host gets the same
+// bytes as the one before; packing takes most of a second.
 //
 // Thread: any; several that want the same program wait for the first one.
 #pragma once

@@ -45,13 +45,15 @@ size_t put_in_host(std::string& word, const std::string& host) {
 Result<std::vector<std::string>> ssh_command(const std::string& destination, const std::string& config) {
   if (destination.empty() || destination[0] == '-')
     return fail(Code::invalid, "'" + destination + "' is no destination for ssh");
-  // No terminal: none is needed, and some hosts refuse it. No question: nothing could answer it. A host that is
-  // away ends the connection within a minute.
+  // No terminal: none is needed, and some hosts refuse it. No question: nothing could answer it. A host that
+  // is away ends the connection within a minute. A connection that the user shares is used, and none is left
+  // behind for others. Banners are left out, errors are not.
   std::vector<std::string> argv = {"ssh", "-T"};
   if (!config.empty()) argv.insert(argv.end(), {"-F", config});
   for (const char* option :
        {"BatchMode=yes", "ConnectTimeout=15", "ServerAliveInterval=15", "ServerAliveCountMax=4",
-        "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "RequestTTY=no"})
+        "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "RequestTTY=no", "RemoteCommand=none",
+        "ControlMaster=no", "PermitLocalCommand=no", "LogLevel=ERROR"})
     argv.insert(argv.end(), {"-o", option});
   argv.insert(argv.end(), {"--", destination, "/bin/sh"});
   return argv;

@@ -13,8 +13,8 @@ namespace muster {
 // instead of the usual ones; empty: those. invalid: a destination that would be an option of ssh.
 Result<std::vector<std::string>> ssh_command(const std::string& destination, const std::string& config);
 
-// "srun --jobid 4711 -N1 -n1 -w {host}": words as a POSIX shell splits them, without any expansion; `{host}` is
-// replaced by `host` in each. invalid: a quote that is not closed, no word, or no {host}.
+// "srun --jobid 4711 -N1 -n1 -w {host}": words as a POSIX shell splits them, without any expansion; `{host}`
+// is replaced by `host` in each. invalid: a quote that is not closed, no word, or no {host}.
 Result<std::vector<std::string>> via_command(const std::string& via, const std::string& host);
 
 }  // namespace muster

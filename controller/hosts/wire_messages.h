@@ -1,5 +1,5 @@
-// What a host's agent sends, as values; controller/hosts/host_wire.h has the protocol. All of it is untrusted:
-// an error is Code::invalid. Thread: plain functions.
+// What a host's agent sends, as values; controller/hosts/host_wire.h has the protocol. All of it is
+// untrusted: an error is Code::invalid. Thread: plain functions.
 #pragma once
 
 #include <set>

@@ -140,8 +140,7 @@ TEST_CASE("tied process: a program ends with the process that runs it", "[agent]
   const pid_t runner = ::fork();
   if (runner == 0) {
     ::close(held.ends[0]);
-    // Standard output of the program is a pipe of Process': the tie keeps this one open as standard error does
-    // not, so the program says its number through a file descriptor of /proc.
+    // The program inherits no descriptor but its own three.
     const auto plain = make_process();
     TiedProcess tied(*plain, build_dir() + "/muster-agent");
     const std::string own = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(held.ends[1]);

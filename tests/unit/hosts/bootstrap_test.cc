@@ -60,7 +60,7 @@ TEST_CASE("bootstrap: the script fits into what a pipe takes at once", "[hosts]"
   CHECK(script.substr(script.size() - 2) == "}\n");
 }
 
-TEST_CASE("bootstrap: the agent gets what it must be told, as words", "[hosts]") {
+TEST_CASE("bootstrap: what the agent needs comes as words of its command line", "[hosts]") {
   const Host host;
   const std::string packed = gzip(kAgent).value(), out = said(host.dir, packed, packed.size());
   CHECK(out.find("MUSTER1 measure --stdin --folder " + host.dir.path("run") + "/.muster.") !=

@@ -110,6 +110,23 @@ TEST_CASE("host wire: as root it lies in a file system of its own", "[hosts]") {
   bench.nothing_left();
 }
 
+TEST_CASE("host wire: root by sudo where it needs no password, and not where that is not wanted", "[hosts]") {
+  WireBench bench;
+  if (::geteuid() != 0) return;
+  bench.stub("id", "echo 1000");
+  bench.stub("sudo", "touch " + bench.dir.path("used") + "; [ \"$1\" = -n ] && shift; exec \"$@\"");
+  bench.options.as_user = GENERATE(true, false);
+  if (GENERATE(true, false)) bench.stub("unshare", "echo 'not permitted' >&2; exit 1");
+  bench.open();
+  bench.until([&] { return bench.looked.has_value() || bench.lost; });
+  REQUIRE(bench.hello);
+  CHECK(bench.hello->how == (bench.options.as_user ? "user" : "sudo"));
+  CHECK(bench.hello->why_user.empty());
+  CHECK(Files().exists(bench.dir.path("used")) == !bench.options.as_user);
+  bench.leave();
+  bench.nothing_left();
+}
+
 TEST_CASE("host wire: a killed agent, guard or shell is a lost connection, and leaves nothing", "[hosts]") {
   WireBench bench;
   bench.as_plain_user();

@@ -1,5 +1,6 @@
-// A HostWire over a shell of this machine, and what came of it. The agent is the one of this build, or a script
-// in its place. Nothing may be left of it: each has folders of its own in place of those that the script tries.
+// A HostWire over a shell of this machine, and what came of it. The agent is the one of this build, or a
+// script in its place. Nothing may be left of it: each has folders of its own in place of those that the
+// script tries.
 #pragma once
 
 #include <signal.h>
