@@ -7,9 +7,10 @@ namespace {
 
 // agent/checks/ has them all, and their names begin alike.
 constexpr std::string_view kMeasures = "accept";
+constexpr std::string_view kNothing = "not_applicable";  // says why nothing is measured
 
 bool is_measurement(const std::string& module) {
-  return module == kMeasures || module.rfind(std::string(kMeasures) + "_", 0) == 0;
+  return module == kMeasures || module == kNothing || module.rfind(std::string(kMeasures) + "_", 0) == 0;
 }
 
 Status refused(const Action& action, const std::string& what) {

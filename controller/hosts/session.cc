@@ -21,22 +21,29 @@ namespace {
 // A plan is refused for nodes that fell silent since they were reached; then for others.
 constexpr int kMostPlans = 5;
 
-// Digest of a carried program -> where it lies. Read by the wires on threads of the pool.
-using ProgramFiles = std::map<std::string, std::string>;
+// Read by the wires on threads of the pool.
+struct ProgramFiles {
+  std::map<std::string, std::string> by_digest;  // hexadecimal -> where it lies
+  std::string nvml;                              // digest of muster-accept-nvml; "": there is none
+};
+
+std::string hex_of(const std::string& digest) { return digest.substr(digest.find(':') + 1); }
 
 Result<ProgramFiles> program_files(ImageService& images) {
   TRY(const auto programs, images.programs().list());
   ProgramFiles out;
   for (const auto& program : programs) {
-    const std::string hex = program.sha256.substr(program.sha256.find(':') + 1);
-    out[hex] = images.programs().path_of(program.sha256);
+    out.by_digest[hex_of(program.sha256)] = images.programs().path_of(program.sha256);
+    if (program.path.substr(program.path.rfind('/') + 1) == "muster-accept-nvml")
+      out.nvml = hex_of(program.sha256);
   }
   return out;
 }
 
 Result<std::string> program_of(const ProgramFiles& files, const std::string& sha256) {
-  const auto found = files.find(sha256.substr(sha256.find(':') + 1));
-  if (found == files.end()) return fail(Code::not_found, "no carried program has the digest " + sha256);
+  const auto found = files.by_digest.find(hex_of(sha256));
+  if (found == files.by_digest.end())
+    return fail(Code::not_found, "no carried program has the digest " + sha256);
   return Files("/").read(found->second);
 }
 
@@ -143,6 +150,7 @@ void Session::start() {
     wire.argv = host.argv;
     wire.as_user = options_.as_user;
     wire.agent = core_->options.agent_binary;
+    wire.nvml = programs_->nvml;
     wire.program = [files = programs_](const std::string& sha256) { return program_of(*files, sha256); };
     links_->add(std::move(wire));
   }

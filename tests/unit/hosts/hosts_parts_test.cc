@@ -41,6 +41,7 @@ HostOutcome host(HostVerdict verdict) { return {"gpu01", verdict, ""}; }
 TEST_CASE("hosts: a plan that does more than to measure is refused", "[hosts]") {
   CHECK(measures_only(plan_of(ActionKind::check, "accept")).ok());
   CHECK(measures_only(plan_of(ActionKind::check, "accept_links")).ok());
+  CHECK(measures_only(plan_of(ActionKind::check, "not_applicable")).ok());
   for (const ActionKind kind : {ActionKind::steps, ActionKind::reboot, ActionKind::image, ActionKind::netboot,
                                 ActionKind::power_off, ActionKind::inventory})
     CHECK(measures_only(plan_of(kind, "accept")).error().code == Code::denied);
