@@ -31,13 +31,13 @@ endif()
 enable_language(C)  # FindMPI asks mpicc; mpicxx would add the C++ interface, which Open MPI 5 has dropped
 find_package(MPI COMPONENTS C QUIET)
 if(TARGET MPI::MPI_C AND NOT MUSTER_SANITIZE)
-  add_executable(muster-mpi-check kernels/program_mpi.cc kernels/allreduce_mpi.cc kernels/gpu_mpi.cc kernels/training_mpi.cc)
+  add_executable(muster-mpi-check kernels/program_mpi.cc kernels/group_mpi.cc)
   target_include_directories(muster-mpi-check PRIVATE ${CMAKE_SOURCE_DIR})
   target_include_directories(muster-mpi-check SYSTEM PRIVATE ${MPI_C_INCLUDE_DIRS})
   target_compile_definitions(muster-mpi-check PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   target_compile_options(muster-mpi-check PRIVATE -O2)
   target_link_options(muster-mpi-check PRIVATE -s -static-libstdc++ -static-libgcc -Wl,--as-needed)
-  target_link_libraries(muster-mpi-check PRIVATE muster_kernels ${MPI_C_LIBRARIES} Threads::Threads)
+  target_link_libraries(muster-mpi-check PRIVATE muster_together ${MPI_C_LIBRARIES} Threads::Threads)
 endif()
 
 # Benchmarks that are programs; bench/run.sh builds them.

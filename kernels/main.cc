@@ -14,6 +14,7 @@
 #include "kernels/nvml.h"
 #include "kernels/program.h"
 #include "kernels/sdc.h"
+#include "kernels/together/group_verbs.h"
 
 namespace muster::kernels {
 namespace {
@@ -42,6 +43,7 @@ struct Arguments {
   uint64_t checksum_mib = 4;
   DrivesOptions drives;
   CountersOptions counters;
+  together::GroupArguments group;
   std::string seed = "1";
   std::string nvml;
   bool detach = false;
@@ -236,6 +238,7 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   a.checksum.seed = parse_seed(a.seed);
   a.counters.ask_nvml = [&a] { return ask_nvml(a.nvml); };
   const Files files;
+  if (auto together = together::run_group(kernel, a.group)) return std::move(*together);
   if (kernel == "dgemm") return run_dgemm(a.dgemm);
   if (kernel == "stream") return run_stream(a.stream);
   if (kernel == "sdc") return run_sdc(a.sdc);
@@ -263,6 +266,7 @@ int main_with(int argc, char** argv) {
   declare_link(app, arguments);
   declare_rdma(app, arguments);
   declare_storage(app, arguments);
+  together::declare_group(app, arguments.group);
   return run_program(app, argc, argv, arguments.flip,
                      [&](const std::string& kernel, const std::optional<Flip>& flip) {
                        Measurement out = run(kernel, arguments, flip);

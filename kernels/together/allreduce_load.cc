@@ -6,7 +6,6 @@
 //              counted twice.
 // Bus bandwidth: 2 (P - 1) / P x bytes / time, time of the slowest member, as nccl-tests count it.
 // Expected:    over TCP, of large messages what one stream of muster-accept link does, less the additions.
-// The same arithmetic over MPI: kernels/allreduce_mpi.cc.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -99,7 +98,6 @@ void report(kernels::Measurement& out, const std::vector<SizeResult>& results, i
   out.metrics["busbw_mbps"] = {best, "MB/s"};
   out.metrics["latency_ms"] = {results.front().seconds * 1000, "ms"};
   out.detail["sizes"] = sizes;
-  out.detail["network"] = "TCP";
   out.detail["verified"] = "every element of every result on every rank, bit by bit";
 }
 

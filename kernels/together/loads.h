@@ -1,4 +1,4 @@
-// Loads of several nodes together, over any Group: all-reduce and the training load. A pair of nodes is
+// Loads of several nodes together, over any Group: all-reduce, the training load, and both on GPUs. A pair of nodes is
 // measured by the same loads with two members.
 //
 // Every member makes the call. The measurement counts on rank 0; the others say that they took part
@@ -8,6 +8,7 @@
 // Thread: blocks its caller; the training load computes on threads of its own, which it joins.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct LoadOptions {
   std::string root =
       {};              // training: a folder that plays each node's /sys (RANK below it where that is there)
   int flip_rank = -1;  // flips one bit there, to show that it is seen
+  int gpus = 0;        // loads of GPUs: of every node
+  std::string algorithm = {};  // loads of GPUs: NCCL_ALGO; empty: NCCL's choice
   // Of one call, beside what the others may compute in the meantime: seconds.
   double patience = 60;
 };
@@ -36,6 +39,25 @@ kernels::Measurement run_allreduce(Group& group, const LoadOptions& options);
 // detail.scaling.
 kernels::Measurement run_training(Group& group, const LoadOptions& options);
 
+// What each node has of its own for loads of GPUs, which muster-accept-gpu carries out.
+struct GpuHere {
+  std::string program = "/usr/lib/muster/muster-accept-gpu";
+  // A folder with NCCL, cuBLASLt and plug-ins of the network; empty: where systems have them.
+  std::string libs = {};
+  // "address:port" at which this member's GPUs can be met; an error says why there is none. Called on the
+  // first member of those that work together.
+  std::function<Result<std::string>()> root = {};
+};
+// NCCL's collectives over all GPUs at once. Metrics: ranks (members), gpus, of each collective
+// NAME_busbw_gbps, of the slowest node. detail.nodes, detail.rails.
+kernels::Measurement run_nccl(Group& group, const LoadOptions& options, const GpuHere& here);
+// Transformer blocks on the GPUs of 1, 2, 4 ... and all members. detail.scaling.
+kernels::Measurement run_gpu_training(Group& group, const LoadOptions& options, const GpuHere& here);
+
+// The one of this name: allreduce, training, nccl, gpu-training. `refused` for another.
+kernels::Measurement run_load(const std::string& load, Group& group, const LoadOptions& options,
+                              const GpuHere& here);
+
 // --- shared by the loads
 // Why a group could not go on, or did not come about.
 kernels::Measurement lost_measurement(const char* check, const std::vector<Lost>& lost, const Error& error);
@@ -43,5 +65,7 @@ kernels::Measurement lost_measurement(const char* check, const std::vector<Lost>
 // numbers this member had; `words` with {} for that. All members make the call.
 Result<kernels::Measurement> envelope(Group& group, const char* check, uint64_t wrong, const char* words);
 std::vector<std::string> names(const Group& group);
+// As kernels::to_json() wrote it, from another process or node; `failed` with a reason for what is none.
+kernels::Measurement measurement_from_json(const Json& json);
 
 }  // namespace muster::together

@@ -21,7 +21,6 @@
 //              meter (kernels/energy.h); of the repetitions together, which must be long against the meter.
 // Expected:    one node 60-90 % of what muster-accept dgemm does, twice over (single precision); what is
 //              lost on more is the network's.
-// The same load over MPI: kernels/training_mpi.cc.
 #include "kernels/together/training_load.h"
 
 #include <algorithm>
