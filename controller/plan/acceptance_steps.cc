@@ -7,6 +7,7 @@
 #include <set>
 
 #include "controller/locate/pairing.h"
+#include "controller/plan/group_steps.h"
 #include "controller/plan/stages.h"
 
 namespace muster {
@@ -107,6 +108,7 @@ class PeersInPlan {
 void write_acceptance(Planning& p) {
   PeersInPlan peers(p);
   for (auto& d : p.drafts) peers.keep(d);
+  assign_groups(p);
   if (p.drafts.size() < p.spec.nodes.size())
     p.plan.notes.push_back(
         "links are measured between the nodes of this plan only; `muster accept` measures all of them");
