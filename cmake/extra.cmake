@@ -21,7 +21,7 @@ foreach(fake fake-nvml fake-nvml-old)
 endforeach()
 target_compile_definitions(fake-nvml-old PRIVATE OLD_DRIVER)
 if(TARGET muster_tests)
-  add_dependencies(muster_tests fake-nvml fake-nvml-old muster-accept-nvml)
+  add_dependencies(muster_tests fake-nvml fake-nvml-old muster-accept muster-accept-nvml)
 endif()
 
 # The MPI check is copied into nodes of several distributions: beside what all carried programs need, libmpi.so.40 has to be there.

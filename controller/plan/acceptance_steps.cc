@@ -7,6 +7,7 @@
 #include <set>
 
 #include "controller/locate/pairing.h"
+#include "controller/plan/group_steps.h"
 #include "controller/plan/order_programs.h"
 #include "controller/plan/stages.h"
 
@@ -141,6 +142,7 @@ class FolderOfImages {
 void write_acceptance(Planning& p) {
   PeersInPlan peers(p);
   for (auto& d : p.drafts) peers.keep(d);
+  assign_groups(p);
   FolderOfImages folder;
   for (auto& d : p.drafts) folder.fill(d);
   find_started_programs(p);

@@ -115,7 +115,8 @@ void write_stage(Planning& p, const StageOf& stage) {
         p, d, {stage.name, stage.kind, stage.phase, stage.title, std::move(params), timeout, check ? 1 : 2});
     if (!barrier.empty()) a.behind = behind, used = true;
     put_behind_leaders(p, d, a);
-    if (audience.empty()) continue;
+    // A measurement that a leader makes is no condition of what others do afterwards.
+    if (audience.empty() || check) continue;
     d.behind.insert(a.id);
     // Of those with the same audience in one stage the last one counts.
     led.erase(std::remove_if(led.begin(), led.end(), [&](const Led& l) { return l.audience == audience; }),

@@ -25,7 +25,9 @@
 //       on: leader                  # cluster phase only: all (default) | leader | others; for each
 //                                   # storage section its own leader
 //       among: mpi                  # the step is about those nodes that have this playbook, too; with
-//                                   # `otherwise`, where nobody has it or `when` says no
+//                                   # `otherwise`, where nobody has it or `when` says no. `group`: about all
+//                                   # nodes of the plan that are measured; module accept_group only, one
+//                                   # such step in a stage
 //       mandatory: true             # or false, or what of it is: [run, data, ceilings]
 //       needs: [root]               # without it the step is "not looked at": no pass, and it holds nothing
 //                                   # against its node. A plain user's agent has none
@@ -47,6 +49,10 @@
 #include "controller/spec/spec.h"
 
 namespace muster {
+
+// Of a step over all nodes that are measured: one of them leads it, and the planner has the others serve.
+inline constexpr const char* kGroup = "group";
+inline constexpr const char* kGroupModule = "accept_group";
 
 struct PlaybookStep {
   std::string name, phase = "node", module, when, for_each, otherwise, on = "all", among = "";

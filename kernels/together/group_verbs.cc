@@ -32,6 +32,7 @@ void declare_leader(CLI::App& app, GroupArguments& a) {
   group->add_option("--sequence", options.shape.sequence, "training: tokens of a sequence");
   group->add_option("--layers", options.shape.layers, "training: blocks");
   group->add_option("--threads", options.threads, "training: of a member; 0: one per processor");
+  group->add_option("--root", options.root, "training: a folder that plays each node's /sys");
   group->add_option("--gpus", options.gpus, "loads of GPUs: of every node");
   group->add_option("--algorithm", options.algorithm,
                     "loads of GPUs: NCCL_ALGO; Ring, where a link is judged");

@@ -47,7 +47,8 @@ Status check(const Work& work) {
   for (const double seconds : {o.seconds, o.patience, work.meet_seconds, work.deadline_seconds})
     if (!is_time(seconds)) return fail(Code::invalid, "work: a time is zero or longer than a week");
   if (o.max_bytes < sizeof(double)) return fail(Code::invalid, "work.max_bytes: at least 8");
-  if (o.gpus < 0 || o.gpus > 1024 || o.algorithm.size() > 64) return fail(Code::invalid, "work: its GPUs");
+  if (o.gpus < 0 || o.gpus > 1024 || o.algorithm.size() > 64 || o.root.size() > 4096)
+    return fail(Code::invalid, "work: its GPUs");
   if (work.load.find("training") != std::string::npos)
     if (const char* why = training::unfit(o.shape); *why) return fail(Code::invalid, why);
   const bool on_gpus = work.load == "nccl" || work.load == "gpu-training";
@@ -78,6 +79,7 @@ Json to_json(const Work& work) {
           {"threads", o.threads},
           {"gpus", o.gpus},
           {"algorithm", o.algorithm},
+          {"root", o.root},
           {"flip_rank", o.flip_rank},
           {"patience", o.patience}};
 }
@@ -102,6 +104,7 @@ Result<Work> work_from_json(const Json& json) {
   r.get("threads", o.threads);
   r.get("gpus", o.gpus);
   r.get("algorithm", o.algorithm);
+  r.get("root", o.root);
   r.get("flip_rank", o.flip_rank);
   r.get("patience", o.patience);
   const Json members = r.raw("members");

@@ -1239,3 +1239,41 @@ TEST_CASE("the history of a node goes on under another revision of the spec", "[
   CHECK(b.in_state(NodeState::degraded) == std::set<std::string>{"node02"});
   CHECK(check_of(b.report(), "node02", "dgemm/gflops").history.size() == 1);
 }
+
+TEST_CASE("a group that its nodes serve is let go when nothing more is to be measured",
+          "[acceptance][group]") {
+  const std::string bad = GENERATE(as<std::string>{}, "", "node02");
+  Bench b;
+  Json hosts = Json::array();
+  for (const auto& name : b.names)
+    hosts.push_back({{"name", name}, {"address", "10.20.0." + name.substr(5)}});
+  for (const auto& name : b.names) {
+    const Json leads = {{"hosts", hosts}, {"peers_live", true}},
+               serves = {{"peers", {hosts[0]}}, {"peers_live", true}};
+    b.check(name, {name == "node01"
+                       ? Bench::step("acceptance/all-reduce", "accept_group", leads,
+                                     {{"busbw_mbps", {{"min", 20}}}})
+                       : Bench::step("acceptance/all-reduce serves", "accept_group_serve", serves, nullptr)});
+  }
+  std::vector<std::string> loads;  // of the one that leads
+  b.measure = [&](const std::string&, const wire::Step& step) -> Json {
+    // Of no weight, whatever it says.
+    if (step.module == "accept_group_serve") return {{"check", "group-serve"}, {"outcome", "unavailable"}};
+    const bool bye = step.params.value("bye", false);
+    loads.push_back(bye ? "bye" : step.params.contains("pairs") ? "pairs" : "all");
+    if (bye) return measured("group", "none", 0);
+    return all_reduce(step, [&](const std::set<std::string>& members) {
+      return members.count(bad) ? kBroken : measured("allreduce", "busbw_mbps", 100);
+    });
+  };
+  b.run();
+  REQUIRE(loads.size() >= 2);
+  CHECK(loads.front() == "all");
+  CHECK(loads.back() == "bye");
+  CHECK(std::count(loads.begin(), loads.end(), "bye") == 1);
+  CHECK((std::count(loads.begin(), loads.end(), "pairs") > 0) == !bad.empty());
+  CHECK(b.in_state(NodeState::quarantined) ==
+        (bad.empty() ? std::set<std::string>{} : std::set<std::string>{bad}));
+  for (const auto& node : b.report().nodes)
+    for (const auto& check : node.checks) CHECK(check.name.find("serves") == std::string::npos);
+}
