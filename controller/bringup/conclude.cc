@@ -197,7 +197,7 @@ void add_measurements(Report& report, const Sources& s, const ReportSources& fro
       judged, steps,
       [&](const std::string& name) {
         const NodeSpec* node = s.spec.node(name);
-        return node ? "NIC " + node->mac : "";
+        return node && !node->mac.empty() ? "NIC " + node->mac : "";
       },
       with.facts);
   const auto checked = checked_for_gpus(s.plan);
