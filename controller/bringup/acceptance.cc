@@ -9,6 +9,7 @@
 #include "controller/bringup/inventories.h"
 #include "controller/report/collective.h"
 #include "controller/report/gpu_checks.h"
+#include "controller/report/measured.h"
 #include "controller/report/stand_ins.h"
 #include "controller/report/verdict.h"
 #include "controller/run/executor.h"
@@ -57,7 +58,8 @@ OwnResult own_result(CurrentSpec& spec, KeptOfPlan& kept, const Executor& execut
 // even that), and floors, which are asked about when all nodes miss them.
 Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executor, const std::string& name) {
   for (const auto& step : own.steps)
-    if (step.mandatory && !step.members.empty() && step.result.is_null() && !only_starts(step))
+    if (step.mandatory && !step.members.empty() && step.result.is_null() && !only_starts(step) &&
+        step.status != kNotLookedAt)
       return fail(Code::failed, fmt::format("{}: {}", step.group, step.message));
   std::vector<Check> checks = own.checks;
   if (const NodeSpec* node = own.spec ? own.spec->spec.node(name) : nullptr)
@@ -115,7 +117,8 @@ Status judge(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, cons
   TRY_(judge_own(own, kept, executor, action.node));
   for (const auto& step : own.steps) {
     const std::string outcome = text_of(step.result, "outcome");
-    if (step.mandatory && !step.members.empty() && outcome != "measured" && !only_starts(step))
+    if (step.mandatory && !step.members.empty() && outcome != "measured" && !only_starts(step) &&
+        step.status != kNotLookedAt)
       return fail(Code::failed, fmt::format("{}: {}", step.group, text_of(step.result, "error")));
   }
   return Ok{};

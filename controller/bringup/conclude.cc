@@ -85,6 +85,7 @@ void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row
   node.uuid = facts->system.uuid;
   node.kernel = facts->kernel;
   node.firmware = facts->firmware;
+  node.share = share_of(*facts);
   for (const auto& disk : facts->disks)
     node.disks.push_back({group_of(declared, disk), disk.serial, disk.wwid, disk.model, disk.size_bytes});
   for (const auto& nic : facts->nics)
@@ -205,6 +206,7 @@ void add_measurements(Report& report, const Sources& s, const ReportSources& fro
     for (auto& check : judged[node.name]) node.checks.push_back(std::move(check));
     if (auto missing = unplanned_gpus(checked, node.name, facts.of(node.name)))
       node.checks.push_back(std::move(*missing));
+    compare_hardware(node, history);
     carry_over(node, history);
     if (const auto* found = facts.of(node.name)) say_simulated(*found, node.checks);
   }
@@ -220,6 +222,16 @@ void add_not_measured(Report& report, const AddedToRun& added) {
   }
   std::stable_sort(report.nodes.begin(), report.nodes.end(),
                    [](const NodeReport& a, const NodeReport& b) { return a.name < b.name; });
+}
+
+// An acceptance looks whether nodes that should be alike are; a run that has just changed some does not.
+Drift drift_among(const Report& report, const Sources& s) {
+  std::vector<HostProperties> hosts;
+  if (s.plan.kind != PlanKind::accept) return {};
+  for (const auto& node : report.nodes)
+    if (const auto facts = row_of(s.nodes, node.name).facts.facts())
+      hosts.push_back(drift_host(node.name, node.role, *facts));
+  return drift_of_run(hosts);
 }
 
 Result<Report> make_report(const ReportSources& from) {
@@ -247,6 +259,7 @@ Result<Report> make_report(const ReportSources& from) {
   for (const auto& d : s.plan.destroys)
     report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});
   if (from.discovery) add_discovery(report, *from.discovery);
+  report.drift = drift_among(report, s);
   add_not_measured(report, from.added);
   settle(report);
   return report;

@@ -97,6 +97,7 @@ Result<RenderedStepPtr> RenderedSteps::render(const PlaybookStep& step, const st
   TRY(out.expect, put_in(step.expect));
   // There, because agents of an older version refuse a step with a key they do not know.
   if (!step.blocks.empty()) out.expect["blocks"] = step.blocks;
+  out.needs = step.needs;
   if (out.params.is_null()) out.params = Json::object();
   if (step.module == "sysctl")
     if (const Json* declared = context.find("sysctls")) prefer_declared(*declared, out.params);

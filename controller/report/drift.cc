@@ -55,6 +55,54 @@ DriftProperty property_of(const std::string& name, const std::vector<const HostP
   return out;
 }
 
+// ---- its JSON form
+
+Json values_json(const DriftProperty& property) {
+  Json out = Json::array();
+  for (const DriftValue& one : property.values) {
+    Json& entry = out.emplace_back(Json{{"value", one.value}, {"count", one.hosts.size()}});
+    if (&one != property.majority()) entry["hosts"] = one.hosts;
+  }
+  return out;
+}
+
+// Those of the group that no other list has.
+std::vector<std::string> rest_of(const std::vector<std::string>& group, const DriftProperty& property) {
+  std::set<std::string> rest(group.begin(), group.end());
+  for (const std::string& host : property.not_looked_at) rest.erase(host);
+  for (const DriftValue& one : property.values)
+    for (const std::string& host : one.hosts) rest.erase(host);
+  return {rest.begin(), rest.end()};
+}
+
+Result<DriftProperty> read_property(const Json& json, const std::vector<std::string>& group) {
+  DriftProperty out;
+  std::string agreement, majority;
+  std::vector<std::string> outliers;  // derived
+  JsonReader r(json, "drift.property");
+  r.get("name", out.name);
+  r.get("agreement", agreement);
+  r.get_or("majority", majority, {});
+  r.get("outliers", outliers);
+  r.get("not_looked_at", out.not_looked_at);
+  const Json& values = r.raw("values");
+  TRY_(r.finish());
+  const auto known = value_of(kWords, agreement);
+  if (!known || !values.is_array()) return fail(Code::invalid, "drift.property: another shape");
+  out.agreement = *known;
+  for (const Json& value : values) {
+    DriftValue& one = out.values.emplace_back();
+    size_t count = 0;
+    JsonReader v(value, "drift.value");
+    v.get("value", one.value);
+    v.get("count", count);
+    v.get_or("hosts", one.hosts, {});
+    TRY_(v.finish());
+  }
+  if (out.majority() && out.values.front().hosts.empty()) out.values.front().hosts = rest_of(group, out);
+  return out;
+}
+
 std::vector<std::string> outliers_of(const DriftProperty& property) {
   std::vector<std::string> out;
   if (property.agreement != Agreement::outliers) return out;
@@ -129,11 +177,11 @@ std::string_view to_string(Agreement agreement) { return word_of(kWords, agreeme
 
 const DriftValue* DriftProperty::majority() const {
   const bool there = agreement == Agreement::equal || agreement == Agreement::outliers;
-  return there ? &values.front() : nullptr;
+  return there && !values.empty() ? &values.front() : nullptr;
 }
 
 std::map<std::string, std::string> drift_properties(const HardwareFacts& facts) {
-  std::map<std::string, std::string> out;
+  std::map<std::string, std::string> out = facts.properties;
   const auto put = [&](const char* name, const std::string& value) {
     if (!trimmed(value).empty()) out[name] = trimmed(value);
   };
@@ -188,17 +236,25 @@ Drift find_drift(const std::vector<HostProperties>& hosts) {
   return out;
 }
 
+HostProperties drift_host(const std::string& node, const std::string& role, const HardwareFacts& facts) {
+  const std::string product = trimmed(facts.system.vendor + " " + facts.system.product);
+  return {node, product.empty() ? role : role + ", " + product, drift_properties(facts)};
+}
+
+Drift drift_of_run(const std::vector<HostProperties>& hosts) {
+  Drift out = find_drift(hosts);
+  std::erase_if(out, [](const DriftGroup& group) { return group.hosts.size() < kFewestForMajority; });
+  return out;
+}
+
 Json to_json(const Drift& drift) {
   Json groups = Json::array();
   for (const DriftGroup& group : drift) {
     Json properties = Json::array();
     for (const DriftProperty& property : group.properties) {
-      Json values = Json::array();
-      for (const DriftValue& one : property.values)
-        values.push_back({{"value", one.value}, {"hosts", one.hosts}});
       Json& entry = properties.emplace_back(Json{{"name", property.name},
                                                  {"agreement", to_string(property.agreement)},
-                                                 {"values", std::move(values)},
+                                                 {"values", values_json(property)},
                                                  {"outliers", outliers_of(property)},
                                                  {"not_looked_at", property.not_looked_at}});
       if (const DriftValue* majority = property.majority()) entry["majority"] = majority->value;
@@ -206,6 +262,28 @@ Json to_json(const Drift& drift) {
     groups.push_back({{"group", group.name}, {"hosts", group.hosts}, {"properties", std::move(properties)}});
   }
   return {{"groups", std::move(groups)}};
+}
+
+Result<Drift> drift_from_json(const Json& json) {
+  JsonReader top(json, "drift");
+  const Json& groups = top.raw("groups");
+  TRY_(top.finish());
+  if (!groups.is_array()) return fail(Code::invalid, "drift.groups: expected a list");
+  Drift out;
+  for (const Json& one : groups) {
+    DriftGroup& group = out.emplace_back();
+    JsonReader r(one, "drift.group");
+    r.get("group", group.name);
+    r.get("hosts", group.hosts);
+    const Json& properties = r.raw("properties");
+    TRY_(r.finish());
+    if (!properties.is_array()) return fail(Code::invalid, "drift.properties: expected a list");
+    for (const Json& property : properties) {
+      TRY(DriftProperty read, read_property(property, group.hosts));
+      group.properties.push_back(std::move(read));
+    }
+  }
+  return out;
 }
 
 std::string render_drift(const Drift& drift) {

@@ -13,6 +13,7 @@
 
 #include "base/facts.h"
 #include "base/json.h"
+#include "base/result.h"
 
 namespace muster {
 
@@ -62,9 +63,17 @@ using Drift = std::vector<DriftGroup>;  // by name
 
 Drift find_drift(const std::vector<HostProperties>& hosts);
 
+// One node of a run, to be compared with those of its role and product.
+HostProperties drift_host(const std::string& node, const std::string& role, const HardwareFacts& facts);
+// Without the groups that have no majority, because they have fewer than three hosts.
+Drift drift_of_run(const std::vector<HostProperties>& hosts);
+
 // {"groups": [{"group", "hosts", "properties": [{"name", "agreement", "majority"?, "values": [{"value",
-// "hosts"}], "outliers": [HOST], "not_looked_at": [HOST]}]}]}
+// "count", "hosts"}], "outliers": [HOST], "not_looked_at": [HOST]}]}]}
+// The first value's "hosts" are left out where it is the majority's: all that are named nowhere else.
 Json to_json(const Drift& drift);
+// Strict, as reports are read. Code::invalid.
+Result<Drift> drift_from_json(const Json& json);
 // For a terminal: a line per property that differs or was not looked at everywhere, the others counted.
 std::string render_drift(const Drift& drift);
 

@@ -47,6 +47,8 @@ PlaybookStep read_step(const YamlNode& map) {
     step.mandatory = false;
     for (const auto& aspect : aspects->items) step.blocks.push_back(aspect.text);
   }
+  if (const YamlNode* needs = map.find("needs"); needs && needs->is_list())
+    for (const auto& need : needs->items) step.needs.push_back(need.text);
   return step;
 }
 

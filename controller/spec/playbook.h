@@ -27,6 +27,8 @@
 //       among: mpi                  # the step is about those nodes that have this playbook, too; with
 //                                   # `otherwise`, where nobody has it or `when` says no
 //       mandatory: true             # or false, or what of it is: [run, data, ceilings]
+//       needs: [root]               # without it the step is "not looked at": no pass, and it holds nothing
+//                                   # against its node. A plain user's agent has none
 //       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }
 //                                   # acceptance profiles only, judged by the controller
 //
@@ -55,6 +57,7 @@ struct PlaybookStep {
   bool mandatory = true;  // all of it stops a node
   // Of a step that is not: `run` (that it was measured), `data` (wrong results), `ceilings` (above a `max`).
   std::vector<std::string> blocks = {};
+  std::vector<std::string> needs = {};  // what the agent has to have for it: "root"
   int line = 0, column = 0;
 };
 // The name of a shipped step in an overlay, and where it stands.

@@ -93,6 +93,11 @@ TEST_CASE("hosts spec: each host is held to what most of its group have", "[plan
   };
   CHECK(failed(0) == "");
   CHECK(failed(3) == "hardware/memory hardware/gpus ");
+  for (const Check& check : judge_hardware(made.spec.nodes[3], list.hosts[3].facts)) {
+    if (check.name == "hardware/gpus") CHECK(check.reason == "7 of 8 GPUs");
+    if (check.name == "hardware/memory") CHECK(check.reason == "992 of 1024 GiB of memory");
+    if (check.name == "hardware/gpus") CHECK(check.derivation == "what most hosts of its group have");
+  }
   // Names of playbooks and profiles are those that are shipped.
   CHECK(parse_spec(made.text, shipped_names()).errors.empty());
 }

@@ -92,14 +92,55 @@ TEST_CASE("drift: as JSON", "[report][drift]") {
         Json({{"name", "nccl"},
               {"agreement", "outliers"},
               {"majority", "2.20"},
-              {"values", Json::array({{{"value", "2.20"}, {"hosts", {"a", "b"}}},
-                                      {{"value", "2.19"}, {"hosts", Json::array({"c"})}}})},
+              {"values", Json::array({{{"value", "2.20"}, {"count", 2}},
+                                      {{"value", "2.19"}, {"count", 1}, {"hosts", Json::array({"c"})}}})},
               {"outliers", Json::array({"c"})},
               {"not_looked_at", Json::array({"d"})}}));
   const Json tie =
       to_json(find_drift({host("a", {{"x", "1"}}), host("b", {{"x", "2"}}), host("c", {{"x", "3"}})}));
   CHECK(!tie.at("groups").at(0).at("properties").at(0).contains("majority"));
   CHECK(tie.at("groups").at(0).at("properties").at(0).at("outliers").empty());
+}
+
+TEST_CASE("drift: what was written is read back, also whom the majority is", "[report][drift]") {
+  const Drift drift = find_drift({host("a", {{"x", "1"}, {"y", "1"}}), host("b", {{"x", "1"}, {"y", "2"}}),
+                                  host("c", {{"x", "2"}, {"y", "3"}}), host("d", {{"x", "1"}})});
+  const auto read = drift_from_json(to_json(drift));
+  REQUIRE(read.ok());
+  CHECK(to_json(*read) == to_json(drift));
+  REQUIRE(read->size() == 1);
+  CHECK((*read)[0].properties[0].majority()->hosts == std::vector<std::string>{"a", "b", "d"});
+  CHECK(render_drift(*read) == render_drift(drift));
+  Json other = to_json(drift);
+  other["groups"][0]["properties"][0]["agreement"] = "fine";
+  CHECK(drift_from_json(other).error().code == Code::invalid);
+  Json more = to_json(drift);
+  more["groups"][0]["surprise"] = 1;
+  CHECK_FALSE(drift_from_json(more).ok());
+  Json none = to_json(drift);
+  none["groups"][0]["properties"][0]["values"] = Json::array();
+  CHECK(drift_from_json(none).ok());  // and nobody reads a majority of nothing
+  CHECK_FALSE((*drift_from_json(none))[0].properties[0].majority());
+}
+
+TEST_CASE("drift: a run compares nodes of one role and product, three at least", "[report][drift]") {
+  HardwareFacts big, small;
+  big.system = {"ACME", "Big", "", ""};
+  small.system = {"ACME", "Small", "", ""};
+  big.kernel = small.kernel = "6.1";
+  HardwareFacts other = big;
+  other.kernel = "6.5";
+  other.properties = {{"CPU governor", "powersave"}};
+  const Drift drift =
+      drift_of_run({drift_host("a", "gpu", big), drift_host("b", "gpu", big), drift_host("c", "gpu", other),
+                    drift_host("d", "gpu", small), drift_host("e", "login", big)});
+  REQUIRE(drift.size() == 1);
+  CHECK(drift[0].name == "gpu, ACME Big");
+  CHECK(drift[0].hosts.size() == 3);
+  for (const auto& property : drift[0].properties) {
+    if (property.name == "kernel") CHECK(property.values.back().hosts == std::vector<std::string>{"c"});
+    if (property.name == "CPU governor") CHECK(property.not_looked_at.size() == 2);
+  }
 }
 
 TEST_CASE("drift: as text, which no host's words can steer", "[report][drift]") {
