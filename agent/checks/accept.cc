@@ -372,7 +372,9 @@ StepModule accept_module() {
       "gpu-copies, gpu-nccl or gpu-training.";
   m.parameters = Json::array(
       {parameter("kernel", "string", true, "which"),
-       parameter("options", "object", false, "its options: {seconds: 1} is --seconds 1"),
+       parameter("options", "object", false,
+                 "its options: {seconds: 1} is --seconds 1; {folder} in one is where the "
+                 "agent's steps leave files to each other"),
        parameter("peers", "list", false, "other nodes: {peer} in an option is the name of the next of them"),
        parameter("deadline_seconds", "int", false, "killed after so long", 120)});
   m.check = has_what_it_measures;
