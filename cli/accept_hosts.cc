@@ -209,6 +209,8 @@ Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
   if (flags.beside_jobs && !flags.profile.empty())
     return fail(Code::invalid,
                 "--beside-jobs has a profile of its own, which loads nothing: leave --profile out");
+  if (!flags.libs.empty() && flags.libs[0] != '/')
+    return fail(Code::invalid, "--libs names a folder on the hosts: an absolute path");
   if (!flags.via.empty() && !flags.ssh_config.empty())
     return fail(Code::invalid, "--ssh-config is ssh's, and --via starts another command");
   SessionOptions out;
@@ -229,6 +231,7 @@ Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
   out.core.state = out.keys + "/" + out.cluster;
   out.core = with_defaults(std::move(out.core), "muster");
   out.profile = flags.beside_jobs ? kBesideJobs : flags.profile.empty() ? kStandard : flags.profile;
+  if (!flags.libs.empty()) out.vars["libs"] = flags.libs;
   out.as_user = flags.user;
   out.beside_jobs = flags.beside_jobs;
   out.drift_only = flags.drift_only;

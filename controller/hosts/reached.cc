@@ -67,7 +67,7 @@ Result<ReachedHost> reached_host(const std::string& name, const HostLooked& look
   ReachedHost out;
   out.name = name;
   out.text = dump_ascii(looked.facts);
-  out.parts = machine_parts(*facts, text_at(looked.facts, "machine_id"));
+  out.parts = machine_parts(*facts, facts->machine_id);
   if (looked.look.is_object()) out.look = looked.look;
   return out;
 }
