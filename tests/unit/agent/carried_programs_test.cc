@@ -77,24 +77,24 @@ TEST_CASE("an order's programs are taken as they are written, or not at all", "[
   CHECK(two->at(1).size == 1);
 
   CHECK(refusal("muster-accept") == Code::invalid);
-  CHECK(refusal({"muster-accept"}) == Code::invalid);
+  CHECK(refusal(Json::array({"muster-accept"})) == Code::invalid);
   CHECK(refusal({entry("a", "x"), entry("a", "y")}) == Code::invalid);
   for (const char* name : {"", ".", "..", "../sh", "a/b", "/bin/sh", "a b", "-rf", "a.so"})
-    CHECK(refusal({entry(name, "x")}) == Code::invalid);
+    CHECK(refusal(Json::array({entry(name, "x")})) == Code::invalid);
   for (const char* key : {"name", "sha256", "size"}) {
     Json lacks = entry("a", "x");
     lacks.erase(key);
-    CHECK(refusal({lacks}) == Code::invalid);
+    CHECK(refusal(Json::array({lacks})) == Code::invalid);
   }
   Json odd = entry("a", "x");
   for (const Json& size : {Json(0), Json(-1), Json(int64_t{1} << 40), Json("1")}) {
     odd["size"] = size;
-    CHECK(refusal({odd}) == Code::invalid);
+    CHECK(refusal(Json::array({odd})) == Code::invalid);
   }
   odd = entry("a", "x");
   for (const std::string& digest : {sha256("x"), std::string("AB"), std::string(64, 'G')}) {
     odd["sha256"] = digest;
-    CHECK(refusal({odd}) == Code::invalid);
+    CHECK(refusal(Json::array({odd})) == Code::invalid);
   }
 }
 
@@ -140,8 +140,8 @@ TEST_CASE("a program that is not there comes from the controller, once", "[carri
 TEST_CASE("what is not the program that the order names is not put there", "[carried]") {
   Bench b;
   b.serve("kernels");
-  REQUIRE(b.ready({entry("muster-accept", "kernels")}).ok());
-  const Json other = {entry("muster-accept", "other")};
+  REQUIRE(b.ready(Json::array({entry("muster-accept", "kernels")})).ok());
+  const Json other = Json::array({entry("muster-accept", "other")});
   SECTION("the controller does not serve it") {
     const auto none = b.ready(other);
     REQUIRE_FALSE(none.ok());
@@ -160,7 +160,7 @@ TEST_CASE("what is not the program that the order names is not put there", "[car
     b.serve("other");
     Json longer = entry("muster-accept", "other");
     longer["size"] = 6;
-    const auto bad = b.ready({longer});
+    const auto bad = b.ready(Json::array({longer}));
     REQUIRE_FALSE(bad.ok());
     CHECK(bad.error().code == Code::corrupt);
   }
@@ -178,6 +178,6 @@ TEST_CASE("a controller that is busy is requested again", "[carried]") {
   Bench b;
   b.serve("kernels");
   b.failures = 2;
-  CHECK(b.ready({entry("muster-accept", "kernels")}).ok());
+  CHECK(b.ready(Json::array({entry("muster-accept", "kernels")})).ok());
   CHECK(b.fetched.size() == 3);
 }
