@@ -80,7 +80,7 @@ std::string busy_words(const Json& look) {
   return out;
 }
 
-std::map<std::string, std::string> not_to_be_told_apart(const std::vector<ReachedHost>& hosts) {
+std::map<std::string, std::string> unfit_hosts(const std::vector<ReachedHost>& hosts) {
   std::map<std::string, std::string> out;
   refuse_one_machine(hosts, out);
   refuse_one_address(hosts, out);

@@ -65,7 +65,7 @@ class Session : public AcceptSession {
     HostHello hello;
     std::optional<ReachedHost> reached;
     std::optional<HostOutcome> out;  // it takes no part (any more)
-    bool polled = false;             // its agent asked for orders, in this session
+    bool polled = false;             // its agent requested orders in this session
   };
 
   HostLinks::Events link_events();
@@ -258,7 +258,7 @@ void Session::gathered() {
     if (host.reached) all.push_back(*host.reached);
   outcome_.drift = drift_of(all);
   if (options_.drift_only) return end(Ok{});
-  for (const auto& [name, why] : not_to_be_told_apart(present())) refuse(name, HostVerdict::refused, why);
+  for (const auto& [name, why] : unfit_hosts(present())) refuse(name, HostVerdict::refused, why);
   if (present().empty()) return end(Ok{});
   meet_machines();
   write_spec();

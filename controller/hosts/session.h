@@ -34,7 +34,7 @@ struct SessionOptions {
   std::string keys = {};    // folder of the key that reports are signed with
   std::string cluster = {}, profile = {};
   std::map<std::string, std::string> vars = {};  // that the profile may name
-  std::string by = "muster accept --hosts";  // who approves, in the report
+  std::string by = "muster accept --hosts";      // who approves, in the report
   std::vector<HostToAccept> hosts = {};
   bool as_user = false;      // never sudo
   bool beside_jobs = false;  // hosts at work are measured, too: `profile` loads nothing
