@@ -1,9 +1,9 @@
-// In what equal machines should not differ: versions of software and firmware, and settings of BIOS, kernel and
+// In what equal machines should not differ: versions of software and firmware, settings of BIOS, kernel and
 // mounts, as far as the running system shows them. For HardwareFacts::properties, "CPU governor" ->
 // "performance".
 //
-// Nothing of what differs between equal machines by nature: names, addresses, serial numbers, UUIDs, counts of
-// parts, times. What cannot be read has no entry; what can be read and is not there says so ("none", "off").
+// Nothing of what differs between equal machines by nature: names, addresses, serial numbers, UUIDs, times,
+// counts of parts. What cannot be read has no entry; what can be read and is not there says so ("off").
 // Reads the text of /proc, /sys and /etc below `files`, in milliseconds; starts nothing. Thread: plain
 // functions.
 #pragma once

@@ -8,7 +8,7 @@
 // `verify` {module, params} must hold after the step, applied or already; in mode "check" only its check
 // runs. Statuses: already | applied | measured | failed | not_applicable | not_looked_at | incomplete.
 // `incomplete`: not carried out (cancelled, an earlier mandatory step failed, a measurement that could not be
-// made): never the same as passed. `not_looked_at`: the step needs what this agent has not (wire::Step::needs),
+// made): never the same as passed. `not_looked_at`: this agent has not what it needs (wire::Step::needs),
 // and the order goes on; no pass either. A step that was to change something is `incomplete` then.
 #pragma once
 

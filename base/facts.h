@@ -140,8 +140,8 @@ struct HardwareFacts {
   // What this system chooses by a label, "LABEL=scratch /scratch", "root=LABEL=x /" (base/by_label.h).
   std::vector<std::string> by_label = {};
   BootFacts boot = {};
-  // Versions and settings in which equal machines should not differ, "CPU governor" -> "performance". What was
-  // not looked at has none.
+  // Versions and settings in which equal machines should not differ, "CPU governor" -> "performance". What
+  // was not looked at has none.
   std::map<std::string, std::string> properties = {};
   std::string machine_id = {};  // of the installation, 32 hexadecimal digits; empty: unknown
   ShareFacts share = {};

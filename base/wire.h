@@ -132,9 +132,9 @@ struct Step {
   // step that is not mandatory stops the node all the same; the agent carries it and does not look at it.
   Json expect;
   bool mandatory = true;  // false: a failure is reported and the order goes on (degraded)
-  // What an agent has to have for it; without it the step is `not_looked_at`. "root": its user is root. In the
-  // JSON form they lie in `expect`, because agents of an older version refuse a step with a key they do not
-  // know.
+  // What an agent has to have for it; without it the step is `not_looked_at`. "root": its user is root. In
+  // the JSON form they lie in `expect`, because agents of an older version refuse a step with a key that
+  // they do not know.
   std::vector<std::string> needs = {};
 };
 Json to_json(const Step& s);

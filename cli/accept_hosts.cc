@@ -1,6 +1,7 @@
 #include "cli/accept_hosts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -131,13 +132,12 @@ void show_outcome(const SessionOutcome& outcome, bool drift_only, const std::str
   for (const auto& note : outcome.notes) fmt::print("note: {}\n", clean(note));
   const auto names = drifting(outcome.drift);
   if (!names.empty())
-    fmt::print("{} propert{} differ{} between hosts: --drift-only lists them\n", names.size(),
-               names.size() == 1 ? "y" : "ies", names.size() == 1 ? "s" : "");
-  const bool plain = outcome.hosts.size() > 0;
-  if (plain && std::any_of(outcome.hosts.begin(), outcome.hosts.end(),
-                           [](const HostOutcome& host) { return !host.why_user.empty(); }))
+    fmt::print("what differs between hosts (--drift-only lists it): {}\n",
+               clean(fmt::format("{}", fmt::join(names, ", "))));
+  if (std::any_of(outcome.hosts.begin(), outcome.hosts.end(),
+                  [](const HostOutcome& host) { return !host.why_user.empty(); }))
     fmt::print(
-        "some hosts were measured as a plain user, since sudo asked for a password: what needs root was "
+        "some hosts were measured as a plain user, as sudo refused: what needs root was "
         "not looked at\n");
   fmt::print("\n{}\n", clean(outcome.title));
   if (!report.empty()) fmt::print("report: {}/report.html\n", report);
@@ -162,10 +162,10 @@ Result<SessionOutcome> run_session(Context& context, SessionOptions options) {
                                            outcome = std::move(came);
                                            reactor->stop();
                                          }}));
-  bool asked = false;
+  bool ending = false;
   reactor->on_stop_signal([&] {
     // Children go with this process.
-    if (std::exchange(asked, true)) std::_Exit(kFailed);
+    if (std::exchange(ending, true)) std::_Exit(kFailed);
     if (!context.json) fmt::print(stderr, "\nmuster: ending in order; once more ends at once\n");
     session->cancel("interrupted");
   });
@@ -209,6 +209,8 @@ Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
   if (flags.beside_jobs && !flags.profile.empty())
     return fail(Code::invalid,
                 "--beside-jobs has a profile of its own, which loads nothing: leave --profile out");
+  if (!flags.libs.empty() && flags.libs[0] != '/')
+    return fail(Code::invalid, "--libs names a folder on the hosts: an absolute path");
   if (!flags.via.empty() && !flags.ssh_config.empty())
     return fail(Code::invalid, "--ssh-config is ssh's, and --via starts another command");
   SessionOptions out;
@@ -229,6 +231,7 @@ Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
   out.core.state = out.keys + "/" + out.cluster;
   out.core = with_defaults(std::move(out.core), "muster");
   out.profile = flags.beside_jobs ? kBesideJobs : flags.profile.empty() ? kStandard : flags.profile;
+  if (!flags.libs.empty()) out.vars["libs"] = flags.libs;
   out.as_user = flags.user;
   out.beside_jobs = flags.beside_jobs;
   out.drift_only = flags.drift_only;

@@ -252,8 +252,8 @@ struct CountersOptions {
 // drive_errors (detail.kernel_log; Xids that stand for no broken hardware: detail.kernel_log_noted, by their
 // class); where there is a driver, those of kernels/gpu_counters.h. Where there are RDMA ports also,
 // per hour of the time between: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries,
-// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. What could not be read has none; what
-// is kept from a plain user is said with the reason, detail.not_looked_at: {METRIC: "needs root: ..."}.
+// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. What could not be read has none;
+// what is kept from a plain user is said with the reason, detail.not_looked_at: {METRIC: "needs root: ..."}.
 Measurement run_counters(const Files& files, const CountersOptions& options);
 
 // A medium on USB that can be taken out, a stick or a BMC's virtual disk: no drive of this machine's. What

@@ -198,7 +198,7 @@ void add_measurements(Report& report, const Sources& s, const ReportSources& fro
       judged, steps,
       [&](const std::string& name) {
         const NodeSpec* node = s.spec.node(name);
-        return node ? "NIC " + node->mac : "";
+        return node && !node->mac.empty() ? "NIC " + node->mac : "";
       },
       with.facts);
   const auto checked = checked_for_gpus(s.plan);
@@ -259,8 +259,8 @@ Result<Report> make_report(const ReportSources& from) {
   for (const auto& d : s.plan.destroys)
     report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});
   if (from.discovery) add_discovery(report, *from.discovery);
-  add_not_measured(report, from.added);
   report.drift = drift_among(report, s);
+  add_not_measured(report, from.added);
   settle(report);
   return report;
 }

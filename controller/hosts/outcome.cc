@@ -18,17 +18,13 @@ constexpr Words<HostVerdict, 8> kVerdicts = {{{HostVerdict::accepted, "accepted"
                                               {HostVerdict::not_reached, "not_reached"},
                                               {HostVerdict::cancelled, "cancelled"}}};
 
-bool has(const NodeReport& node, Verdict verdict) {
-  return std::any_of(node.checks.begin(), node.checks.end(),
-                     [verdict](const Check& check) { return check.mandatory && check.verdict == verdict; });
-}
-
 HostVerdict verdict_of(const NodeReport& node, bool cancelled) {
   if (node.verdict == NodeVerdict::accepted) return HostVerdict::accepted;
   if (node.verdict == NodeVerdict::degraded) return HostVerdict::degraded;
-  if (has(node, Verdict::fail)) return HostVerdict::failed;
-  if (cancelled) return HostVerdict::cancelled;
-  return has(node, Verdict::skipped) ? HostVerdict::not_accepted : HostVerdict::failed;
+  const bool bad = std::any_of(node.checks.begin(), node.checks.end(),
+                               [](const Check& check) { return check.verdict == Verdict::fail; });
+  if (cancelled && !bad) return HostVerdict::cancelled;
+  return only_unrun(node) ? HostVerdict::not_accepted : HostVerdict::failed;
 }
 
 size_t count(const std::vector<HostOutcome>& hosts, HostVerdict verdict) {

@@ -16,7 +16,7 @@ enum class HostVerdict {
   failed,        // measured, and something is wrong
   not_accepted,  // measured, and something that it takes was not run
   busy,          // others are at work on it
-  refused,       // it cannot be told apart, or not be planned for
+  refused,       // another name is the same machine, or no plan can be made for it
   not_reached,
   cancelled,  // the session was interrupted before its end
 };

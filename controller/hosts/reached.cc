@@ -67,7 +67,7 @@ Result<ReachedHost> reached_host(const std::string& name, const HostLooked& look
   ReachedHost out;
   out.name = name;
   out.text = dump_ascii(looked.facts);
-  out.parts = machine_parts(*facts, text_at(looked.facts, "machine_id"));
+  out.parts = machine_parts(*facts, facts->machine_id);
   if (looked.look.is_object()) out.look = looked.look;
   return out;
 }
@@ -80,7 +80,7 @@ std::string busy_words(const Json& look) {
   return out;
 }
 
-std::map<std::string, std::string> not_to_be_told_apart(const std::vector<ReachedHost>& hosts) {
+std::map<std::string, std::string> unfit_hosts(const std::vector<ReachedHost>& hosts) {
   std::map<std::string, std::string> out;
   refuse_one_machine(hosts, out);
   refuse_one_address(hosts, out);

@@ -26,12 +26,12 @@ struct ReachedHost {
 // invalid: its inventory is none.
 Result<ReachedHost> reached_host(const std::string& name, const HostLooked& looked);
 
-// "Slurm job 4711 is running; apt is at work"; "" where nobody was seen at work on it.
+// "Slurm job 4711 is running; apt is at work"; "" where no work of others was seen.
 std::string busy_words(const Json& look);
 
-// Host -> why it is not measured: another listed name leads to the same machine, or the other hosts could not
-// be told how to reach it.
-std::map<std::string, std::string> not_to_be_told_apart(const std::vector<ReachedHost>& hosts);
+// Host -> why it is not measured: another listed name leads to the same machine, or its address, by which the
+// other hosts reach it, is missing or another's.
+std::map<std::string, std::string> unfit_hosts(const std::vector<ReachedHost>& hosts);
 
 // For the generated spec. They refer to `hosts`.
 std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts);

@@ -65,6 +65,7 @@ class Session : public AcceptSession {
     HostHello hello;
     std::optional<ReachedHost> reached;
     std::optional<HostOutcome> out;  // it takes no part (any more)
+    bool polled = false;             // its agent requested orders in this session
   };
 
   HostLinks::Events link_events();
@@ -165,6 +166,7 @@ HostLinks::Events Session::link_events() {
   out.poll = [this](const std::string& host, std::set<std::string> have, const Presence& present,
                     std::function<void(wire::PollReply)> answer) {
     core_->link.ask(host, std::move(have), std::move(answer), present);
+    hosts_[host].polled = true;
     if (phase_ == Phase::greeting) greeted(false);
   };
   out.post = [this](const std::string& host, wire::EventBatch batch,
@@ -256,7 +258,7 @@ void Session::gathered() {
     if (host.reached) all.push_back(*host.reached);
   outcome_.drift = drift_of(all);
   if (options_.drift_only) return end(Ok{});
-  for (const auto& [name, why] : not_to_be_told_apart(present())) refuse(name, HostVerdict::refused, why);
+  for (const auto& [name, why] : unfit_hosts(present())) refuse(name, HostVerdict::refused, why);
   if (present().empty()) return end(Ok{});
   meet_machines();
   write_spec();
@@ -278,7 +280,7 @@ void Session::meet_machines() {
 void Session::write_spec() {
   if (const auto kept = machines_->write(); !kept.ok()) return end(kept.error());
   const auto hosts = present();
-  const auto made = hosts_spec(options_.cluster, options_.profile, accept_hosts(hosts));
+  const auto made = hosts_spec(options_.cluster, options_.profile, accept_hosts(hosts), options_.vars);
   if (!made.ok()) return end(made.error());
   notes_.insert(notes_.end(), made->notes.begin(), made->notes.end());
   const auto newest = core_->store->spec(0);
@@ -318,7 +320,7 @@ void Session::greet() {
 void Session::greeted(bool late) {
   if (phase_ != Phase::greeting || greet_timer_ == 0) return;
   for (const auto& name : present_names()) {
-    if (core_->executor.mode_of(name) && core_->executor.silent_for(name)) continue;
+    if (hosts_[name].polled && core_->executor.mode_of(name)) continue;
     if (!late) return;
     refuse(name, HostVerdict::not_reached,
            "its agent did not report within " + to_human(options_.first_words));
@@ -356,7 +358,10 @@ void Session::refused(const std::vector<Refusal>& refusals) {
   for (const auto& refusal : refusals) {
     if (std::find(names.begin(), names.end(), refusal.node) == names.end())
       return end(fail(Code::denied, refusal.rule + ": " + refusal.message));
-    refuse(refusal.node, HostVerdict::refused, refusal.rule + ": " + refusal.message);
+    if (refusal.rule == "not-running")
+      refuse(refusal.node, HostVerdict::not_reached, "its agent fell silent before it was measured");
+    else
+      refuse(refusal.node, HostVerdict::refused, refusal.rule + ": " + refusal.message);
   }
   plan();
 }

@@ -33,7 +33,8 @@ struct SessionOptions {
   DaemonOptions core = {};  // programs and playbooks; `state`: of this list of hosts
   std::string keys = {};    // folder of the key that reports are signed with
   std::string cluster = {}, profile = {};
-  std::string by = "muster accept --hosts";  // who approves, in the report
+  std::map<std::string, std::string> vars = {};  // that the profile may name
+  std::string by = "muster accept --hosts";      // who approves, in the report
   std::vector<HostToAccept> hosts = {};
   bool as_user = false;      // never sudo
   bool beside_jobs = false;  // hosts at work are measured, too: `profile` loads nothing

@@ -302,7 +302,8 @@ std::string cluster_name_of(const std::string& file) {
 }
 
 Result<HostsSpec> hosts_spec(const std::string& cluster, const std::string& profile,
-                             const std::vector<AcceptHost>& hosts) {
+                             const std::vector<AcceptHost>& hosts,
+                             const std::map<std::string, std::string>& vars) {
   std::vector<uint32_t> addresses;
   const std::vector<std::string> wrong = wrong_in(hosts, addresses);
   if (!wrong.empty()) return fail(Code::invalid, fmt::format("{}", fmt::join(wrong, "; ")));
@@ -313,10 +314,14 @@ Result<HostsSpec> hosts_spec(const std::string& cluster, const std::string& prof
   const std::vector<Group> groups = make_groups(hosts);
   HostsSpec out;
   note_groups(groups, out.notes);
+  std::string named;
+  for (const auto& [name, value] : vars)
+    named += fmt::format("{}{}: {}", named.empty() ? "" : ", ", name, quoted(value));
   out.text = fmt::format(
       "# Generated from a list of hosts. `hardware` is what most of a group have.\n"
-      "cluster: {}\n{}acceptance: {{ profile: {} }}\n",
-      quoted(cluster), spec_text(groups, *network, out), quoted(profile));
+      "cluster: {}\n{}{}acceptance: {{ profile: {} }}\n",
+      quoted(cluster), named.empty() ? "" : fmt::format("vars: {{ {} }}\n", named),
+      spec_text(groups, *network, out), quoted(profile));
   ParsedSpec parsed = parse_spec(out.text);
   if (!parsed.errors.empty())
     return fail(Code::invalid, to_string(parsed.errors.front(), "the generated spec"));

@@ -37,8 +37,10 @@ struct HostsSpec {
 
 // Code::invalid with all that is wrong: no hosts, names or addresses that are wrong or given twice, addresses
 // that no network of /8 to /30 holds, a cluster's name that is none.
+// `vars`: what profiles may name as {{vars.NAME}}.
 Result<HostsSpec> hosts_spec(const std::string& cluster, const std::string& profile,
-                             const std::vector<AcceptHost>& hosts);
+                             const std::vector<AcceptHost>& hosts,
+                             const std::map<std::string, std::string>& vars = {});
 
 // Host -> group. Hosts whose user names no group are one of their own where all are of one product, else one
 // for each product: "hosts", or "hosts-1", "hosts-2" in the order of products.

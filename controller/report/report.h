@@ -22,8 +22,8 @@
 
 namespace muster {
 
-// not_looked_at: the check needs what the agent has not (a plain user's cannot read the kernel's log). It is no
-// pass and proves nothing; it does not hold the verdict of its node, and the title counts it.
+// not_looked_at: the check needs what the agent has not (a plain user's cannot read the kernel's log). It is
+// no pass and proves nothing; it does not hold the verdict of its node, and the title counts it.
 enum class Verdict { pass, degraded, fail, not_applicable, skipped, not_looked_at };
 std::string_view to_string(Verdict verdict);
 // Degraded, failed, not run: what stands in the way of a clean result.

@@ -1,4 +1,4 @@
-// What should be equal on equal machines, read from text of /proc and /sys; and nothing that differs by nature.
+// What should be equal on equal machines, read from text of /proc and /sys; nothing that differs by nature.
 #include "agent/host_properties.h"
 
 #include "agent/collect_facts.h"

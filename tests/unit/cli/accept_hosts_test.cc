@@ -85,7 +85,8 @@ TEST_CASE("accept --hosts: wrong input is said before anything is reached", "[ho
   CHECK(exit_of_command({"accept", "--hosts", "gpu01 10.0.0.1", "--via", "srun"}) == kUsage);
   CHECK(exit_of_command({"accept", "--hosts", "gpu01 10.0.0.1", "--name", "No Name"}) == kUsage);
   CHECK(exit_of_command({"accept", "--hosts", "gpu01 10.0.0.1", "--ssh-config", none}) == kUsage);
-  CHECK(exit_of_command({"accept", "--hosts", "gpu01 10.0.0.1", "--beside-jobs", "--profile", "quick"}) == kUsage);
+  CHECK(exit_of_command({"accept", "--hosts", "gpu01 10.0.0.1", "--beside-jobs", "--profile", "quick"}) ==
+        kUsage);
   CHECK(exit_of_command({"accept", "gpu01", "--hosts", "gpu01 10.0.0.1"}) == kUsage);
   CHECK(exit_of_command({"accept", "--drift-only"}) == kUsage);
   CHECK(exit_of_command({"accept", "--user", "gpu01"}) == kUsage);

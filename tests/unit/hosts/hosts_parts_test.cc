@@ -103,7 +103,7 @@ TEST_CASE("hosts: one address of two hosts refuses both, one that is unknown its
   }
   hosts[2].address = "10.0.0.2";
   hosts[3].address = "";
-  const auto refused = not_to_be_told_apart(hosts);
+  const auto refused = unfit_hosts(hosts);
   CHECK(refused.count("gpu00") == 1);
   CHECK(refused.count("gpu01") == 1);
   CHECK(refused.count("gpu02") == 0);

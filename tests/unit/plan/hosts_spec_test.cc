@@ -233,3 +233,12 @@ TEST_CASE("hosts spec: the cluster is called as the file", "[plan][hosts]") {
   CHECK(cluster_name_of(std::string(29, 'a') + "--b.txt") == std::string(29, 'a'));
   CHECK(cluster_name_of("\xc3\xbc.txt") == "hosts");
 }
+
+TEST_CASE("hosts spec: a profile may name what the command was given", "[plan][hosts]") {
+  List list;
+  list.add("gpu01", gpu_host());
+  const auto made = hosts_spec("gaggle", "standard", list.hosts, {{"libs", "/opt/\"nccl\"/lib"}});
+  REQUIRE(made.ok());
+  CHECK(made->spec.vars.at("libs") == "/opt/\"nccl\"/lib");
+  CHECK(list.spec().spec.vars.empty());
+}

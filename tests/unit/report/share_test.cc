@@ -1,4 +1,4 @@
-// Nodes of which a share was measured: compared with equal shares only, and not held to what is for whole ones.
+// Nodes of which a share was measured: compared with equal shares only, not held to what is for whole ones.
 #include "controller/report/share.h"
 
 #include "controller/report/history.h"
