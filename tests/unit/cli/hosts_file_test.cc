@@ -94,13 +94,13 @@ TEST_CASE("hosts: files of editors of other systems", "[cli][hosts]") {
 TEST_CASE("hosts: everything that is wrong is said at once, with its place", "[cli][hosts]") {
   CHECK(places_of("GPU01\n"
                   "gpu02 -oProxyCommand=reboot\n"
-                  "gpu03 h3 addres=10.0.0.3\n"
+                  "gpu03 h3 addresz=10.0.0.3\n"
                   "gpu04 h4 address=10.0.0.300 group=Rack_1\n"
                   "gpu05 h5 h6\n"
                   "gpu[06-08] h[6-7]\n"
                   "gpu[10-09]\n"
                   "gpu02 h2\n") == "1:1 2:7 3:10 4:18 4:35 5:10 6:12 7:1 8:1 ");
-  CHECK(says("gpu03 addres=10.0.0.3", "did you mean 'address'?"));
+  CHECK(says("gpu03 addresz=10.0.0.3", "did you mean 'address'?"));
   CHECK(says("gpu03 ansible_host=10.0.0.3", "unknown key 'ansible_host'; known: address, group"));
   CHECK(says("gpu02\nn1\ngpu02", "f:3:1: listed twice: gpu02 (first in line 1)"));
   CHECK(says("gpu[01-09]\ngpu[02-09]", "listed twice: gpu02, gpu03, gpu04 and 5 more (first in line 1)"));
