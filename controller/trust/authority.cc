@@ -23,7 +23,7 @@ Result<std::string> keep(const Files& files, const std::string& path, unsigned m
   return content;
 }
 
-// A key pair in NAME.key and NAME.crt. The certificate is written last: a key without it is made anew.
+// A key pair in NAME.key and NAME.crt. The certificate is written last: a key without it is replaced.
 Result<pki::KeyPair> keep_pair(const Files& files, const std::string& name,
                                const std::function<Result<pki::KeyPair>()>& make) {
   const std::string key = "/pki/" + name + ".key";
@@ -74,7 +74,7 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
   TRY(a.operator_token_,
       keep(files, "/operator-token", 0600, [] { return Result<std::string>(random_hex(32)); }));
   while (!a.operator_token_.empty() && a.operator_token_.back() == '\n') a.operator_token_.pop_back();
-  // An empty token would open the port to everybody.
+  // An empty token would open the port to all clients.
   if (a.operator_token_.size() < kShortestToken)
     return fail(Code::corrupt,
                 state + "/operator-token is shorter than 32 characters; remove it, and a new one is created");
