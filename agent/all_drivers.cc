@@ -34,6 +34,8 @@ std::vector<StepModule> other_modules() {
       accept_links_module(),
       accept_rdma_module(),
       accept_mpi_module(),
+      accept_group_module(),
+      accept_group_serve_module(),
       acs_module(),
       apt_mirror_module(),
       apt_repository_module(),

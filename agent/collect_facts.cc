@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "agent/approved_disks.h"
+#include "agent/host_properties.h"
+#include "agent/node_share.h"
 #include "agent/slot_facts.h"
 #include "agent/steps/system/smbios.h"
 #include "agent/steps/step_modules.h"
@@ -180,6 +182,11 @@ Result<HardwareFacts> collect_facts(const Files& files) {
   facts.storage_metadata = storage_metadata(files);
   facts.by_label = devices_by_label(files);
   facts.boot = slot_facts(files);
+  facts.properties = host_properties(files);
+  facts.machine_id = hidden_machine_id(files);
+  const NodeShare share = node_share(files);
+  if (const auto words = share_words(share); !words.empty())
+    facts.share = {share.cores, share.of_cores, share.cores_by, words};
   return facts;
 }
 

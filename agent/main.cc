@@ -19,7 +19,13 @@
 //   muster-agent kexec --stdin | --now            has the kernel load another one; starts it (agent/kexec.h)
 //   muster-agent write-slot --stdin               writes the root slot that is not in use (started by the
 //       agent in a unit of its own, agent/image/slot_child.h)
+//   muster-agent measure --stdin ...              the host's end of `muster accept --hosts`, started by its
+//       script (agent/measure.h)
+//   muster-agent tied PID PROGRAM ARGUMENTS...    becomes that program, which ends with process PID
+//       (agent/tied_process.h)
 //   muster-agent version
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -42,6 +48,7 @@
 #include "agent/storage_state.h"
 #include "agent/image/slot_child.h"
 #include "agent/kexec.h"
+#include "agent/measure.h"
 #include "agent/own_functions.h"
 #include "agent/ram_init.h"
 #include "agent/renewal.h"
@@ -50,6 +57,7 @@
 #include "agent/step_runner.h"
 #include "agent/steps/gpu/acs.h"
 #include "agent/steps/two_phase.h"
+#include "agent/tied_process.h"
 #include "agent/work_runner.h"
 #include "base/digest.h"
 #include "base/json_dump.h"
@@ -351,6 +359,7 @@ Status run_steps_here(bool write, const std::string& log_path) {
   };
   context.say = [&tell](const std::string& line) { tell("  " + line); };
   context.module = [](const std::string& name) { return find_step_module(name); };
+  context.root = ::geteuid() == 0;
   TRY(const StepOrder parsed, step_order_from_json(order, context));
   const auto begun = std::chrono::steady_clock::now();
   const auto now = [begun] {
@@ -381,6 +390,7 @@ int main_with(int argc, char** argv) {
   if (is_ram_init()) ram_main(ram_agent);
   if (argc < 2) return usage();
   const std::string verb = argv[1];
+  if (verb == "tied") return become_tied({argv + 2, argv + argc});
   if (verb == "rollback" && argc == 3) {
     const Status ended = run_rollback(argv[2]);
     if (!ended.ok()) fmt::print(stderr, "muster-agent: {}\n", ended.error().message);
@@ -398,6 +408,7 @@ int main_with(int argc, char** argv) {
   }
   if (verb == "kexec" && options.count("stdin")) return run_kexec();
   if (verb == "kexec" && options.count("now")) start_loaded_kernel(Files());
+  if (verb == "measure" && options.count("stdin")) return run_measure(options);
   // What went wrong is in its output, which the agent reads.
   if (verb == "write-slot" && options.count("stdin")) return write_slot_child().ok() ? 0 : 1;
   Status ended = Ok{};

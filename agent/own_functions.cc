@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "agent/fetched_programs.h"
 #include "agent/hand_over.h"
 #include "agent/identity.h"
 #include "agent/image/image_job.h"
@@ -104,6 +105,15 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
   out.boot_slot = [&files](const Json& params) -> Result<Json> {
     TRY(const wire::BootSlotJob job, wire::boot_slot_job_from_json(params));
     return arm_slot_boot(files, job);
+  };
+  out.programs = [&files](const Json& params, const std::vector<CarriedProgram>& programs,
+                          const CancelCheck& cancelled) -> Result<std::map<std::string, std::string>> {
+    JsonReader r(params, "order");
+    r.allow_unknown();
+    std::string base_url;
+    r.get("base_url", base_url);
+    TRY_(r.finish());
+    return fetched_programs(files, [&base_url] { return http_source(base_url); })->ready(programs, cancelled);
   };
   // A restart that is only delayed may still come. Whoever no longer waits for it gets the standing slot.
   out.leave_slot = [&files, systemctl](const CancelCheck& ended, const CancelCheck& withdrawn) -> Status {

@@ -55,6 +55,7 @@ class StepRun {
     if (context_.cancelled && context_.cancelled()) return {"incomplete", "cancelled", "", Json(), true};
     const wire::Step& step = order_.steps[i];
     const StepModule& module = *context_.module(step.module);
+    if (const std::string lacks = lacking(step); !lacks.empty()) return not_looked_at(module, lacks);
     if (module.measure) return measured(module, step);
     const Result<CheckResult> before = check(i, module);
     if (!before.ok()) return from_error(before.error());
@@ -67,6 +68,21 @@ class StepRun {
     if (end.status != "already" && end.status != "applied") return end;
     end.message = before->note;
     return confirmed(step, std::move(end));
+  }
+
+  // What the step needs and this agent has not, in words; "": nothing.
+  std::string lacking(const wire::Step& step) const {
+    for (const std::string& need : step.needs) {
+      if (need == "root" && context_.root) continue;
+      return need == "root" ? "needs root" : "needs '" + need + "', which this agent does not know";
+    }
+    return "";
+  }
+
+  // What was to be changed and was not is no matter of looking.
+  StepEnd not_looked_at(const StepModule& module, const std::string& lacks) const {
+    if (!module.measure && order_.write) return {"incomplete", lacks, ""};
+    return {"not_looked_at", lacks, ""};
   }
 
   // The check of step i, from the batch that covers it.

@@ -6,9 +6,10 @@
 // applying one of its steps does not undo what the check of another saw. mode "apply": what does not hold is
 // applied and verified. mode "check": nothing is written; what does not hold is `failed`. A step's own
 // `verify` {module, params} must hold after the step, applied or already; in mode "check" only its check
-// runs. Statuses: already | applied | measured | failed | not_applicable | incomplete. `incomplete`: not
-// carried out (cancelled, an earlier mandatory step failed, a measurement that could not be made): never the
-// same as passed.
+// runs. Statuses: already | applied | measured | failed | not_applicable | not_looked_at | incomplete.
+// `incomplete`: not carried out (cancelled, an earlier mandatory step failed, a measurement that could not be
+// made): never the same as passed. `not_looked_at`: this agent has not what it needs (wire::Step::needs),
+// and the order goes on; no pass either. A step that was to change something is `incomplete` then.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,7 @@
 #include "agent/work_runner.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -157,14 +159,26 @@ class RealWorkRunner : public WorkRunner {
     context.cancelled = [this] { return cancelled_.load(); };
     context.module = [](const std::string& name) { return find_step_module(name); };
     context.order = order.id;
+    context.root = ::geteuid() == 0;
+    context.folder = functions_.folder;
     auto parsed = step_order_from_json(order.params, context);
     if (!parsed.ok()) return {parsed.error(), Json::object()};
+    auto programs = programs_of(order);
+    if (!programs.ok()) return {std::move(programs).error().with("programs"), Json::object()};
+    context.programs = std::move(*programs);
     // After a restart that a step of this order asked for, everything before it is proven again.
     parsed->reverify = restarted();
     WorkOutcome outcome = run_steps(context, *parsed, monotonic_ms, emit);
     if (parsed->reverify && files_.remove(kRebootRecord).ok())
       emit("log", {{"level", "info"}, {"text", "went on after a restart"}});
     return outcome;
+  }
+
+  Result<std::map<std::string, std::string>> programs_of(const wire::WorkOrder& order) {
+    TRY(const auto named, carried_programs_of(order.params));
+    if (named.empty()) return std::map<std::string, std::string>();
+    if (!functions_.programs) return fail(Code::invalid, "this system takes none from an order");
+    return functions_.programs(order.params, named, is_cancelled());
   }
 
   bool restarted() const {

@@ -8,9 +8,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "agent/carried_programs.h"
 #include "agent/runner.h"
 #include "base/os.h"
 #include "base/reactor.h"
@@ -38,6 +41,12 @@ struct WorkFunctions {
   // Nobody is left to see these come back when they succeed.
   using Depart = std::function<Status(const Json& params, const CancelCheck& ended)>;
   Depart boot_disk = {}, reboot = {}, power_off = {};
+  // Makes the programs ready that an order names, of which there is at least one: name -> path. `params` are
+  // the order's. Where it is missing such an order is refused.
+  std::function<Result<std::map<std::string, std::string>>(
+      const Json& params, const std::vector<CarriedProgram>& programs, const CancelCheck& cancelled)>
+      programs = {};
+  std::string folder = "/run";  // StepContext::folder
 };
 
 std::unique_ptr<WorkRunner> make_work_runner(Reactor& reactor, Files& files, Process& process,

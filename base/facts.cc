@@ -1,6 +1,7 @@
 #include "base/facts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -9,6 +10,8 @@
 
 namespace muster {
 namespace {
+
+constexpr size_t kMostProperties = 1000;
 
 // Reads every element of the array `key` with `read`; absent is empty.
 template <typename T, typename Read>
@@ -191,6 +194,13 @@ Json to_json(const HardwareFacts& f) {
   if (!f.storage_metadata.empty()) out["storage_metadata"] = f.storage_metadata;
   if (!f.by_label.empty()) out["by_label"] = f.by_label;
   if (!f.boot.running.empty()) out["boot"] = boot_json(f.boot);
+  if (!f.properties.empty()) out["properties"] = f.properties;
+  if (!f.machine_id.empty()) out["machine_id"] = f.machine_id;
+  if (!f.share.words.empty())
+    out["share"] = {{"cores", f.share.cores},
+                    {"of_cores", f.share.of_cores},
+                    {"cores_by", f.share.cores_by},
+                    {"words", f.share.words}};
   return out;
 }
 
@@ -250,6 +260,19 @@ Result<BootFacts> read_boot(const Json& json) {
   return out;
 }
 
+Result<ShareFacts> read_share(const Json& json) {
+  ShareFacts out;
+  if (json.is_null()) return out;
+  JsonReader r(json, "facts.share");
+  r.allow_unknown();
+  r.get_or("cores", out.cores, 0.0);
+  r.get_or("of_cores", out.of_cores, 0);
+  r.get_or("cores_by", out.cores_by, {});
+  r.get_or("words", out.words, {});
+  TRY_(r.finish());
+  return out;
+}
+
 // Facts get into plans (a disk's model, its WWID), and the controller puts secrets in where an order's
 // parameters say secret:NAME. A node that says so of its hardware is after a secret that is not its own.
 bool names_a_secret(const Json& json) {
@@ -282,8 +305,17 @@ Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
   r.get_or("storage_metadata", out.storage_metadata, {});
   r.get_or("by_label", out.by_label, {});
   TRY(out.boot, read_boot(r.raw("boot")));
+  r.get_or("properties", out.properties, {});
+  r.get_or("machine_id", out.machine_id, {});
+  TRY(out.share, read_share(r.raw("share")));
   TRY_(r.finish());
+  if (out.properties.size() > kMostProperties)
+    return fail(Code::invalid, fmt::format("facts.properties: more than {}", kMostProperties));
   return out;
+}
+
+std::string share_of(const HardwareFacts& facts) {
+  return fmt::format("{}", fmt::join(facts.share.words, ", "));
 }
 
 bool has_simulated_gpus(const HardwareFacts& facts) {

@@ -113,6 +113,15 @@ struct BootFacts {
   std::map<std::string, SlotFacts> slots;
 };
 
+// What of the machine the agent may use: agent/node_share.h, which says how it is read. No words: all of it,
+// or the agent is too old to say.
+struct ShareFacts {
+  double cores = 0;  // logical processors; a quota of time may be a part of one
+  int of_cores = 0;
+  std::string cores_by = {};            // "cpuset", "affinity", "cpu.max"; empty: all
+  std::vector<std::string> words = {};  // "32 of 128 cores (cpuset)"
+};
+
 struct HardwareFacts {
   SystemFacts system = {};
   CpuFacts cpus = {};
@@ -131,7 +140,15 @@ struct HardwareFacts {
   // What this system chooses by a label, "LABEL=scratch /scratch", "root=LABEL=x /" (base/by_label.h).
   std::vector<std::string> by_label = {};
   BootFacts boot = {};
+  // Versions and settings in which equal machines should not differ, "CPU governor" -> "performance". What
+  // was not looked at has none.
+  std::map<std::string, std::string> properties = {};
+  std::string machine_id = {};  // of the installation, 32 hexadecimal digits; empty: unknown
+  ShareFacts share = {};
 };
+
+// All of the share in one text; "" for a whole machine. What is measured is compared with the same only.
+std::string share_of(const HardwareFacts& facts);
 
 // Whether it has GPUs and all of them are a lab's stand-ins: nothing that is measured of them says anything.
 bool has_simulated_gpus(const HardwareFacts& facts);

@@ -34,7 +34,7 @@ class Reactor {
   virtual void label(std::string_view) {}
 };
 
-// The real one: the clocks of the machine, epoll. run() returns after stop().
+// The real one: the clocks of the machine, epoll. run() returns after stop(), and may be called again.
 class RealReactor : public Reactor {
  public:
   virtual void run() = 0;
@@ -44,6 +44,13 @@ class RealReactor : public Reactor {
   virtual void offload(Task work, Task done) = 0;
   // Calls `on_signal` on the reactor's thread when SIGINT or SIGTERM arrives.
   virtual void on_stop_signal(Task on_signal) = 0;
+  // Calls `on_ready` once, on the reactor's thread, when the pipe or socket `fd` can be read or written
+  // without waiting, or is at its end. One call of each kind is pending at a time. The descriptor stays its
+  // owner's.
+  enum class Ready { read, write };
+  virtual void when_ready(int fd, Ready what, Task on_ready) = 0;
+  // Drops what waits for `fd`; to be called before it is closed.
+  virtual void forget(int fd) = 0;
   // Is called behind a task that took longer than kLongestTask, in place of the warning. On the reactor's
   // thread, or before run().
   virtual void on_slow(ReactorWatch::OnSlow) {}

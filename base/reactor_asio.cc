@@ -7,6 +7,7 @@
 #include <map>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -32,6 +33,7 @@ class AsioReactor : public RealReactor {
   ~AsioReactor() override {
     io_.stop();
     pool_.join();
+    while (!watched_.empty()) forget(watched_.begin()->first);
   }
 
   TimeMs now() const override {
@@ -63,7 +65,10 @@ class AsioReactor : public RealReactor {
   void cancel(TimerId timer) override { timers_.erase(timer); }
   void label(std::string_view name) override { watch_.label(name); }
 
-  void run() override { io_.run(); }
+  void run() override {
+    io_.run();
+    io_.restart();
+  }
   void stop() override { io_.stop(); }
 
   void offload(Task work, Task done) override {
@@ -78,6 +83,36 @@ class AsioReactor : public RealReactor {
     signals_.add(SIGTERM);
     wait_for_signal(std::move(on_signal));
   }
+
+  void when_ready(int fd, Ready what, Task on_ready) override {
+    auto& watched = watched_[fd];
+    if (!watched.descriptor) {
+      watched.id = ++last_watched_;
+      watched.descriptor = std::make_unique<asio::posix::stream_descriptor>(io_);
+      boost::system::error_code error;
+      watched.descriptor->assign(fd, error);
+      // A file of a disk, which epoll refuses: it never waits.
+      if (error) {
+        watched_.erase(fd);
+        return post(std::move(on_ready));
+      }
+    }
+    watched.descriptor->async_wait(what == Ready::read ? asio::posix::descriptor_base::wait_read
+                                                       : asio::posix::descriptor_base::wait_write,
+                                   [this, fd, id = watched.id, on_ready = std::move(on_ready)](auto) {
+                                     // The number may be another descriptor's by now.
+                                     const auto found = watched_.find(fd);
+                                     if (found != watched_.end() && found->second.id == id)
+                                       run_task("descriptor", on_ready);
+                                   });
+  }
+  void forget(int fd) override {
+    const auto found = watched_.find(fd);
+    if (found == watched_.end()) return;
+    found->second.descriptor->release();
+    watched_.erase(found);
+  }
+
   void on_slow(ReactorWatch::OnSlow hook) override { watch_.on_slow(std::move(hook)); }
 
  private:
@@ -100,6 +135,12 @@ class AsioReactor : public RealReactor {
   asio::signal_set signals_;
   std::map<TimerId, asio::steady_timer> timers_;
   TimerId last_timer_ = 0;
+  struct Watched {
+    uint64_t id = 0;
+    std::unique_ptr<asio::posix::stream_descriptor> descriptor = {};
+  };
+  std::map<int, Watched> watched_;
+  uint64_t last_watched_ = 0;
   asio::thread_pool pool_;
 };
 

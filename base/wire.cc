@@ -167,6 +167,8 @@ Result<EventBatch> event_batch_from_json(const Json& j) {
   return m;
 }
 
+static constexpr const char* kNeeds = "needs";  // in a step's `expect`
+
 Json to_json(const Step& s) {
   Json j = {{"id", s.id},
             {"module", s.module},
@@ -175,6 +177,7 @@ Json to_json(const Step& s) {
             {"mandatory", s.mandatory}};
   if (!s.verify.is_null()) j["verify"] = s.verify;
   if (!s.expect.is_null()) j["expect"] = s.expect;
+  if (!s.needs.empty()) j["expect"][kNeeds] = s.needs;
   return j;
 }
 
@@ -189,6 +192,13 @@ Result<Step> step_from_json(const Json& j) {
   s.expect = r.raw("expect");
   r.get_or("mandatory", s.mandatory, true);
   TRY_(r.finish());
+  if (!s.expect.is_object() || !s.expect.contains(kNeeds)) return s;
+  JsonReader needs(s.expect, "step.expect");
+  needs.allow_unknown();
+  needs.get(kNeeds, s.needs);
+  TRY_(needs.finish());
+  s.expect.erase(kNeeds);
+  if (s.expect.empty()) s.expect = nullptr;
   return s;
 }
 

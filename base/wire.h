@@ -86,8 +86,8 @@ struct PollReply {
 //   hello     {mode, boot_id, image_digest, agent_version, slot, trial}    first event of every agent process
 //   started   {}                                                            order taken up
 //   progress  {done, total, unit, text}                                     numbers are optional
-//   step      {step, name, status: already|applied|measured|failed|not_applicable|incomplete, message, ms,
-//             diff?, result?}
+//   step      {step, name, status: already|applied|measured|failed|not_applicable|not_looked_at|incomplete,
+//             message, ms, diff?, result?}
 //   log       {level, text}
 //   finished  {ok, code, message, result}                                   exactly once per order
 struct Event {
@@ -132,6 +132,10 @@ struct Step {
   // step that is not mandatory stops the node all the same; the agent carries it and does not look at it.
   Json expect;
   bool mandatory = true;  // false: a failure is reported and the order goes on (degraded)
+  // What an agent has to have for it; without it the step is `not_looked_at`. "root": its user is root. In
+  // the JSON form they lie in `expect`, because agents of an older version refuse a step with a key that
+  // they do not know.
+  std::vector<std::string> needs = {};
 };
 Json to_json(const Step& s);
 Result<Step> step_from_json(const Json& j);

@@ -73,9 +73,18 @@ Status build_one(Context& context, const ImageOrder& order, bool asked) {
 
 bool leaves_out(const Json& planned) { return !planned.value("left_out", Json::array()).empty(); }
 
+int exit_of(const Context& context, const Json& run) {
+  const int code = exit_for_run(run);
+  if (code != kFailed || run.value("kind", "") != "accept") return code;
+  const auto json =
+      Api(context).get(fmt::format("/v1/report?run={}&format=json", run.value("id", int64_t{0})));
+  const auto report = json.ok() ? report_from_json(*json) : Result<Report>(json.error());
+  return report.ok() ? exit_for_run(run, *report) : code;
+}
+
 // `missing`: a node in question was not found, or is left out.
 void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
-  context.exit = exit_for_run(run);
+  context.exit = exit_of(context, run);
   if (missing && (context.exit == kAccepted || context.exit == kDegraded)) context.exit = kPartial;
   const auto folder = goal.report_dir.empty()
                           ? Result<std::string>(fail(Code::not_found, "none was wanted"))

@@ -129,4 +129,10 @@ int exit_for_run(const Json& run) {
   return kFailed;
 }
 
+int exit_for_run(const Json& run, const Report& report) {
+  const int code = exit_for_run(run);
+  if (code != kFailed || run.value("state", "") != "failed" || report.nodes.empty()) return code;
+  return std::all_of(report.nodes.begin(), report.nodes.end(), only_unrun) ? kPartial : kFailed;
+}
+
 }  // namespace muster::cli

@@ -5,6 +5,7 @@
 
 #include "cli/cli_context.h"
 #include "cli/shown_nodes.h"
+#include "controller/report/report.h"
 
 namespace muster::cli {
 
@@ -14,5 +15,8 @@ Result<Json> follow_run(Context& context, int64_t run);
 Status follow_status(Context& context, bool until_idle, const NodeFilter& filter = {});
 // Exit code for a run that ended.
 int exit_for_run(const Json& run);
+// The same of an acceptance with its report: where nothing failed, and what holds each node are checks that
+// could not run there, nothing is known against any of them (kPartial).
+int exit_for_run(const Json& run, const Report& report);
 
 }  // namespace muster::cli

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cli/accept_hosts.h"
 #include "cli/carry_out.h"
 #include "cli/follow.h"
 #include "cli/terminal.h"
@@ -148,18 +149,74 @@ void add_rollback(CLI::App& app, Context& context) {
   verb->callback([flags, &context] { carry_out(context, *flags, "rollback"); });
 }
 
+namespace {
+
+constexpr const char* kAcceptFooter =
+    "Links are measured between the nodes named; what was degraded and is not measured again stays so.\n"
+    "With --hosts no controller is needed: hosts are reached over ssh, measured as they are, and left as "
+    "they "
+    "were. Names in HOSTS: NAME [DESTINATION] [address=IP] [group=WORD], a host a line; a comma in a list.\n"
+    "Exit codes with --hosts: 0 accepted, 1 none accepted or interrupted, 2 bad input, 3 some hosts not "
+    "accepted, not reached or busy, 4 refused (another command is at work under this name), 5 all work and "
+    "some are degraded.\n"
+    "Examples:\n  muster accept gpu[01-08] --profile quick --report ./night\n"
+    "  muster accept --hosts hosts.txt --profile standard\n"
+    "  muster accept --hosts 'gpu[01-32]' --user --json\n"
+    "  muster accept --hosts hosts.txt --via 'srun --jobid 4711 --overlap -N1 -n1 -w {host}'\n"
+    "  muster accept --hosts hosts.txt --drift-only";
+
+// Those that go with --hosts only.
+std::vector<CLI::Option*> add_hosts_flags(CLI::App* verb, AcceptHostsFlags& flags) {
+  return {
+      verb->add_option("--name", flags.name,
+                       "of the history that is kept of these hosts; default: the file's"),
+      verb->add_flag("--user", flags.user, "never by sudo: what needs root is not looked at"),
+      verb->add_option("--via", flags.via, "a command with {host} that starts a shell there, instead of ssh"),
+      verb->add_option("--ssh-config", flags.ssh_config, "configuration of ssh; default: its own"),
+      verb->add_flag("--beside-jobs", flags.beside_jobs,
+                     "also hosts with jobs: reads counters and PCIe links, loads nothing"),
+      verb->add_flag("--drift-only", flags.drift_only,
+                     "nothing is measured: where versions and settings differ between hosts"),
+      verb->add_option("--libs", flags.libs,
+                       "folder on the hosts with NCCL and the libraries that it needs")};
+}
+
+void start_accept(Context& context, const Flags& flags, AcceptHostsFlags hosts,
+                  const std::vector<CLI::Option*>& only_with_hosts) {
+  if (!hosts.hosts.empty()) {
+    if (!flags.nodes.empty() || !flags.limit.empty() || !flags.approval.digest.empty())
+      return complain(context, fail(Code::invalid,
+                                    "--hosts names the hosts: NODES, --limit and --approve are "
+                                    "for nodes of a controller"));
+    hosts.profile = flags.profile;
+    hosts.report = flags.report;
+    return accept_hosts(context, hosts);
+  }
+  for (const CLI::Option* option : only_with_hosts)
+    if (option->count() > 0)
+      return complain(context, fail(Code::invalid, option->get_name() + " goes with --hosts"));
+  carry_out(context, flags, "accept");
+}
+
+}  // namespace
+
 void add_accept(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand("accept", "run the acceptance tests again; changes no configuration");
+  auto hosts = std::make_shared<AcceptHostsFlags>();
+  CLI::App* verb = app.add_subcommand(
+      "accept", "run the acceptance tests again, or on running hosts (--hosts); changes no configuration");
   verb->add_option("NODES", flags->nodes, "default: all");
   verb->add_option("--limit", flags->limit, "the same: one node, a rack (gpu[01-32]), ...");
-  verb->add_option("--profile", flags->profile,
-                   "quick, standard, burn or another of playbooks/acceptance; default: the spec's");
+  verb->add_option(
+      "--profile", flags->profile,
+      "quick, standard, burn or another of playbooks/acceptance; default: the spec's, with --hosts "
+      "standard");
   goal_flags(verb, *flags);
-  verb->footer(
-      "Links are measured between the nodes named; what was degraded and is not measured again stays so.\n"
-      "Example:\n  muster accept gpu[01-08] --profile quick --report ./night");
-  verb->callback([flags, &context] { carry_out(context, *flags, "accept"); });
+  verb->add_option("--hosts", hosts->hosts, "running hosts: a file, or a list of names");
+  const auto only_with_hosts = add_hosts_flags(verb, *hosts);
+  verb->footer(kAcceptFooter);
+  verb->callback(
+      [flags, hosts, only_with_hosts, &context] { start_accept(context, *flags, *hosts, only_with_hosts); });
 }
 
 namespace {

@@ -9,12 +9,10 @@ foreach(carried muster-agent muster-accept)
   endif()
 endforeach()
 
-# Asks NVIDIA's driver. Loads the driver's library at run time, so it cannot be static as muster-accept is; beside it, glibc alone.
+# Asks NVIDIA's driver. Loads the driver's library at run time, so it cannot be static as muster-accept is.
 add_executable(muster-accept-nvml kernels/program_nvml.cc)
 target_link_libraries(muster-accept-nvml PRIVATE muster_kernels)
-if(NOT MUSTER_SANITIZE)
-  target_link_options(muster-accept-nvml PRIVATE -s -static-libstdc++ -static-libgcc -Wl,--as-needed)
-endif()
+carried_program(muster-accept-nvml)
 # What the tests load in its place: a driver of made-up GPUs, and one that is too old to know everything.
 foreach(fake fake-nvml fake-nvml-old)
   add_library(${fake} SHARED EXCLUDE_FROM_ALL tests/fakes/nvml/fake_nvml.cc)
@@ -23,21 +21,24 @@ foreach(fake fake-nvml fake-nvml-old)
 endforeach()
 target_compile_definitions(fake-nvml-old PRIVATE OLD_DRIVER)
 if(TARGET muster_tests)
-  add_dependencies(muster_tests fake-nvml fake-nvml-old muster-accept-nvml)
+  add_dependencies(muster_tests fake-nvml fake-nvml-old muster-accept muster-accept-nvml)
 endif()
 
-# The MPI check is copied into nodes of several distributions: only libmpi.so.40 and glibc are needed there. Open MPI 5 no longer
-# has the libraries that mpicc of version 4 adds to the link line, so nothing unused may be recorded (--as-needed).
+# The MPI check is copied into nodes of several distributions: beside what all carried programs need, libmpi.so.40 has to be there.
 enable_language(C)  # FindMPI asks mpicc; mpicxx would add the C++ interface, which Open MPI 5 has dropped
 find_package(MPI COMPONENTS C QUIET)
 if(TARGET MPI::MPI_C AND NOT MUSTER_SANITIZE)
-  add_executable(muster-mpi-check kernels/program_mpi.cc kernels/allreduce_mpi.cc kernels/gpu_mpi.cc kernels/training_mpi.cc)
+  add_executable(muster-mpi-check kernels/program_mpi.cc kernels/group_mpi.cc)
   target_include_directories(muster-mpi-check PRIVATE ${CMAKE_SOURCE_DIR})
   target_include_directories(muster-mpi-check SYSTEM PRIVATE ${MPI_C_INCLUDE_DIRS})
   target_compile_definitions(muster-mpi-check PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   target_compile_options(muster-mpi-check PRIVATE -O2)
-  target_link_options(muster-mpi-check PRIVATE -s -static-libstdc++ -static-libgcc -Wl,--as-needed)
-  target_link_libraries(muster-mpi-check PRIVATE muster_kernels ${MPI_C_LIBRARIES} Threads::Threads)
+  carried_program(muster-mpi-check)
+  target_link_libraries(muster-mpi-check PRIVATE muster_together ${MPI_C_LIBRARIES} Threads::Threads)
+endif()
+
+if(TARGET muster_tests)
+  carried_programs_test(muster_tests muster-agent muster-accept muster-accept-nvml muster-mpi-check)
 endif()
 
 # Benchmarks that are programs; bench/run.sh builds them.

@@ -59,8 +59,8 @@ add_executable(muster-accept-gpu ${gpu_sources} ${cuda_objects})
 add_dependencies(muster-accept-gpu muster_cuda)
 target_include_directories(muster-accept-gpu SYSTEM PRIVATE ${MUSTER_CUDA_INCLUDE} ${MUSTER_NCCL_INCLUDE})
 target_link_libraries(muster-accept-gpu PRIVATE muster_kernels ${MUSTER_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
-# Loads libraries at run time, so it cannot be static as muster-accept is; beside them it needs glibc alone.
-target_link_options(muster-accept-gpu PRIVATE -s -static-libstdc++ -static-libgcc -Wl,--as-needed)
+# Loads libraries at run time, so it cannot be static as muster-accept is.
+carried_program(muster-accept-gpu)
 
 # The same host code over a made-up GPU (tests/fakes/gpu), and tests that run it: kernels themselves are not tested by it.
 option(MUSTER_FAKE_GPU "build the tests of kernels/gpu over a made-up GPU" ON)
@@ -85,4 +85,5 @@ if(MUSTER_FAKE_GPU)
   target_link_libraries(muster_gpu_tests PRIVATE muster_kernels)
   target_compile_definitions(muster_gpu_tests PRIVATE MUSTER_FAKE_GPU_DIR="${CMAKE_BINARY_DIR}")
   add_dependencies(muster_gpu_tests muster-accept-gpu-fake fake_nccl fake_cublaslt muster-mpi-check)
+  carried_programs_test(muster_gpu_tests muster-accept-gpu)
 endif()

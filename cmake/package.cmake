@@ -12,15 +12,17 @@ foreach(program muster musterd muster-agent muster-accept muster-accept-nvml mus
     install(TARGETS ${program} RUNTIME DESTINATION sbin COMPONENT muster-controller)
   elseif(program STREQUAL "muster-agent")
     install(TARGETS ${program} RUNTIME DESTINATION sbin COMPONENT muster-agent)
-    # The controller carries its own copy: it puts the agent into the RAM system.
-    install(TARGETS ${program} RUNTIME DESTINATION lib/muster COMPONENT muster-controller)
+    # The command's and the controller's own copy: the one sends it to running hosts, the other puts it into the RAM system.
+    install(TARGETS ${program} RUNTIME DESTINATION lib/muster COMPONENT muster)
   elseif(program STREQUAL "muster-accept-gpu")
     install(TARGETS ${program} RUNTIME DESTINATION lib/muster COMPONENT muster-accept-gpu)
   elseif(NOT program STREQUAL "muster_sim")
-    install(TARGETS ${program} RUNTIME DESTINATION lib/muster COMPONENT muster-controller)
+    install(TARGETS ${program} RUNTIME DESTINATION lib/muster COMPONENT muster)
   endif()
 endforeach()
-install(DIRECTORY playbooks images DESTINATION ${share} COMPONENT muster-controller)
+# With the command: `muster accept --hosts` plans in its own process, where no controller is.
+install(DIRECTORY playbooks DESTINATION ${share} COMPONENT muster)
+install(DIRECTORY images DESTINATION ${share} COMPONENT muster-controller)
 install(FILES systemd/musterd.service DESTINATION /lib/systemd/system COMPONENT muster-controller)
 install(FILES systemd/deb/musterd.env DESTINATION /etc/muster COMPONENT muster-controller)
 # Every page: they link to each other, and the controller host may have no other copy.
@@ -62,13 +64,19 @@ if(CPACK_COMPONENTS_ALL STREQUAL \"muster-accept-gpu\")
 endif()
 set(CPACK_DEBIAN_MUSTER-CONTROLLER_PACKAGE_DEPENDS
     \"muster (= \${CPACK_PACKAGE_VERSION}), dnsmasq-base, ipxe, init-system-helpers\")
+# Of versions in which the programs and playbooks were the controller's.
+set(CPACK_DEBIAN_MUSTER_PACKAGE_REPLACES \"muster-controller (<< \${CPACK_PACKAGE_VERSION})\")
+set(CPACK_DEBIAN_MUSTER_PACKAGE_BREAKS \"muster-controller (<< \${CPACK_PACKAGE_VERSION})\")
 ")
 set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_BINARY_DIR}/package-config.cmake)
 
-set(CPACK_COMPONENT_MUSTER_DESCRIPTION "The muster command: plan, bring up and watch a cluster; muster lab rehearses one.")
+set(CPACK_COMPONENT_MUSTER_DESCRIPTION
+    "The muster command: plan, bring up and watch a cluster; measure running hosts over ssh; muster lab rehearses a cluster.")
 set(CPACK_DEBIAN_MUSTER_PACKAGE_NAME muster)
+# muster accept --hosts starts ssh.
+set(CPACK_DEBIAN_MUSTER_PACKAGE_RECOMMENDS openssh-client)
 set(CPACK_DEBIAN_MUSTER_PACKAGE_SUGGESTS
-    "muster-controller, qemu-system-x86, qemu-utils, ovmf, ipxe-qemu, nginx-light, gdisk, xfsprogs, iproute2, openssh-client")
+    "muster-controller, qemu-system-x86, qemu-utils, ovmf, ipxe-qemu, nginx-light, gdisk, xfsprogs, iproute2")
 
 # At run time: DHCP and TFTP, and the loader that is handed out by TFTP. Kernel, busybox and boot loader of the nodes come
 # from the image (all of it is in package-config.cmake, above). Only building an image needs what is recommended; one that was imported

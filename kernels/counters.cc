@@ -8,7 +8,8 @@
 //              thermal throttling of each processor package; its log for GPUs, machine checks and drives
 //              (kernel_log.cc). What this machine does not count has no metric and is named in detail.absent:
 //              nothing is said about it. Where the log cannot be read its metrics are missing, and are not
-//              named there: every kernel has a log, so nobody knows what it says. GPUs and their links:
+//              named there: every kernel has a log, and what it says is unknown. To a user that is not root
+//              it may be refused: those metrics are named in detail.not_looked_at. GPUs and their links:
 //              NVIDIA's driver (gpu_counters.h); what it does not tell has no metric at all.
 #include <algorithm>
 #include <cstdlib>
@@ -170,7 +171,11 @@ void add_rdma_rates(const Files& files, const Counts& now, const Counts& before,
 
 void add_log(const Files& files, const Counts& before, Measurement& out, Moved& moved) {
   const KernelLog log = read_kernel_log(files, count_of(before, kLogNext, boot_of(files)));
-  if (!log.readable) return moved.absent.push_back("kernel log");
+  if (!log.readable) moved.absent.push_back("kernel log");
+  if (log.denied)
+    for (const char* metric : kLogMetrics)
+      out.detail["not_looked_at"][metric] = "needs root: /dev/kmsg is kept from other users";
+  if (!log.readable) return;
   std::map<std::string, uint64_t> sums;
   Json shown = Json::array();
   for (const auto& line : log.lines) {

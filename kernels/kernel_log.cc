@@ -176,6 +176,7 @@ KernelLog read_kernel_log(const Files& files, uint64_t since) {
   // Each read gives one record, "priority,sequence,microseconds,flags;text"; none is left: EAGAIN. EPIPE: it
   // was overwritten meanwhile.
   const int fd = ::open(files.real("/dev/kmsg").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  out.denied = fd < 0 && (errno == EACCES || errno == EPERM) && ::geteuid() != 0;
   if (fd < 0) return out;
   std::array<char, 8192> buffer;
   std::string rest;

@@ -252,7 +252,8 @@ struct CountersOptions {
 // drive_errors (detail.kernel_log; Xids that stand for no broken hardware: detail.kernel_log_noted, by their
 // class); where there is a driver, those of kernels/gpu_counters.h. Where there are RDMA ports also,
 // per hour of the time between: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries,
-// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. What could not be read has none.
+// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. What could not be read has none;
+// what is kept from a plain user is said with the reason, detail.not_looked_at: {METRIC: "needs root: ..."}.
 Measurement run_counters(const Files& files, const CountersOptions& options);
 
 // A medium on USB that can be taken out, a stick or a BMC's virtual disk: no drive of this machine's. What
@@ -269,6 +270,7 @@ struct KernelLog {
     std::string group = {}, part = {}, text = {};  // "application", "event", "unknown", "fatal", "nonfatal"
   };
   bool readable = false;
+  bool denied = false;           // to a user that is not root; else it is not there
   uint64_t next = 0;             // sequence number of the record that is not there yet
   std::vector<Line> lines = {};  // about broken hardware
   std::vector<Note> noted = {};  // Xids and SXids that are not, by their class in hardware/xids.yaml
@@ -288,6 +290,7 @@ struct Machine {                                 // 0: this machine does not tel
   bool base_clock = false;  // of all cores under load; else the highest of one
   int units_512 = 0;        // multiply-add units of 512 bits in a core, as far as its model is known
   unsigned dimms = 0, dimm_mt_s = 0, channels = 0;
+  bool dimms_denied = false;  // their table is kept from a user that is not root
 };
 // With `cpus` only the cores that these belong to are counted.
 Machine look_at_machine(const Files& files, const std::vector<int>& cpus = {});
@@ -302,7 +305,8 @@ void pin_to_cpu(int cpu);                   // best effort
 double median(std::vector<double> values);  // 0 for none
 double rounded(double value);               // four significant digits: more would be noise
 double percentile(std::vector<double> values, double p);
-uint64_t available_memory();  // bytes; /proc/meminfo MemAvailable
+// Bytes: MemAvailable of /proc/meminfo, and no more than this process's cgroups leave it.
+uint64_t available_memory(const Files& files = Files());
 // Cheap, good enough generator for content: the same sequence for the same seed on every machine.
 class SplitMix {
  public:

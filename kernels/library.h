@@ -5,14 +5,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "base/os.h"
 #include "base/result.h"
 
 namespace muster::kernels {
 
 class Library {
  public:
-  // The given name or path, then in the CUDA toolkit's usual folder. unavailable: the loader's own words.
+  // The given name or path as the loader finds it (LD_LIBRARY_PATH, then what ldconfig knows), then where
+  // toolkits put their libraries: library_places(). unavailable: the loader's own words about the name.
   static Result<Library> open(const std::string& name);
   template <typename Function>
   Status find(const char* name, Function*& out) const {
@@ -25,5 +28,9 @@ class Library {
   void* handle_ = nullptr;  // never closed: what it started may still run
   std::string name_ = {};
 };
+
+// Paths of files of this name in the folders of CUDA's toolkits, NVIDIA's HPC SDK, HPC-X and the system, of
+// several versions the highest first. A name with a slash has none.
+std::vector<std::string> library_places(const Files& files, const std::string& name);
 
 }  // namespace muster::kernels

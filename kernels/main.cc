@@ -9,10 +9,12 @@
 #include <fmt/ranges.h>
 #include <functional>
 
+#include "kernels/end_with.h"
 #include "kernels/kernels.h"
 #include "kernels/nvml.h"
 #include "kernels/program.h"
 #include "kernels/sdc.h"
+#include "kernels/together/group_verbs.h"
 
 namespace muster::kernels {
 namespace {
@@ -41,10 +43,18 @@ struct Arguments {
   uint64_t checksum_mib = 4;
   DrivesOptions drives;
   CountersOptions counters;
+  together::GroupArguments group;
   std::string seed = "1";
+  std::string nvml;
   bool detach = false;
+  int with = 0;
   std::string flip;
 };
+
+void add_detach(CLI::App& app, Arguments& a) {
+  app.add_flag("--detach", a.detach, "answers once it listens and goes on in the background");
+  app.add_option("--with", a.with, "process id: in the background, ends when that process has ended");
+}
 
 void add_mount(CLI::App& app, MountRule& mount) {
   app.add_option("--path", mount.path, "mount point to test")->required();
@@ -85,15 +95,16 @@ void declare_parts(CLI::App& app, Arguments& a) {
   app.add_subcommand("pcie", "width and speed of PCIe links, against what both ends can do");
   auto* counters =
       app.add_subcommand("counters", "error counters of memory, PCIe, network ports, GPUs and NVLink");
-  auto* save = counters->add_option("--save", a.counters.save, "remember them in this file");
+  auto* what = counters->add_option_group("what");
+  auto* save = what->add_option("--save", a.counters.save, "remember them in this file");
   auto* since =
-      counters->add_option("--since", a.counters.since, "how far they moved since that file was written");
+      what->add_option("--since", a.counters.since, "how far they moved since that file was written");
   save->excludes(since);
-  counters
-      ->add_flag("--gpus", a.counters.gpus,
+  what->add_flag("--gpus", a.counters.gpus,
                  "only what NVIDIA's driver tells of GPUs and their links; nothing to tell is unavailable")
       ->needs(since);
-  counters->require_option(1, 2);
+  counters->add_option("--nvml", a.nvml, fmt::format("path of {}; empty: beside this program", kNvmlProgram));
+  what->require_option(1, 2);
 }
 
 void declare_link(CLI::App& app, Arguments& a) {
@@ -103,7 +114,7 @@ void declare_link(CLI::App& app, Arguments& a) {
   serve->add_option("--seconds", a.serve.seconds, "exits after so long, whatever happens");
   serve->add_option("--sessions", a.serve.sessions,
                     "exits after so many connections; 0: only at the deadline");
-  serve->add_flag("--detach", a.detach, "answers once it listens and goes on in the background");
+  add_detach(*serve, a);
   serve->add_option("--from", a.serve.from, "the only address that is answered");
   add_flip(*serve, a.flip);
   auto* link =
@@ -124,7 +135,7 @@ void declare_rdma(CLI::App& app, Arguments& a) {
   serve->add_option("--seconds", a.rdma_serve.seconds, "accepts nobody after so long");
   serve->add_option("--sessions", a.rdma_serve.sessions,
                     "exits after so many connections; 0: only at the deadline");
-  serve->add_flag("--detach", a.detach, "answers once it listens and goes on in the background");
+  add_detach(*serve, a);
   serve->add_option("--from", a.rdma_serve.from, "the only address that is answered");
   auto* rdma = app.add_subcommand(
       "rdma", "RDMA bandwidth both ways and latency by perftest, rail by rail, with an rdma-serve");
@@ -171,8 +182,9 @@ void declare_storage(CLI::App& app, Arguments& a) {
 }
 
 // The parent answers when the port is open; the child has nothing left of it that anyone could wait for.
+// `with`: a process without which it has no use; 0: none.
 template <typename Server, typename Options>
-Measurement serve_detached(const std::string& check, Server& server, const Options& options,
+Measurement serve_detached(const std::string& check, int with, Server& server, const Options& options,
                            const std::function<Measurement(Server&)>& work) {
   Measurement out;
   out.check = check;
@@ -181,6 +193,7 @@ Measurement serve_detached(const std::string& check, Server& server, const Optio
     ::setsid();
     const int null = ::open("/dev/null", O_RDWR);
     for (const int fd : {0, 1, 2}) ::dup2(null, fd);
+    if (with != 0 && !end_with(with).ok()) ::_exit(exit_status(Outcome::unavailable));
     ::_exit(exit_status(work(server).outcome));
   }
   if (child < 0) out.outcome = Outcome::unavailable, out.error = "fork failed";
@@ -190,10 +203,10 @@ Measurement serve_detached(const std::string& check, Server& server, const Optio
 }
 
 template <typename Server, typename Options>
-Measurement serve(const std::string& check, bool detach, const Options& options,
+Measurement serve(const std::string& check, const Arguments& a, const Options& options,
                   const std::function<Measurement(Server&)>& work) {
   auto server = Server::open(options);
-  if (server) return detach ? serve_detached<Server>(check, *server, options, work) : work(*server);
+  if (server) return a.detach ? serve_detached<Server>(check, a.with, *server, options, work) : work(*server);
   Measurement out;
   out.check = check;
   out.outcome = Outcome::unavailable;
@@ -203,12 +216,14 @@ Measurement serve(const std::string& check, bool detach, const Options& options,
 
 // The driver's library cannot be loaded into a static program: kNvmlProgram does it.
 constexpr DurationMs kNvmlDeadline = 60 * kSecond;
-Result<NvmlReading> ask_nvml() {
+Result<NvmlReading> ask_nvml(const std::string& named) {
   std::error_code error;
   const std::string program =
-      std::filesystem::read_symlink("/proc/self/exe", error).replace_filename(kNvmlProgram);
+      named.empty() ? std::filesystem::read_symlink("/proc/self/exe", error).replace_filename(kNvmlProgram)
+                    : std::filesystem::path(named);
   if (error || ::access(program.c_str(), X_OK) != 0)
-    return fail(Code::not_found, fmt::format("{} is not beside muster-accept", kNvmlProgram));
+    return fail(Code::not_found, named.empty() ? fmt::format("{} is not beside muster-accept", kNvmlProgram)
+                                               : fmt::format("{} cannot be executed", named));
   const auto process = make_process();
   TRY(const std::string text, run_ok(*process, {.argv = {program}, .deadline = kNvmlDeadline}));
   TRY(const Json json, parse_json(text));
@@ -221,8 +236,9 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   a.fio.size_bytes = a.fio_mib * kMiB;
   a.checksum.size_bytes = a.checksum_mib * kMiB;
   a.checksum.seed = parse_seed(a.seed);
-  a.counters.ask_nvml = ask_nvml;
+  a.counters.ask_nvml = [&a] { return ask_nvml(a.nvml); };
   const Files files;
+  if (auto together = together::run_group(kernel, a.group)) return std::move(*together);
   if (kernel == "dgemm") return run_dgemm(a.dgemm);
   if (kernel == "stream") return run_stream(a.stream);
   if (kernel == "sdc") return run_sdc(a.sdc);
@@ -233,10 +249,10 @@ Measurement run(const std::string& kernel, Arguments& a, const std::optional<Fli
   if (kernel == "checksum-write") return run_checksum_write(files, a.checksum);
   if (kernel == "checksum-read") return run_checksum_read(files, a.checksum);
   if (kernel == "link-serve")
-    return serve<LinkServer>(kernel, a.detach, a.serve, [](LinkServer& server) { return server.run(); });
+    return serve<LinkServer>(kernel, a, a.serve, [](LinkServer& server) { return server.run(); });
   const auto process = make_process();
   if (kernel == "rdma-serve")
-    return serve<RdmaServer>(kernel, a.detach, a.rdma_serve,
+    return serve<RdmaServer>(kernel, a, a.rdma_serve,
                              [&](RdmaServer& server) { return server.run(files, *process); });
   if (kernel == "rdma") return run_rdma(files, *process, a.rdma);
   return run_fio(files, *process, a.fio);
@@ -250,6 +266,7 @@ int main_with(int argc, char** argv) {
   declare_link(app, arguments);
   declare_rdma(app, arguments);
   declare_storage(app, arguments);
+  together::declare_group(app, arguments.group);
   return run_program(app, argc, argv, arguments.flip,
                      [&](const std::string& kernel, const std::optional<Flip>& flip) {
                        Measurement out = run(kernel, arguments, flip);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -18,6 +19,7 @@ enum Answer : int {    // nvmlReturn_t
   kSuccess = 0,
   kInvalidArgument = 2,
   kNotSupported = 3,
+  kInsufficientSize = 7,
 };
 constexpr unsigned kMostLinks = 18;  // NVML_NVLINK_MAX_LINKS
 constexpr unsigned kTextBytes =
@@ -39,6 +41,14 @@ struct FieldValue {
 };
 static_assert(sizeof(FieldValue) == 40 && offsetof(FieldValue, type) == 24 &&
               offsetof(FieldValue, value) == 32);
+// nvmlProcessInfo_t, as the functions of version 2 and 3 fill it.
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long bytes;  // all ones: not known
+  unsigned gpu_instance, compute_instance;
+};
+static_assert(sizeof(ProcessInfo) == 24 && offsetof(ProcessInfo, bytes) == 8);
+constexpr unsigned kMostProcesses = 4096;
 // nvmlValueType_t: unsigned int, unsigned long, unsigned long long.
 enum ValueType : int { kNarrow = 1, kLong = 2, kWide = 3 };
 // NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN and _HW_POWER_BRAKE_SLOWDOWN: nanoseconds. Drivers before
@@ -63,6 +73,7 @@ struct Nvml::Functions {
   int (*power)(Device, unsigned*);
   int (*reasons)(Device, unsigned long long*);
   int (*fields)(Device, int, FieldValue*);
+  int (*processes)(Device, unsigned*, ProcessInfo*);
 
   std::string say(int answer) const {
     const char* text = words ? words(answer) : nullptr;
@@ -131,6 +142,26 @@ class Asking {
     }
   }
 
+  void holders(Device device, const std::string& gpu) {
+    if (!f_.processes) return out_.holders.reset();
+    if (!out_.holders) return;
+    // Between the count and the list there may be more of them.
+    std::vector<ProcessInfo> list;
+    int answer = kInsufficientSize;
+    unsigned count = 0;
+    for (int i = 0; i < 5 && answer == kInsufficientSize && count <= kMostProcesses; ++i) {
+      list.resize(count);
+      answer = f_.processes(device, &count, list.data());
+    }
+    if (!answered(answer, gpu, "processes on GPUs")) return out_.holders.reset();
+    list.resize(std::min<size_t>(count, list.size()));
+    for (const ProcessInfo& one : list) {
+      NvmlHolder holder{gpu, one.pid};
+      if (one.bytes != ~0ULL) holder.mib = one.bytes >> 20;
+      out_.holders->push_back(std::move(holder));
+    }
+  }
+
   void power(Device device, const std::string& gpu) {
     unsigned long long energy = 0;
     if (has(f_.energy, "gpu_energy_mj") && answered(f_.energy(device, &energy), gpu, "gpu_energy_mj"))
@@ -189,6 +220,9 @@ Result<Nvml> Nvml::open(const std::string& library) {
   (void)nvml.find("nvmlDeviceGetTotalEnergyConsumption", f->energy);
   (void)nvml.find("nvmlDeviceGetPowerUsage", f->power);
   (void)nvml.find("nvmlDeviceGetFieldValues", f->fields);
+  // Version 3 came with driver 510 and fills in the same.
+  if (!nvml.find("nvmlDeviceGetComputeRunningProcesses_v3", f->processes).ok())
+    (void)nvml.find("nvmlDeviceGetComputeRunningProcesses_v2", f->processes);
   // Renamed with driver 535.
   if (!nvml.find("nvmlDeviceGetCurrentClocksEventReasons", f->reasons).ok())
     (void)nvml.find("nvmlDeviceGetCurrentClocksThrottleReasons", f->reasons);
@@ -204,7 +238,12 @@ Result<NvmlReading> Nvml::read() const {
   std::array<char, kTextBytes> text = {};
   if (f.version && f.version(text.data(), static_cast<unsigned>(text.size() - 1)) == kSuccess)
     out.driver = text.data();
-  TRY(const auto gpus, gpus_of(f, [&](const std::string& why) { ask.note(why); }));
+  bool all = true;
+  TRY(const auto gpus, gpus_of(f, [&](const std::string& why) {
+        ask.note(why);
+        all = false;
+      }));
+  if (all) out.holders.emplace();
   for (const auto& [device, gpu] : gpus) {
     out.counts["gpu_present"][gpu] = 1;
     text = {};
@@ -213,6 +252,7 @@ Result<NvmlReading> Nvml::read() const {
     ask.links(device, gpu);
     ask.clocks(device, gpu);
     ask.power(device, gpu);
+    ask.holders(device, gpu);
   }
   return out;
 }

@@ -36,11 +36,19 @@ using NvmlCounts = std::map<std::string, std::map<std::string, uint64_t>>;
 constexpr const char* kNvmlLinkErrors[] = {"nvlink_replay", "nvlink_recovery", "nvlink_crc_flit",
                                            "nvlink_crc_data"};
 
+// A process that computes on a GPU, and so holds some of its memory.
+struct NvmlHolder {
+  std::string gpu;  // "GPU <uuid>"
+  int64_t pid = 0;
+  std::optional<uint64_t> mib = {};  // absent: the driver does not say
+};
+
 struct NvmlReading {
   std::string driver = {};
   NvmlCounts counts = {};
-  std::map<std::string, std::string> models = {};  // by "GPU <uuid>"
-  std::vector<std::string> notes = {};             // what could not be read, and why
+  std::map<std::string, std::string> models = {};       // by "GPU <uuid>"
+  std::vector<std::string> notes = {};                  // what could not be read, and why
+  std::optional<std::vector<NvmlHolder>> holders = {};  // absent: some GPU gave no answer
 };
 Json to_json(const NvmlReading& reading);
 Result<NvmlReading> nvml_from_json(const Json& json);

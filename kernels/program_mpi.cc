@@ -3,7 +3,11 @@
 //
 // How to run:  mpirun -np N --bind-to none --host ... muster-mpi-check [--load
 // allreduce|training|nccl|gpu-training] [--seconds 1] ... Exit status: 0 measured, 1 wrong data, 2 bad usage.
+#include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <mpi.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,12 +15,12 @@
 #include <cstdlib>
 
 #include "base/json_dump.h"
-#include "kernels/mpi_check.h"
+#include "kernels/group_mpi.h"
+#include "kernels/together/loads.h"
 
 namespace muster::mpi {
 namespace {
 
-constexpr size_t kHostLength = 64;
 constexpr const char* kUsage =
     "usage: muster-mpi-check [--load allreduce] [--seconds S] [--max-bytes N] [--inject-flip RANK]\n"
     "       muster-mpi-check --load training [--seconds S] [--model D] [--heads H] [--sequence S] [--layers "
@@ -27,12 +31,67 @@ constexpr const char* kUsage =
     "       muster-mpi-check --load gpu-training --gpus G [--model D ... as training] [--network CIDR] "
     "[--program FILE] [--inject-flip RANK]\n";
 
-using Load = Json (*)(const Options&, int, int);
-Load load_of(const std::string& name) {
-  if (name == "allreduce") return run_allreduce;
-  if (name == "training") return run_training;
-  if (name == "nccl") return run_nccl;
-  return name == "gpu-training" ? run_gpu_training : nullptr;
+// Where GPUs of the first rank meet the others.
+struct Network {
+  uint32_t address = 0, mask = 0;  // host order; mask 0: any
+};
+bool parse_network(const std::string& text, Network& out) {
+  if (text.empty()) return true;
+  const size_t slash = text.find('/');
+  in_addr address = {};
+  const int bits = slash == std::string::npos ? 32 : std::atoi(text.c_str() + slash + 1);
+  if (::inet_pton(AF_INET, text.substr(0, slash).c_str(), &address) != 1 || bits < 1 || bits > 32)
+    return false;
+  out.mask = ~uint32_t{0} << (32 - bits);
+  out.address = ntohl(address.s_addr) & out.mask;
+  return true;
+}
+
+// This machine's address in the network; without one given, the first that is not the loopback's.
+in_addr own_address(const Network& network) {
+  in_addr out = {};
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return out;
+  for (const ifaddrs* i = list; i && out.s_addr == 0; i = i->ifa_next) {
+    if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET) continue;
+    const in_addr found = reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr;
+    const uint32_t host = ntohl(found.s_addr);
+    const bool fits = network.mask != 0 ? (host & network.mask) == network.address : host >> 24 != 127;
+    if (fits) out = found;
+  }
+  ::freeifaddrs(list);
+  return out;
+}
+
+// "address:port", free a moment ago.
+Result<std::string> free_root(const std::string& cidr) {
+  const Error none =
+      fail(Code::unavailable, "the first node has no address in " + (cidr.empty() ? "any network" : cidr));
+  Network network;
+  if (!parse_network(cidr, network)) return none;
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_addr = own_address(network);
+  if (at.sin_addr.s_addr == 0) return none;
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  socklen_t size = sizeof at;
+  const bool bound = fd >= 0 && ::bind(fd, reinterpret_cast<sockaddr*>(&at), size) == 0 &&
+                     ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) == 0;
+  if (fd >= 0) ::close(fd);
+  char text[INET_ADDRSTRLEN] = {};
+  if (!bound || !::inet_ntop(AF_INET, &at.sin_addr, text, sizeof text)) return none;
+  return std::string(text) + ":" + std::to_string(ntohs(at.sin_port));
+}
+
+struct Options {
+  std::string load = "allreduce";
+  together::LoadOptions of_load = {};
+  together::GpuHere here = {};
+  std::string network = {};  // loads of GPUs: CIDR in which the first node listens; empty: any
+};
+
+bool is_load(const std::string& name) {
+  return name == "allreduce" || name == "training" || name == "nccl" || name == "gpu-training";
 }
 
 bool parse(int argc, char** argv, Options& out) {
@@ -42,120 +101,67 @@ bool parse(int argc, char** argv, Options& out) {
     if (key == "--load")
       out.load = argv[i + 1];
     else if (key == "--seconds")
-      out.seconds = std::atof(argv[i + 1]);
+      out.of_load.seconds = std::atof(argv[i + 1]);
     else if (key == "--max-bytes")
-      out.max_bytes = count();
+      out.of_load.max_bytes = count();
     else if (key == "--model")
-      out.shape.model = count();
+      out.of_load.shape.model = count();
     else if (key == "--heads")
-      out.shape.heads = count();
+      out.of_load.shape.heads = count();
     else if (key == "--sequence")
-      out.shape.sequence = count();
+      out.of_load.shape.sequence = count();
     else if (key == "--layers")
-      out.shape.layers = count();
+      out.of_load.shape.layers = count();
     else if (key == "--threads")
-      out.threads = count();
+      out.of_load.threads = count();
     else if (key == "--gpus")
-      out.gpus = std::atoi(argv[i + 1]);
+      out.of_load.gpus = std::atoi(argv[i + 1]);
     else if (key == "--network")
       out.network = argv[i + 1];
     else if (key == "--algorithm")
-      out.algorithm = argv[i + 1];
+      out.of_load.algorithm = argv[i + 1];
     else if (key == "--program")
-      out.program = argv[i + 1];
+      out.here.program = argv[i + 1];
     else if (key == "--root")
-      out.root = argv[i + 1];
+      out.of_load.root = argv[i + 1];
     else if (key == "--inject-flip")
-      out.flip_rank = std::atoi(argv[i + 1]);
+      out.of_load.flip_rank = std::atoi(argv[i + 1]);
     else
       return false;
   }
-  return argc % 2 == 1 && out.seconds > 0 && out.max_bytes >= sizeof(double) &&
-         *training::unfit(out.shape) == 0 && load_of(out.load) &&
-         (out.load == "allreduce" || out.load == "training" || out.gpus > 0);
+  return argc % 2 == 1 && out.of_load.seconds > 0 && out.of_load.max_bytes >= sizeof(double) &&
+         *training::unfit(out.of_load.shape) == 0 && is_load(out.load) &&
+         (out.load == "allreduce" || out.load == "training" || out.of_load.gpus > 0);
 }
 
 }  // namespace
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-std::vector<int> node_counts(int most) {
-  std::vector<int> out;
-  for (int n = 1; n < most; n *= 2) out.push_back(n);
-  out.push_back(most);
-  return out;
-}
-
-std::vector<std::string> gather_texts(const std::string& mine, size_t length, int ranks) {
-  std::vector<char> text(length + 1), all(static_cast<size_t>(ranks) * (length + 1));
-  mine.copy(text.data(), length);
-  const int bytes = static_cast<int>(length + 1);
-  MPI_Gather(text.data(), bytes, MPI_CHAR, all.data(), bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
-  std::vector<std::string> out;
-  for (size_t r = 0; r < static_cast<size_t>(ranks); ++r) out.emplace_back(&all[r * (length + 1)]);
-  return out;
-}
-
-std::vector<std::string> gather_hosts(int ranks) {
-  char mine[kHostLength + 1] = {};
-  ::gethostname(mine, kHostLength);
-  return gather_texts(mine, kHostLength, ranks);
-}
-
-std::vector<long long> gather_counts(long long mine, int ranks) {
-  std::vector<long long> out(static_cast<size_t>(ranks));
-  MPI_Gather(&mine, 1, MPI_LONG_LONG, out.data(), 1, MPI_LONG_LONG, 0, MPI_COMM_WORLD);
-  return out;
-}
-
-Json envelope(const char* check, const std::vector<std::string>& hosts, const std::vector<long long>& wrong,
-              const std::string& words) {
-  Json blame = Json::array();
-  std::string error;
-  for (size_t r = 0; r < hosts.size(); ++r) {
-    if (wrong[r] == 0) continue;
-    const std::string who = "rank " + std::to_string(r) + " on " + hosts[r];
-    blame.push_back(who);
-    std::string what = words;
-    if (const size_t at = what.find("{}"); at != std::string::npos)
-      what.replace(at, 2, std::to_string(wrong[r]));
-    if (error.empty()) error = who + " " + what;
+// The exit status.
+int run(int argc, char** argv) {
+  const auto group = world();
+  Options options;
+  if (!parse(argc, argv, options)) {
+    // The reason last: it is what the agent shows of it.
+    const char* why = training::unfit(options.of_load.shape);
+    if (group->rank() == 0)
+      std::fprintf(stderr, "%smuster-mpi-check: %s\n", kUsage, *why ? why : "bad arguments");
+    return 2;
   }
-  return {{"check", check},
-          {"version", 1},
-          {"outcome", blame.empty() ? "measured" : "corrupt"},
-          {"error", error},
-          {"blame", blame},
-          {"metrics", {{"ranks", {{"value", hosts.size()}, {"unit", "ranks"}}}}},
-          {"detail", {{"hosts", hosts}}}};
+  options.here.root = [&options] { return free_root(options.network); };
+  const auto measurement = together::run_load(options.load, *group, options.of_load, options.here);
+  double good = measurement.outcome == kernels::Outcome::measured ? 1 : 0;
+  if (group->rank() == 0) std::printf("%s\n", dump_json(to_json(measurement)).c_str());
+  (void)group->broadcast(together::bytes_of(std::span<double>(&good, 1)), 0);
+  return good > 0 ? 0 : 1;
 }
 
 }  // namespace muster::mpi
 
 int main(int argc, char** argv) {
-  using namespace muster::mpi;
   // Threads compute; only the first one talks to MPI, so no thread support is asked for: asked for any, Open
   // MPI uses cmpxchg16b, which the lab's machines must not have (lab/qemu_args.cc).
-  int rank = 0, ranks = 1;
   MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  Options options;
-  if (!parse(argc, argv, options)) {
-    // The reason last: it is what the agent shows of it.
-    const char* why = muster::training::unfit(options.shape);
-    if (rank == 0) std::fprintf(stderr, "%smuster-mpi-check: %s\n", kUsage, *why ? why : "bad arguments");
-    MPI_Finalize();
-    return 2;
-  }
-  const Json json = load_of(options.load)(options, rank, ranks);
-  int status = json.is_object() && json.value("outcome", "") == "measured" ? 0 : 1;
-  if (rank == 0) std::printf("%s\n", muster::dump_json(json).c_str());
-  MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  const int status = muster::mpi::run(argc, argv);
   MPI_Finalize();
   return status;
 }

@@ -201,7 +201,7 @@ Measurement run_stream(const StreamOptions& options) {
   std::vector<int> cpus = usable_cpus();
   if (options.threads > 0) cpus.resize(std::min(cpus.size(), options.threads));
   const size_t threads = cpus.size();
-  const uint64_t max_bytes = options.max_bytes > 0 ? options.max_bytes : available_memory() / 4;
+  const uint64_t max_bytes = options.max_bytes > 0 ? options.max_bytes : available_memory(options.files) / 4;
   const double start = seconds_now();
   const size_t most = most_elements(options.seconds, max_bytes, threads);
   if (most == 0) {
@@ -262,6 +262,7 @@ Measurement run_stream(const StreamOptions& options) {
                 {"wrong", errors},
                 {"verified", "every element of all three arrays, bit by bit"},
                 {"series_mbps", series}};
+  if (machine.dimms_denied) out.detail["dimms_denied"] = true;
   return out;
 }
 

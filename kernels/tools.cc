@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
-#include <fstream>
 
+#include "base/split.h"
 #include "kernels/kernels.h"
 
 namespace muster::kernels {
@@ -82,16 +83,51 @@ double percentile(std::vector<double> values, double p) {
   return values[low] + (values[high] - values[low]) * (at - static_cast<double>(low));
 }
 
-uint64_t available_memory() {
-  std::ifstream in("/proc/meminfo");
-  std::string key, unit;
-  uint64_t kib = 0;
-  while (in >> key >> kib) {
-    if (key == "MemAvailable:") return kib * 1024;
-    std::getline(in, unit);
-  }
+namespace {
+
+uint64_t mem_available(const Files& files) {
+  for (const std::string& line : split(files.read("/proc/meminfo").value_or(""), '\n'))
+    if (line.rfind("MemAvailable:", 0) == 0) return std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
   return static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
+
+// What a cgroup and those above it leave: who takes more is killed. "max" of version 2 is no number; without
+// a limit version 1 has one that no machine reaches.
+uint64_t least_room(const Files& files, const std::string& mount, std::string path, const char* limit,
+                    const char* used) {
+  uint64_t least = UINT64_MAX;
+  for (;; path.erase(std::min(path.rfind('/'), path.size() - 1))) {
+    const std::string most = files.read_line(mount + path + limit);
+    if (!most.empty() && most.find_first_not_of("0123456789") == std::string::npos) {
+      const uint64_t all = std::strtoull(most.c_str(), nullptr, 10),
+                     taken = std::strtoull(files.read_line(mount + path + used, "0").c_str(), nullptr, 10);
+      least = std::min(least, all > taken ? all - taken : 0);
+    }
+    if (path.empty()) return least;
+  }
+}
+
+uint64_t cgroup_room(const Files& files) {
+  uint64_t least = UINT64_MAX;
+  for (const std::string& line : split(files.read("/proc/self/cgroup").value_or(""), '\n')) {
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    std::string path = line.substr(second + 1);
+    if (path == "/" || path.find("/..") != std::string::npos) path.clear();
+    if (controllers.empty())
+      least = std::min(least, least_room(files, "/sys/fs/cgroup", path, "/memory.max", "/memory.current"));
+    else if (controllers == "memory")
+      least = std::min(least, least_room(files, "/sys/fs/cgroup/memory", path, "/memory.limit_in_bytes",
+                                         "/memory.usage_in_bytes"));
+  }
+  return least;
+}
+
+}  // namespace
+
+uint64_t available_memory(const Files& files) { return std::min(mem_available(files), cgroup_room(files)); }
 
 void fill_random(SplitMix& random, char* out, size_t bytes) {
   while (bytes > 0) {

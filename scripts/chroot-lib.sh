@@ -77,3 +77,39 @@ chroot_run() {
     mount -t tmpfs tmpfs "$0/tmp"
     exec chroot "$0" /bin/bash /run.sh "$@"' "$root" "$@" </dev/null
 }
+
+# chroot_offer_cuda ROOT: /add-cuda.sh there installs nvcc 12.4 and nccl.h in a Debian 12. NVIDIA's toolkit in Debian 13's non-free needs no
+# glibc newer than 2.34, so it can be had without the rest of Debian 13: of that come only the packages that it is made of.
+chroot_offer_cuda() {
+  local root=$1
+  chroot_sources trixie main contrib non-free | grep ' trixie ' >"$root/etc/apt/sources.list.d/cuda.list"
+  cat >"$root/etc/apt/preferences.d/cuda" <<'PREFERENCES'
+Package: *
+Pin: release n=trixie
+Pin-Priority: 100
+
+Package: libcub-dev libthrust-dev libcu++-dev
+Pin: release n=trixie
+Pin-Priority: 990
+PREFERENCES
+  cat >"$root/add-cuda.sh" <<'INSIDE'
+#!/bin/bash
+set -euo pipefail
+[[ ! -e /usr/bin/nvcc || ! -e /usr/include/nccl.h ]] || exit 0
+export DEBIAN_FRONTEND=noninteractive
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+chmod 755 "$work"
+cd "$work"
+apt-get -qq update
+# It depends on a driver, and the driver of Debian 13 on its glibc. Nothing is run here.
+mkdir -p no-driver/DEBIAN
+printf 'Package: no-driver\nVersion: 1\nArchitecture: all\nMaintainer: none <root@localhost>\nProvides: libcuda-12.4-1\nDescription: stands for a driver\n' >no-driver/DEBIAN/control
+dpkg-deb --build --root-owner-group no-driver no-driver.deb >/dev/null
+apt-get install -qq -y --no-install-recommends ./no-driver.deb nvidia-cuda-toolkit
+# The library asks for glibc 2.38, and is loaded at run time: the header is enough.
+apt-get download -qq libnccl-dev
+dpkg-deb --fsys-tarfile libnccl-dev_*.deb | tar -x -C / ./usr/include/nccl.h
+INSIDE
+  chmod 755 "$root/add-cuda.sh"
+}

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "agent/checks/checks.h"
+#include "agent/checks/run_programs.h"
 #include "agent/steps/step_modules.h"
 #include "base/json_dump.h"
-#include "base/utf8.h"
 
 namespace muster::checks {
 namespace {
@@ -22,31 +22,12 @@ constexpr const char* kKernels[] = {"dgemm", "stream",         "sdc",          "
 constexpr const char* kGpuKernels[] = {"gpu-gemm",   "gpu-sdc",  "gpu-memory",
                                        "gpu-copies", "gpu-nccl", "gpu-training"};
 constexpr int kDefaultPort = 7490, kRdmaPort = 7495;
-constexpr int64_t kEndSeconds = 15;
-
-std::string program(const Files& files, const std::string& name) {
-  const std::string carried = "/usr/lib/muster/" + name;
-  return files.exists(carried) ? carried : "/usr/sbin/" + name;
-}
-
-// The measurement a kernel printed. Its exit status only repeats the outcome; mpirun adds words of its own
-// around it.
-Result<Json> measurement(const Output& output, const std::string& what) {
-  const size_t brace = output.out.find("{\"");
-  const size_t end = brace == std::string::npos ? brace : output.out.find('\n', brace);
-  auto json = brace == std::string::npos
-                  ? Result<Json>(fail(Code::failed, "no output"))
-                  : parse_json(std::string_view(output.out).substr(brace, end - brace));
-  if (json.ok() && json->is_object() && json->contains("outcome")) return json;
-  return fail(output.exit_code == 2 ? Code::invalid : Code::failed,
-              fmt::format("{} printed no measurement (exit {}): {}", what, output.exit_code,
-                          last_bytes(output.err, 900)));
-}
+constexpr int64_t kEndSeconds = 15, kDeadlineSeconds = 120;
 
 Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments, DurationMs deadline) {
   Command command;
   const std::string kernel = arguments.front();
-  command.argv = {program(context.files, "muster-accept")};
+  command.argv = {program(context, "muster-accept")};
   command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
   command.deadline = deadline;
   TRY(const Output output, context.process.run(command));
@@ -55,12 +36,13 @@ Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments
 
 // Not every image carries it: it is a package of its own. That it is missing is the answer, and never a pass:
 // detail.missing is what the controller knows it by.
-Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> arguments, DurationMs deadline) {
+Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> arguments, const Json& params) {
   Command command;
   const std::string kernel = arguments.front();
-  command.argv = {program(context.files, "muster-accept-gpu"), kernel.substr(4)};
+  if (const std::string libs = text_of(params, "libs"); !libs.empty()) command.env["LD_LIBRARY_PATH"] = libs;
+  command.argv = {program(context, "muster-accept-gpu"), kernel.substr(4)};
   command.argv.insert(command.argv.end(), arguments.begin() + 1, arguments.end());
-  command.deadline = deadline;
+  command.deadline = int_of(params, "deadline_seconds", kDeadlineSeconds) * kSecond;
   const auto output = context.process.run(command);
   if (output.ok()) return measurement(*output, "muster-accept-gpu " + kernel.substr(4));
   if (output.error().code != Code::not_found) return output.error();
@@ -78,36 +60,12 @@ bool is_one_of(const std::string& word, const char* const (&list)[N]) {
   return std::find(std::begin(list), std::end(list), word) != std::end(list);
 }
 
-struct Peer {
-  std::string name, address;
-};
-Result<std::vector<Peer>> peers_of(const Json& params, const char* key) {
-  std::vector<Peer> out;
-  if (!params.contains(key)) return out;
-  for (const auto& item : params[key]) {
-    Peer peer;
-    JsonReader r(item, key);
-    r.allow_unknown();
-    r.get("name", peer.name);
-    r.get("address", peer.address);
-    TRY_(r.finish());
-    out.push_back(std::move(peer));
-  }
-  return out;
-}
-
 // In name order, beginning with the one after this node: so that nodes have different partners.
 std::vector<Peer> from_next(std::vector<Peer> peers, const std::string& self) {
   std::sort(peers.begin(), peers.end(), [](const Peer& a, const Peer& b) { return a.name < b.name; });
   const auto first = std::find_if(peers.begin(), peers.end(), [&](const Peer& p) { return p.name > self; });
   std::rotate(peers.begin(), first == peers.end() ? peers.begin() : first, peers.end());
   return peers;
-}
-
-std::string argument_text(const Json& value, const std::string& peer) {
-  std::string text = value.is_string() ? value.get<std::string>() : dump_json(value);
-  if (const size_t at = text.find("{peer}"); at != std::string::npos) text.replace(at, 6, peer);
-  return text;
 }
 
 Result<Json> measure_kernel(StepContext& context, const Json& params) {
@@ -125,12 +83,16 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
   for (const auto& [name, value] : object_of(params, "options").items()) {
     if (value == false) continue;
     arguments.push_back("--" + name);
-    if (value != true) arguments.push_back(argument_text(value, peer));
+    if (value != true) arguments.push_back(argument_text(context, value, peer));
   }
+  // Beside muster-accept it is looked for by that program itself, and this one may lie anywhere.
+  if (const auto nvml = context.programs.find("muster-accept-nvml");
+      kernel == "counters" && nvml != context.programs.end())
+    arguments.insert(arguments.end(), {"--nvml", nvml->second});
   // Its file may lie on storage that other nodes use at this moment.
   if (kernel == "fio") arguments.insert(arguments.end(), {"--node", context.node, "--order", context.order});
-  const DurationMs deadline = int_of(params, "deadline_seconds", 120) * kSecond;
-  return on_gpu ? run_gpu_kernel(context, arguments, deadline) : run_kernel(context, arguments, deadline);
+  if (on_gpu) return run_gpu_kernel(context, arguments, params);
+  return run_kernel(context, arguments, int_of(params, "deadline_seconds", kDeadlineSeconds) * kSecond);
 }
 
 // A test between two nodes: the kernel that serves, the one that measures with one partner, and what they are
@@ -178,7 +140,7 @@ Json unmeasured_part(const PairTest& test, const Peer& peer, const Error& error)
 }
 
 // Serves while it measures: every node runs this step at the same time, so each finds the others' servers.
-// The server ends by itself. Peers are measured one after the other, each node beginning with the one after
+// The server ends by itself, and with this agent. Peers are measured one after the other, each node beginning with the one after
 // it in name order, so that at any moment most nodes are busy with different partners.
 Result<Json> measure_with_peers(StepContext& context, const Json& params, const PairTest& test) {
   TRY(std::vector<Peer> peers, peers_of(params, "peers"));
@@ -189,10 +151,11 @@ Result<Json> measure_with_peers(StepContext& context, const Json& params, const 
       partners > 0 && peers.size() > static_cast<size_t>(partners))
     peers.resize(static_cast<size_t>(partners));
   const std::string address = text_of(params, "address"), port = std::to_string(test.port);
-  TRY(const Json server, run_kernel(context,
-                                    {test.serve, "--bind", address, "--port", port, "--detach", "--seconds",
-                                     std::to_string(test.serve_seconds)},
-                                    20 * kSecond));
+  TRY(const Json server,
+      run_kernel(context,
+                 {test.serve, "--bind", address, "--port", port, "--detach", "--with",
+                  std::to_string(::getpid()), "--seconds", std::to_string(test.serve_seconds)},
+                 20 * kSecond));
   if (server.value("outcome", "") != "measured")
     return fail(Code::unavailable,
                 fmt::format("{} does not start: {}", test.serve, server.value("error", "")));
@@ -280,18 +243,18 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
                                        {"btl_tcp_if_include", network},
                                        {"oob_tcp_if_include", network}})
       command.argv.insert(command.argv.end(), {"--mca", layer, value});
-  command.argv.insert(command.argv.end(), {program(context.files, "muster-mpi-check"), "--load", load,
-                                           "--seconds", text_of(params, "seconds", "1"), "--max-bytes",
+  command.argv.insert(command.argv.end(), {program(context, "muster-mpi-check"), "--load", load, "--seconds",
+                                           text_of(params, "seconds", "1"), "--max-bytes",
                                            std::to_string(int_of(params, "max_bytes", 262144))});
   if (load == "nccl" || load == "gpu-training") {
-    command.argv.insert(command.argv.end(), {"--program", program(context.files, "muster-accept-gpu")});
+    command.argv.insert(command.argv.end(), {"--program", program(context, "muster-accept-gpu")});
     if (const std::string network = text_of(params, "network"); !network.empty())
       command.argv.insert(command.argv.end(), {"--network", network});
     // NCCL's own choice may route around a bad link; between two nodes it is the link that is judged.
     if (params.contains("pairs")) command.argv.insert(command.argv.end(), {"--algorithm", "Ring"});
   }
   for (const auto& [name, value] : object_of(params, "options").items())
-    command.argv.insert(command.argv.end(), {"--" + name, argument_text(value, "")});
+    command.argv.insert(command.argv.end(), {"--" + name, argument_text(context, value, "")});
   command.deadline = int_of(params, "deadline_seconds", 180) * kSecond;
   command.cwd = "/";
   const auto failed = [&](const std::string& error) {
@@ -315,39 +278,11 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
   return result;
 }
 
-// Pairs of one round have no node in common: so many of them at the same time.
-constexpr size_t kPairsAtOnce = 16;
-
-Result<Json> measure_pairs(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
-  std::vector<std::vector<Peer>> pairs;
-  for (const auto& names : params["pairs"]) {
-    std::vector<Peer> pair;
-    for (const auto& name : names)
-      for (const auto& host : hosts)
-        if (name == host.name) pair.push_back(host);
-    if (pair.size() == 2) pairs.push_back(std::move(pair));  // else one of them is gone
-  }
-  std::vector<Result<Json>> results(pairs.size(), Result<Json>(fail(Code::cancelled, "cancelled")));
-  for (size_t i = 0; i < pairs.size() && !steps::is_cancelled(context); i += kPairsAtOnce) {
-    steps::say(context,
-               fmt::format("{} in pairs, {} of {}", text_of(params, "load", "allreduce"), i, pairs.size()));
-    std::vector<std::thread> threads;
-    for (size_t k = i; k < std::min(i + kPairsAtOnce, pairs.size()); ++k)
-      threads.emplace_back([&, k] { results[k] = run_mpi(context, params, pairs[k]); });
-    for (auto& thread : threads) thread.join();
-  }
-  Json parts = Json::array();
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    TRY(Json result, results[i]);
-    parts.push_back({{"pair", {pairs[i][0].name, pairs[i][1].name}}, {"result", std::move(result)}});
-  }
-  return Json{{"check", text_of(params, "load", "allreduce") + "-pairs"}, {"parts", parts}};
-}
-
 Result<Json> measure_mpi(StepContext& context, const Json& params) {
   TRY(const std::vector<Peer> hosts, peers_of(params, "hosts"));
   if (hosts.empty()) return fail(Code::invalid, "accept_mpi: 'hosts' is empty");
-  return params.contains("pairs") ? measure_pairs(context, params, hosts) : run_mpi(context, params, hosts);
+  const auto load = [&](const std::vector<Peer>& members) { return run_mpi(context, params, members); };
+  return params.contains("pairs") ? in_pairs(context, params, hosts, load) : load(hosts);
 }
 
 }  // namespace
@@ -361,9 +296,12 @@ StepModule accept_module() {
       "gpu-copies, gpu-nccl or gpu-training.";
   m.parameters = Json::array(
       {parameter("kernel", "string", true, "which"),
-       parameter("options", "object", false, "its options: {seconds: 1} is --seconds 1"),
+       parameter("options", "object", false,
+                 "its options: {seconds: 1} is --seconds 1; {folder} in one is where the "
+                 "agent's steps leave files to each other"),
        parameter("peers", "list", false, "other nodes: {peer} in an option is the name of the next of them"),
-       parameter("deadline_seconds", "int", false, "killed after so long", 120)});
+       parameter("libs", "string", false, "kernels of GPUs: folder with NCCL, cuBLASLt and what they load"),
+       parameter("deadline_seconds", "int", false, "killed after so long", kDeadlineSeconds)});
   m.check = has_what_it_measures;
   m.measure = measure_kernel;
   return m;

@@ -12,6 +12,8 @@ StepModule accept_module();  // one kernel on this node: dgemm, stream, fio, che
 StepModule accept_links_module();  // TCP to every peer, both directions; serves the peers meanwhile
 StepModule accept_rdma_module();   // RDMA to every peer by perftest, rail by rail; serves the peers meanwhile
 StepModule accept_mpi_module();    // all-reduce over several nodes, started from this one
+StepModule accept_group_module();  // the same without MPI, led from this one
+StepModule accept_group_serve_module();  // this node's part of it, led from another one
 
 // `check` of these modules: not applicable where GPUs are to be loaded and a lab only stands in for them.
 Result<CheckResult> has_what_it_measures(StepContext& context, const Json& params);

@@ -9,10 +9,12 @@
 #include "controller/bringup/inventories.h"
 #include "controller/report/collective.h"
 #include "controller/report/gpu_checks.h"
+#include "controller/report/measured.h"
 #include "controller/report/stand_ins.h"
 #include "controller/report/verdict.h"
 #include "controller/run/executor.h"
 #include "controller/spec/drive_models.h"
+#include "controller/spec/playbook.h"
 
 namespace muster {
 
@@ -57,7 +59,8 @@ OwnResult own_result(CurrentSpec& spec, KeptOfPlan& kept, const Executor& execut
 // even that), and floors, which are asked about when all nodes miss them.
 Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executor, const std::string& name) {
   for (const auto& step : own.steps)
-    if (step.mandatory && !step.members.empty() && step.result.is_null() && !only_starts(step))
+    if (step.mandatory && !step.members.empty() && step.result.is_null() && !only_starts(step) &&
+        step.status != kNotLookedAt)
       return fail(Code::failed, fmt::format("{}: {}", step.group, step.message));
   std::vector<Check> checks = own.checks;
   if (const NodeSpec* node = own.spec ? own.spec->spec.node(name) : nullptr)
@@ -101,6 +104,28 @@ Json order_of_pairs(const Action& action, const std::string& id,
   return order;
 }
 
+// The nodes of a group serve until the one that leads lets them go: nothing more is to be measured then.
+Json order_of_goodbye(const Action& action, const std::string& id) {
+  Json order = action.params.json();
+  order["steps"] = Json::array();
+  for (Json step : action.params["steps"]) {
+    if (text_of(step, "id") != id) continue;
+    step["params"]["bye"] = true;
+    order["steps"].push_back(std::move(step));
+  }
+  return order;
+}
+
+// The step by which this action led a group; null: it has none, or none serves any more, since it could not be
+// run (agent/checks/accept_group.cc).
+const wire::Step* led_group(const std::vector<wire::Step>& planned, const Json& result) {
+  for (const auto& step : planned)
+    if (const Json answer = step.module == kGroupModule ? answer_of(result, step.id) : Json();
+        !answer.is_null())
+      return text_of(answer, "outcome") == "unavailable" ? nullptr : &step;
+  return nullptr;
+}
+
 Json with_rounds(Json result, const std::string& id, const Json& rounds) {
   for (Json& step : result["steps"])
     if (text_of(step, "step") == id) step["rounds"] = rounds;
@@ -115,7 +140,8 @@ Status judge(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, cons
   TRY_(judge_own(own, kept, executor, action.node));
   for (const auto& step : own.steps) {
     const std::string outcome = text_of(step.result, "outcome");
-    if (step.mandatory && !step.members.empty() && outcome != "measured" && !only_starts(step))
+    if (step.mandatory && !step.members.empty() && outcome != "measured" && !only_starts(step) &&
+        step.status != kNotLookedAt)
       return fail(Code::failed, fmt::format("{}: {}", step.group, text_of(step.result, "error")));
   }
   return Ok{};
@@ -133,6 +159,7 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Exe
   if (results.empty()) return std::nullopt;
   OwnResult own = own_result(spec, kept, executor, action, results.front());
   if (!judge_own(own, kept, executor, action.node).ok()) return std::nullopt;
+  const wire::Step* group = led_group(kept.steps.of(executor.shared_plan(), action), results.front());
   // One test after the other, so each result is the next round of the first test that wants one.
   bool followed = false;
   size_t next = 1;
@@ -151,6 +178,9 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Exe
     settled = with_rounds(std::move(settled), step.id, step.rounds);
     followed = true;
   }
+  if (group && next == results.size())
+    return FollowUp{order_of_goodbye(action, group->id), nullptr, "the nodes that serve are let go"};
+  followed = followed || group;
   return followed ? std::optional(FollowUp{nullptr, std::move(settled)}) : std::nullopt;
 }
 

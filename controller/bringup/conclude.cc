@@ -1,5 +1,6 @@
 #include "controller/bringup/conclude.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/facts.h"
@@ -35,6 +36,7 @@ struct ReportSources {
   RunSources run;
   SpecRow spec;
   const std::map<std::string, NodeRow>& nodes;
+  const AddedToRun& added;
   std::vector<ReportRow> before;             // of runs before this one, newest first
   std::optional<RunSources> discovery = {};  // the run before it, of the same bring-up
 };
@@ -83,6 +85,7 @@ void add_hardware(NodeReport& node, const NodeSpec* declared, const NodeRow& row
   node.uuid = facts->system.uuid;
   node.kernel = facts->kernel;
   node.firmware = facts->firmware;
+  node.share = share_of(*facts);
   for (const auto& disk : facts->disks)
     node.disks.push_back({group_of(declared, disk), disk.serial, disk.wwid, disk.model, disk.size_bytes});
   for (const auto& nic : facts->nics)
@@ -146,16 +149,27 @@ NodeReport node_report(const Sources& s, const std::string& name) {
   return node;
 }
 
-History history_of(const std::vector<ReportRow>& before) {
+// What another machine measured under that name is left out.
+void drop_others(History& history, const std::map<std::string, int64_t>& history_after) {
+  for (const auto& [node, run] : history_after) {
+    const auto known = history.nodes.find(node);
+    if (known == history.nodes.end()) continue;
+    for (auto& [key, values] : known->second)
+      std::erase_if(values, [last = run](const PastValue& value) { return value.run <= last; });
+  }
+}
+
+History history_of(const std::vector<ReportRow>& before, const AddedToRun& known) {
   History history;
   for (const auto& row : before)
     if (const auto added = add_history(history, row.run, row.measured); !added.ok())
       log::warning("history left out", {{"run", std::to_string(row.run)}, {"error", added.error().message}});
+  drop_others(history, known.history_after);
   return history;
 }
 
 // Measurements of the whole run, judged with everything they can be compared with.
-void add_measurements(Report& report, const Sources& s, const std::vector<ReportRow>& before) {
+void add_measurements(Report& report, const Sources& s, const ReportSources& from) {
   std::vector<MeasuredStep> steps;
   Inventories facts([&s](const std::string& node) { return row_of(s.nodes, node).facts; });
   const GpuHosts hosts = gpu_hosts(
@@ -168,7 +182,7 @@ void add_measurements(Report& report, const Sources& s, const std::vector<Report
         steps.push_back(std::move(step));
       }
   if (steps.empty()) return;
-  const History history = history_of(before);
+  const History history = history_of(from.before, from.added);
   Comparison with;
   with.history = &history;
   with.drives = drive_models_of(s.spec);
@@ -184,7 +198,7 @@ void add_measurements(Report& report, const Sources& s, const std::vector<Report
       judged, steps,
       [&](const std::string& name) {
         const NodeSpec* node = s.spec.node(name);
-        return node ? "NIC " + node->mac : "";
+        return node && !node->mac.empty() ? "NIC " + node->mac : "";
       },
       with.facts);
   const auto checked = checked_for_gpus(s.plan);
@@ -192,9 +206,32 @@ void add_measurements(Report& report, const Sources& s, const std::vector<Report
     for (auto& check : judged[node.name]) node.checks.push_back(std::move(check));
     if (auto missing = unplanned_gpus(checked, node.name, facts.of(node.name)))
       node.checks.push_back(std::move(*missing));
+    compare_hardware(node, history);
     carry_over(node, history);
     if (const auto* found = facts.of(node.name)) say_simulated(*found, node.checks);
   }
+}
+
+void add_not_measured(Report& report, const AddedToRun& added) {
+  if (added.not_measured.empty()) return;
+  for (const auto& [name, why] : added.not_measured) {
+    NodeReport node;
+    node.name = name;
+    node.reason = why;
+    report.nodes.push_back(std::move(node));
+  }
+  std::stable_sort(report.nodes.begin(), report.nodes.end(),
+                   [](const NodeReport& a, const NodeReport& b) { return a.name < b.name; });
+}
+
+// An acceptance looks whether nodes that should be alike are; a run that has just changed some does not.
+Drift drift_among(const Report& report, const Sources& s) {
+  std::vector<HostProperties> hosts;
+  if (s.plan.kind != PlanKind::accept) return {};
+  for (const auto& node : report.nodes)
+    if (const auto facts = row_of(s.nodes, node.name).facts.facts())
+      hosts.push_back(drift_host(node.name, node.role, *facts));
+  return drift_of_run(hosts);
 }
 
 Result<Report> make_report(const ReportSources& from) {
@@ -214,13 +251,16 @@ Result<Report> make_report(const ReportSources& from) {
   report.started = s.run.started;
   report.ended = s.run.ended;
   report.notes = s.plan.notes;
+  report.notes.insert(report.notes.end(), from.added.notes.begin(), from.added.notes.end());
   for (const auto& name : s.plan.nodes)
     if (!s.plan.only_serves(name) || !s.records.node(name).reason.empty())
       report.nodes.push_back(node_report(s, name));
-  add_measurements(report, s, from.before);
+  add_measurements(report, s, from);
   for (const auto& d : s.plan.destroys)
     report.destroyed.push_back({d.node, d.group, d.serial, d.wwid, d.model, d.size_bytes, d.content, d.why});
   if (from.discovery) add_discovery(report, *from.discovery);
+  report.drift = drift_among(report, s);
+  add_not_measured(report, from.added);
   settle(report);
   return report;
 }
@@ -246,7 +286,7 @@ std::optional<RunSources> discovery_before(RunArchive& archive, const RunSources
 Result<Report> make_report(RunArchive& archive, const KnownOfRun& known) {
   TRY(auto run, read_run(archive, known.row, RunRows::all, known.plan));
   TRY(auto spec, archive.spec(run.plan->spec_revision));
-  ReportSources from{std::move(run), std::move(spec), known.nodes, {}};
+  ReportSources from{std::move(run), std::move(spec), known.nodes, known.added, {}};
   if (auto before = archive.reports(known.row.id, kHistoryRuns); before.ok())
     from.before = std::move(*before);
   from.discovery = discovery_before(archive, from.run);
@@ -256,7 +296,7 @@ Result<Report> make_report(RunArchive& archive, const KnownOfRun& known) {
 }  // namespace
 
 KnownOfRun known_of(const Executor& executor, const RunRow& run) {
-  return {run, executor.run_id() == run.id ? executor.shared_plan() : nullptr, executor.node_rows()};
+  return {run, executor.run_id() == run.id ? executor.shared_plan() : nullptr, executor.node_rows(), {}};
 }
 
 Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::KeyPair& key) {
@@ -273,6 +313,7 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
     // Without a profile nothing is promised; with one, a node that did not prove what it should is not handed
     // over. A node that failed without a reason never came so far.
     if (node.verdict != NodeVerdict::failed || node.reason.empty() || report->profile.empty()) continue;
+    if (known.added.not_measured.count(node.name)) continue;
     out.nodes.push_back({node.name, true, node.reason});
     node.verdict = NodeVerdict::quarantined;
   }
@@ -310,6 +351,7 @@ ExecutorHooks acceptance_hooks(const AcceptanceParts& parts) {
     };
     const auto work =
         std::make_shared<Work>(Work{known_of(parts.executor, run), parts.store.archive(), parts.key});
+    if (parts.added) work->run.added = parts.added();
     parts.offload([work] { work->conclusion = conclude(*work->archive, work->run, work->key); },
                   [work, done = std::move(done)] { done(std::move(work->conclusion)); });
   };

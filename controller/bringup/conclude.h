@@ -20,11 +20,21 @@
 
 namespace muster {
 
+// What is known of a run beside its plan and its journal. The daemon adds nothing.
+struct AddedToRun {
+  std::vector<std::string> notes = {};  // of the report
+  // Nodes that take no part -> why: in the report they are failed with that reason.
+  std::map<std::string, std::string> not_measured = {};
+  // Node -> run: up to that one another machine had its name, and what that measured is no history of it.
+  std::map<std::string, int64_t> history_after = {};
+};
+
 // What the executor knows of a run. A value.
 struct KnownOfRun {
   RunRow row;
   std::shared_ptr<const Plan> plan;      // null: it is another run than the executor's
   std::map<std::string, NodeRow> nodes;  // as they are now
+  AddedToRun added = {};
 };
 // Thread: the reactor's.
 KnownOfRun known_of(const Executor& executor, const RunRow& run);
@@ -40,6 +50,7 @@ struct AcceptanceParts {
   const pki::KeyPair& key;
   // `work` on another thread, then `done` on the reactor's.
   std::function<void(Reactor::Task work, Reactor::Task done)> offload;
+  std::function<AddedToRun()> added = {};  // null: nothing
 };
 // judge, reservation, follow_up and conclude, which works on another thread. The parts must outlive them.
 ExecutorHooks acceptance_hooks(const AcceptanceParts& parts);

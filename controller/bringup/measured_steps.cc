@@ -1,5 +1,7 @@
 #include "controller/bringup/measured_steps.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -29,8 +31,10 @@ using told::list_of, told::text_of;
 
 namespace {
 
-// The module whose step is one test of many nodes.
-constexpr const char* kCollective = "accept_mpi";
+// The modules whose step is one test of many nodes.
+constexpr const char* kCollectives[] = {"accept_mpi", "accept_group"};
+// Of one that another node leads: the test is written down there.
+constexpr const char* kServes = "accept_group_serve";
 // Of its params: as many as the cluster has nodes, and no rule of acceptance reads them.
 constexpr const char* kPeers = "peers";
 
@@ -49,7 +53,8 @@ StepName split_step(const std::string& id) {
 // Whose test this step is, when it is one of several nodes together: what the agent says it ran on, as far as
 // the plan names it.
 std::vector<std::string> members_of(const wire::Step& step, const Json& result) {
-  if (step.module != kCollective) return {};
+  if (std::find(std::begin(kCollectives), std::end(kCollectives), step.module) == std::end(kCollectives))
+    return {};
   std::set<std::string> ran;
   for (const Json& name : list_of(result, "members"))
     if (name.is_string()) ran.insert(name.get<std::string>());
@@ -89,6 +94,7 @@ std::vector<MeasuredStep> measured_steps(const std::string& node, const std::vec
   for (const Json& step : answered) answers[text_of(step, "step")] = &step;
   std::vector<MeasuredStep> steps;
   for (const auto& step : planned) {
+    if (step.module == kServes) continue;
     MeasuredStep m;
     const StepName name = split_step(step.id);
     m.id = step.id;

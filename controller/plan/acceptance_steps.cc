@@ -7,6 +7,8 @@
 #include <set>
 
 #include "controller/locate/pairing.h"
+#include "controller/plan/group_steps.h"
+#include "controller/plan/order_programs.h"
 #include "controller/plan/stages.h"
 
 namespace muster {
@@ -102,11 +104,48 @@ class PeersInPlan {
   std::map<RenderedStepPtr, RenderedStepPtr> without_;
 };
 
+// `{folder}` of options is filled in by the agent. On a node that muster imaged it is /run, and an agent of an
+// earlier version, which does not know the word, may run there: what it gets has /run in it.
+class FolderOfImages {
+ public:
+  void fill(Draft& d) {
+    if (d.spec->adopt.declared()) return;
+    for (auto* steps : {&d.accept, &d.accept_cluster})
+      for (auto& s : *steps) s.rendered = filled(s.rendered);
+  }
+
+ private:
+  RenderedStepPtr filled(const RenderedStepPtr& with) {
+    RenderedStepPtr& known = filled_[with];
+    if (known) return known;
+    wire::Step step = with->step;
+    bool any = false;
+    if (step.params.contains("options") && step.params["options"].is_object())
+      for (auto& [name, value] : step.params["options"].items()) any = fill(value) || any;
+    return known = any ? std::make_shared<const RenderedStep>(std::move(step), with->peers) : with;
+  }
+  static bool fill(Json& value) {
+    static const std::string kWord = "{folder}";
+    if (!value.is_string()) return false;
+    std::string text = value.get<std::string>();
+    const size_t at = text.find(kWord);
+    if (at == std::string::npos) return false;
+    value = text.replace(at, kWord.size(), "/run");
+    return true;
+  }
+
+  std::map<RenderedStepPtr, RenderedStepPtr> filled_;
+};
+
 }  // namespace
 
 void write_acceptance(Planning& p) {
   PeersInPlan peers(p);
   for (auto& d : p.drafts) peers.keep(d);
+  assign_groups(p);
+  FolderOfImages folder;
+  for (auto& d : p.drafts) folder.fill(d);
+  find_started_programs(p);
   if (p.drafts.size() < p.spec.nodes.size())
     p.plan.notes.push_back(
         "links are measured between the nodes of this plan only; `muster accept` measures all of them");

@@ -36,6 +36,8 @@ void ActionParams::set_steps(std::vector<SharedText> steps) {
 
 void ActionParams::set(const std::string& key, SharedText value) { shared_[key] = std::move(value); }
 
+void ActionParams::set_own(const std::string& key, Json value) { own_[key] = std::move(value); }
+
 Json ActionParams::without_shared() const {
   Json out = own_;
   if (has_steps_) out[kSteps] = value(kSteps, Json());

@@ -27,6 +27,7 @@ class ActionParams {
 
   void set_steps(std::vector<SharedText> steps);
   void set(const std::string& key, SharedText value);
+  void set_own(const std::string& key, Json value);
 
   // All of it; each call makes it anew.
   Json json() const;

@@ -124,6 +124,7 @@ NodeContext::NodeContext(const ContextInput& in) : in_(in) {
              {"soft_roce", vars.value("soft_roce", "") == "yes"},
              {"acs", {{"bridges", words_of(vars, "acs_bridges")}}},
              {"rdma_ports", words_of(vars, "rdma_ports")},
+             {"libs", vars.value("libs", "")},
              {"vars", vars}};
   values_.update(services_of(spec, in.node));
   values_.update(interconnect_of(spec, in.node));

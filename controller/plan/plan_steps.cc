@@ -59,6 +59,7 @@ class StepPlanner {
 
   // Of a storage section its own leader is meant, which holds what the others ask for.
   bool is_for(const PlaybookStep& step, const Json& item) const {
+    if (step.among == kGroup) return true;  // assign_groups()
     const bool leads = context_.leads();
     const bool leads_it = item.is_object() ? item.value("is_leader", leads) : leads;
     return step.on == "all" || (step.on == "leader") == leads_it;
@@ -66,7 +67,7 @@ class StepPlanner {
 
   // From here on among whom the step is. Where that is nobody, the leader of all says why.
   bool is_among(const PlaybookStep& step) {
-    if (step.among.empty()) return true;
+    if (step.among.empty() || step.among == kGroup) return true;
     const NodeView view = context_.cluster().of(context_.playbook(), step.among);
     if (!view.set->has(context_.node())) {
       if (view.set->members.empty() && context_.leads()) say_why(step);
@@ -93,7 +94,8 @@ class StepPlanner {
 
   void plan(const PlaybookStep& step) {
     if (step.for_each.empty()) {
-      if (is_for(step, Json()) && !plan_item(step, id_of(step))) say_why(step);
+      if (!is_for(step, Json()) || plan_item(step, id_of(step))) return;
+      if (step.among != kGroup || context_.leads()) say_why(step);
       return;
     }
     const Json* list = context_.find(step.for_each);

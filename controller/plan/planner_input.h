@@ -78,7 +78,8 @@ struct PlannerInput {
   std::string follows = {};        // Plan::follows
   std::string controller_address;  // on the provisioning network; empty: from the spec
   OwnMachine own = {};             // where the controller itself runs
-  // What every system carries beside its image, by digest (wire::SlotJob).
+  // What every system carries beside its image, by digest (wire::SlotJob), and what hosts that have no image
+  // are given with the orders that need it.
   std::vector<wire::SlotProgram> programs = {};
   std::string kernel_options;                  // of every installed system, before the spec's own
   bool lab = false;                            // a lab's controller: may plan what lab_only.h lists

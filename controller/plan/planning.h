@@ -32,6 +32,8 @@ struct Draft {
   std::vector<PlannedStep> configure, accept;
   std::map<std::string, std::vector<PlannedStep>> cluster;  // by playbook
   std::vector<PlannedStep> accept_cluster;
+  std::set<std::string> started_for;       // programs that others start on it (order_programs.h)
+  bool checked = false;                    // it has an order of checks
   std::vector<PlannedStep> pause, resume;  // before its system is left, and when it is accepted again
   std::string digest;                      // of its configuration
   std::string last;                        // id of its last action so far

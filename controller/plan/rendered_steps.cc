@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/json_dump.h"
+#include "base/standin.h"
 #include "controller/plan/json_pieces.h"
 #include "controller/plan/network_services.h"
 
@@ -20,6 +21,11 @@ bool truthy(const Json& value) {
   text.erase(0, text.find_first_not_of(" \n\t"));
   text.erase(text.find_last_not_of(" \n\t") + 1);
   return !(text.empty() || text == "no" || text == "false" || text == "0");
+}
+
+// Its programs load NCCL or cuBLASLt, which some sites keep in a folder of their own.
+bool takes_libs(const PlaybookStep& step) {
+  return (step.module == "accept" || step.module == kGroupModule) && loads_gpus(step.params);
 }
 
 }  // namespace
@@ -58,6 +64,7 @@ const RenderedSteps::Source& RenderedSteps::source_of(const PlaybookStep& step) 
   const auto names = names_in({step.when, source.params, step.verify, step.expect});
   source.names.assign(names.begin(), names.end());
   if (step.module == "sysctl") source.names.push_back("sysctls");
+  if (takes_libs(step)) source.names.push_back("libs");
   return sources_[&step] = std::move(source);
 }
 
@@ -97,9 +104,12 @@ Result<RenderedStepPtr> RenderedSteps::render(const PlaybookStep& step, const st
   TRY(out.expect, put_in(step.expect));
   // There, because agents of an older version refuse a step with a key they do not know.
   if (!step.blocks.empty()) out.expect["blocks"] = step.blocks;
+  out.needs = step.needs;
   if (out.params.is_null()) out.params = Json::object();
   if (step.module == "sysctl")
     if (const Json* declared = context.find("sysctls")) prefer_declared(*declared, out.params);
+  if (const Json* libs = takes_libs(step) ? context.find("libs") : nullptr; libs && truthy(*libs))
+    out.params["libs"] = *libs;
   return std::make_shared<const RenderedStep>(std::move(out), source.peers);
 }
 

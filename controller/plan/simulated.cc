@@ -42,10 +42,14 @@ constexpr Amount kAmounts[] = {
 
 void Simulated::change(std::vector<PlannedStep>& steps) {
   for (PlannedStep& planned : steps) {
-    wire::Step step = planned.step();
-    change_amounts(planned.name, step.params);
-    if (step.expect.is_object()) change_limits(planned.name, step.expect);
-    planned.change(std::move(step));
+    RenderedStepPtr& known = changed_[planned.rendered];
+    if (!known) {
+      wire::Step step = planned.step();
+      change_amounts(planned.name, step.params);
+      if (step.expect.is_object()) change_limits(planned.name, step.expect);
+      known = std::make_shared<const RenderedStep>(std::move(step), planned.rendered->peers);
+    }
+    planned.rendered = known;
   }
 }
 

@@ -26,6 +26,7 @@ class Simulated {
 
   const LabAcceptance& what_;
   std::set<std::string> used_;
+  std::map<RenderedStepPtr, RenderedStepPtr> changed_ = {};  // nodes that share one share what it becomes
 };
 
 // For the operator: on which of these machines a lab stands in for GPUs; "" when on none.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "controller/plan/order_programs.h"
+
 namespace muster {
 namespace {
 
@@ -107,12 +109,14 @@ void write_stage(Planning& p, const StageOf& stage) {
     if (steps.empty()) continue;
     const bool check = stage.kind == ActionKind::check;
     const DurationMs timeout = check ? check_timeout(steps) : with_restart(kStage, steps, p.spec);
-    Action& a = add(p, d,
-                    {stage.name, stage.kind, stage.phase, stage.title, order_params(steps, check), timeout,
-                     check ? 1 : 2});
+    ActionParams params = order_params(steps, check);
+    if (check) name_programs(p, d, steps, !std::exchange(d.checked, true), params);
+    Action& a = add(
+        p, d, {stage.name, stage.kind, stage.phase, stage.title, std::move(params), timeout, check ? 1 : 2});
     if (!barrier.empty()) a.behind = behind, used = true;
     put_behind_leaders(p, d, a);
-    if (audience.empty()) continue;
+    // A measurement that a leader makes is no condition of what others do afterwards.
+    if (audience.empty() || check) continue;
     d.behind.insert(a.id);
     // Of those with the same audience in one stage the last one counts.
     led.erase(std::remove_if(led.begin(), led.end(), [&](const Led& l) { return l.audience == audience; }),

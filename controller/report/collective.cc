@@ -26,8 +26,7 @@ std::string shortcoming(const MeasuredStep& step, const FactsByNode& facts) {
   const auto judged = judge_measurements({step}, with);
   for (const auto& [node, checks] : judged)
     for (const auto& check : checks)
-      if (check.verdict != Verdict::pass && check.verdict != Verdict::not_applicable)
-        return check.reason.empty() ? check.name : check.reason;
+      if (is_finding(check.verdict)) return check.reason.empty() ? check.name : check.reason;
   return "";
 }
 
@@ -79,9 +78,7 @@ struct Outcome {
 Outcome outcome_of(const std::vector<Check>& checks, const MeasuredStep& step) {
   Outcome out;
   for (const auto& check : checks) {
-    if (check.name.rfind(step.group + "/", 0) != 0 || check.verdict == Verdict::pass ||
-        check.verdict == Verdict::not_applicable)
-      continue;
+    if (check.name.rfind(step.group + "/", 0) != 0 || !is_finding(check.verdict)) continue;
     const bool fails = check.verdict == Verdict::fail || check.verdict == Verdict::skipped;
     if (out.verdict == Verdict::pass || (fails && out.verdict == Verdict::degraded)) {
       out.verdict = fails ? Verdict::fail : Verdict::degraded;
@@ -96,9 +93,7 @@ Outcome outcome_of(const std::vector<Check>& checks, const MeasuredStep& step) {
 
 void take_off(std::vector<Check>& checks, const MeasuredStep& step, const std::string& why) {
   for (auto& check : checks) {
-    if (check.name.rfind(step.group + "/", 0) != 0 || check.verdict == Verdict::pass ||
-        check.verdict == Verdict::not_applicable)
-      continue;
+    if (check.name.rfind(step.group + "/", 0) != 0 || !is_finding(check.verdict)) continue;
     if (check.verdict != Verdict::degraded) check.verdict = Verdict::degraded;
     check.mandatory = false;
     check.blame.clear();  // who received wrong data is not who made it wrong

@@ -1,5 +1,7 @@
 // One flat JSON object per node and line, for log collectors and schedulers' prologs: no nesting but
 // "failures".
+#include <fmt/ranges.h>
+
 #include "base/json_dump.h"
 #include "controller/report/report.h"
 
@@ -26,10 +28,6 @@ Json failure(const Check& check) {
           {"blame", check.blame}};
 }
 
-bool passed(const Check& check) {
-  return check.verdict == Verdict::pass || check.verdict == Verdict::not_applicable;
-}
-
 Json flat(const Report& report, const NodeReport& node) {
   Json out = {{"cluster", report.cluster},
               {"simulated", report.simulated},
@@ -51,10 +49,14 @@ Json flat(const Report& report, const NodeReport& node) {
               {"verdict", to_string(node.verdict)},
               {"reason", node.reason},
               {"failures", Json::array()}};
+  std::vector<std::string> not_looked_at;
   for (const auto& check : node.checks) {
     if (check.measured) out[flat_name(check)] = *check.measured;
-    if (!passed(check)) out["failures"].push_back(failure(check));
+    if (is_finding(check.verdict)) out["failures"].push_back(failure(check));
+    if (check.verdict == Verdict::not_looked_at) not_looked_at.push_back(flat_name(check));
   }
+  if (!not_looked_at.empty()) out["not_looked_at"] = fmt::format("{}", fmt::join(not_looked_at, ", "));
+  if (!node.share.empty()) out["share"] = node.share;
   return out;
 }
 

@@ -171,7 +171,9 @@ bool only_starts(const MeasuredStep& step) {
          std::count(step.members.begin(), step.members.end(), step.node) == 0;
 }
 
-bool must_run(const MeasuredStep& step) { return step.on_gpus && (step.mandatory || !step.blocks.empty()); }
+bool must_run(const MeasuredStep& step) {
+  return step.on_gpus && step.status != kNotLookedAt && (step.mandatory || !step.blocks.empty());
+}
 
 bool has_run(const MeasuredStep& step) {
   const std::string outcome = outcome_of(step);

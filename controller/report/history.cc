@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "base/json_dump.h"
+#include "controller/report/measured.h"
 
 namespace muster {
 namespace {
 
 constexpr const char* kCarried = "carried_from_run";
+constexpr double kSameMemory = 0.015;  // firmware and kernels keep a little more or less
 
 bool handed_over(const NodeReport& node) {
   return node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded;
@@ -18,7 +20,9 @@ bool handed_over(const NodeReport& node) {
 Json entry(const NodeReport& node, const Check& check) {
   Json out = {
       {"check", check.name}, {"subject", check.subject}, {"value", *check.measured}, {"like", check.like}};
-  if (check.verdict == Verdict::pass && handed_over(node)) out["good"] = true;
+  const bool sound = check.verdict == Verdict::pass ||
+                     (check.verdict == Verdict::not_applicable && check.like == kOwnHardware);
+  if (sound && handed_over(node)) out["good"] = true;
   if (check.verdict != Verdict::degraded || !check.mandatory) return out;
   out["degraded"] = true;
   out["reason"] = check.reason;
@@ -83,7 +87,8 @@ std::string measured_text(const Report& report) {
     if (node.verdict == NodeVerdict::returned) continue;  // of a system that it does not have
     Json list = Json::array();
     for (const auto& check : node.checks)
-      if (check.measured && check.name.rfind("hardware/", 0) != 0) list.push_back(entry(node, check));
+      if (check.measured && (check.name.rfind("hardware/", 0) != 0 || check.like == kOwnHardware))
+        list.push_back(entry(node, check));
     if (!list.empty()) out[node.name] = std::move(list);
   }
   return dump_json(out);
@@ -100,6 +105,27 @@ Status add_history(History& history, int64_t run, const std::string& text) {
       history.nodes[node][key].push_back(std::move(value));
     }
   return Ok{};
+}
+
+void compare_hardware(NodeReport& node, const History& history) {
+  for (auto& check : node.checks) {
+    if (check.like != kOwnHardware || !check.measured) continue;
+    const auto& past = history.of(node.name, check.name, check.subject);
+    const auto good = std::find_if(past.begin(), past.end(), [](const PastValue& value) {
+      return value.good && value.like == kOwnHardware;
+    });
+    if (good == past.end()) continue;
+    const bool memory = check.unit == "GiB";
+    check.expected = memory ? (1 - kSameMemory) * good->value : good->value;
+    check.expected_text = amount(good->value, check.unit);
+    check.derivation =
+        fmt::format("what it had in run {}; no majority among the hosts of its group", good->run);
+    check.mandatory = true;
+    check.verdict = *check.measured < *check.expected ? Verdict::degraded : Verdict::pass;
+    if (check.verdict == Verdict::degraded)
+      check.reason = fmt::format("{} of {}, which it had in run {}", amount(*check.measured, ""),
+                                 amount(good->value, check.unit), good->run);
+  }
 }
 
 void carry_over(NodeReport& node, const History& history) {

@@ -38,6 +38,11 @@ std::string measured_text(const Report& report);
 // read.
 Status add_history(History& history, int64_t run, const std::string& text);
 
+// Check::like of what a machine has where neither its spec nor its like says what it should have.
+inline constexpr const char* kOwnHardware = "own";
+// Such checks held against the newest run after which the node was handed over: less than then is degraded.
+void compare_hardware(NodeReport& node, const History& history);
+
 // What was held against a node and was not measured since is still held against it: adds those checks as
 // degraded.
 void carry_over(NodeReport& node, const History& history);

@@ -43,6 +43,7 @@ pre{margin:6px 0;padding:8px;background:var(--bg);border:1px solid var(--line);b
 .b-degraded,.b-returned,.b-quarantined,.b-incomplete,.b-running{background:var(--warnbg);color:var(--warn)}
 .b-fail,.b-failed{background:var(--badbg);color:var(--bad)}
 .b-skipped{background:var(--offbg);color:var(--bad)}.b-not_applicable{background:var(--offbg);color:var(--off)}
+.b-not_looked_at{background:var(--offbg);color:var(--warn)}
 table{border-collapse:collapse;width:100%;font-size:13px}
 th{color:var(--muted);font-weight:600;text-align:left;border-bottom:1px solid var(--line);padding:5px 8px 5px 0}
 td{border-bottom:1px solid var(--line);padding:6px 8px 6px 0;vertical-align:top;overflow-wrap:anywhere}
@@ -87,7 +88,7 @@ std::string badge(std::string_view word) {
   if (word == "pass" || word == "accepted") mark = "✓ ";
   if (word == "fail" || word == "failed") mark = "✗ ";
   if (word == "degraded" || word == "returned" || word == "quarantined") mark = "▲ ";
-  if (word == "skipped") mark = "○ ";
+  if (word == "skipped" || word == "not_looked_at") mark = "○ ";
   std::string text(word);
   std::replace(text.begin(), text.end(), '_', ' ');
   if (text == "skipped") text = "not run";
@@ -133,6 +134,7 @@ std::string head(const Report& report) {
   if (t.count(Verdict::degraded) > 0) out += tile(t.count(Verdict::degraded), "degraded", "warn");
   out += tile(t.count(Verdict::skipped), "not run", "bad") +
          tile(t.count(Verdict::not_applicable), "not applicable", "");
+  if (t.not_looked_at > 0) out += tile(t.count(Verdict::not_looked_at), "not looked at", "warn");
   out += "</div><dl class=\"facts\">";
   digest_fact(out, "Report digest", report.digest);
   digest_fact(out, "Signed by", report.signed_by);
@@ -289,6 +291,7 @@ std::string node_section(const Report& report, const NodeReport& node) {
   fact(out, "Firmware", node.firmware);
   for (const auto& [device, driver] : node.drivers) fact(out, "Driver", device + ": " + driver);
   fact(out, "Kernel", node.kernel);
+  fact(out, "Share of it", node.share);
   if (!node.image_digest.empty())
     out += fmt::format("<dt>Image</dt><dd>{} <code>{}</code></dd>", escape(node.image),
                        escape(node.image_digest));
@@ -345,6 +348,8 @@ std::string render_html(const Report& given) {
   out += plot_card("Links", markup::heat_map(report)) + "\n";
   if (const std::string study = markup::scaling(report); !study.empty())
     out += plot_card("Scaling", study) + "\n";
+  if (const std::string drift = markup::drift(report); !drift.empty())
+    out += plot_card("Drift", drift) + "\n";
   for (const auto& node : report.nodes) out += node_section(report, node) + "\n";
   out += destroyed_card(report) + "\n";
   out += fmt::format(

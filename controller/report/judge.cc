@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
 
 #include "controller/report/drive_floors.h"
@@ -13,6 +12,7 @@
 #include "controller/report/gpu_results.h"
 #include "controller/report/measured.h"
 #include "controller/report/raw_drives.h"
+#include "controller/report/share.h"
 
 namespace muster {
 namespace {
@@ -63,7 +63,7 @@ Fleet collect_fleet(const std::vector<MeasuredStep>& steps, const Comparison& wi
     if (!step.expect.is_object() || text_of(field(step.result, "outcome")) != "measured") continue;
     for (const auto& [metric, expectation] : step.expect.items())
       if (const auto value = metric_value(step.result, metric)) {
-        const Key key{step.group, metric, step.like};
+        const Key key{step.group, metric, likeness(step)};
         out[key].now.push_back(*value);
         seen[key].push_back(step.node);
       }
@@ -87,7 +87,7 @@ Check begin_check(const MeasuredStep& step, const std::string& what) {
   check.name = step.group + "/" + what;
   check.title = step.title.empty() ? step.group : step.title;
   check.subject = subject_of(step);
-  check.like = step.like;
+  check.like = likeness(step);
   check.mandatory = step.mandatory;
   for (const auto& who : field(step.result, "blame"))
     if (who.is_string()) check.blame.push_back(who.get<std::string>());
@@ -202,8 +202,10 @@ std::string owner_of(const Json& expectation) {
   return text_of(field(expectation, "set_by")) == "lab" ? "lab" : "profile";
 }
 
-void add_absolute(Bounds& bounds, const Json& expectation) {
+void add_absolute(Bounds& bounds, const Json& expectation, const MeasuredStep& step) {
   const std::string whose = owner_of(expectation);
+  if (is_for_whole_nodes(expectation, step))
+    return bounds.say(fmt::format("no floor of the {}: it is for whole nodes", whose));
   if (const auto min = number(expectation, "min"))
     bounds.floor(Verdict::fail, *min, whose + " floor " + amount(*min, bounds.unit()));
   if (const auto low = number(expectation, "degraded_below"))
@@ -218,6 +220,10 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
                  const Fleet& fleet, const Comparison& with) {
   const std::string name = text_of(field(expectation, "derive"));
   if (name.empty()) return;
+  if (is_underivable(name, step))
+    return bounds.say(
+        "no value derived: only a share of the node could be used; equal shares and history "
+        "only");
   const bool by_model = name == kDriveModels;
   const auto facts = with.facts.find(step.node);
   Derived derived = by_model ? drive_value(step, metric, with.drives, fleet.drives)
@@ -319,7 +325,7 @@ void add_own_history(Bounds& bounds, Check& check, const Json& expectation, cons
   if (!with.history) return;
   std::vector<double> values;
   for (const auto& past : with.history->of(step.node, check.name, check.subject)) {
-    if (!past.good) continue;
+    if (!past.good || past.like != check.like) continue;
     values.push_back(past.value);
     if (check.history.size() < kHistoryShown) check.history.push_back({past.run, past.value});
   }
@@ -364,12 +370,12 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   if (check.unit.empty())
     check.unit = text_of(field(field(field(step.result, "metrics"), metric.c_str()), "unit"));
   Bounds bounds(check.unit);
-  add_absolute(bounds, expectation);
+  add_absolute(bounds, expectation, step);
   add_derived(bounds, expectation, step, metric, fleet, with);
   add_raw(bounds, expectation, step, metric, fleet.raw);
   const std::string unproven = add_proven(bounds, expectation, step, with);
   if (!with.own_only) {
-    const auto found = fleet.values.find({step.group, metric, step.like});
+    const auto found = fleet.values.find({step.group, metric, check.like});
     const FleetValues values = found == fleet.values.end() ? FleetValues{} : found->second;
     const auto healthy = fleet.healthy_links.find(link_group(step));
     const bool rate = is_link(step) && (is_sending(metric) || is_receiving(metric));
@@ -398,6 +404,11 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
       check.mandatory = false;
       check.reason = "this machine does not count it";
     }
+    const Json& hidden = field(field(field(step.result, "detail"), "not_looked_at"), metric.c_str());
+    if (ran && hidden.is_string()) {
+      check.verdict = Verdict::not_looked_at;
+      check.reason = text_of(hidden);
+    }
   }
   bounds.apply(check);
   if (!unproven.empty() && check.verdict != Verdict::fail) {
@@ -409,16 +420,29 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   return check;
 }
 
+Check not_looked_at(const MeasuredStep& step) {
+  Check check = begin_check(step, "data");
+  check.verdict = Verdict::not_looked_at;
+  check.reason = step.message;
+  check.derivation = "it proves nothing, and holds nothing against the node";
+  return check;
+}
+
 }  // namespace
 
 std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& given,
                                                              const Comparison& with) {
-  const std::vector<MeasuredStep> steps = expand(given);
+  std::vector<MeasuredStep> steps = expand(given);
+  mark_shares(steps, with.facts);
   const Fleet fleet = collect_fleet(steps, with);
   std::map<std::string, std::vector<Check>> out;
   for (const auto& step : steps) {
     auto& checks = out[step.node];
     if (with.own_only && (is_link(step) || is_collective(step))) continue;  // others may be to blame
+    if (step.status == kNotLookedAt) {
+      checks.push_back(not_looked_at(step));
+      continue;
+    }
     const std::string cannot = unsupported(step);
     if ((step.status == "not_applicable" && !must_run(step)) || !cannot.empty()) {
       Check check = begin_check(step, "data");
@@ -435,51 +459,6 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
       checks.push_back(judge_metric(step, metric, expectation, fleet, with));
   }
   return out;
-}
-
-Status check_limit(const std::string& metric, const Json& expectation) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  double min = -kInfinity, max = kInfinity, low = 0, high = 0, least = 0;
-  std::map<std::string, double> ratios = {
-      {"fleet_min_ratio", 1}, {"history_min_ratio", 1}, {"ratio", 1}, {"fail_ratio", 1}, {"of_raw_reads", 1}};
-  std::string unit, derived;
-  JsonReader r(expectation, metric);
-  r.get_or("min", min, -kInfinity);
-  r.get_or("max", max, kInfinity);
-  r.get_or("degraded_below", low, 0.0);
-  r.get_or("degraded_above", high, 0.0);
-  r.get_or("otherwise_min", least, 0.0);
-  r.get_or("derive", derived, {});
-  r.get_or("unit", unit, {});
-  for (auto& [name, ratio] : ratios) r.get_or(name.c_str(), ratio, 1.0);
-  TRY_(r.finish());
-  if (min > max) return fail(Code::invalid, fmt::format("min {} is above max {}", min, max));
-  for (const auto& [name, ratio] : ratios)
-    if (!(ratio > 0 && ratio <= 1))
-      return fail(Code::invalid, fmt::format("{} {} is not in (0, 1]", name, ratio));
-  const auto& names = derivable();
-  if (!derived.empty() && std::find(names.begin(), names.end(), derived) == names.end()) {
-    const std::string near = nearest_spelling(derived, names);
-    return fail(Code::invalid, fmt::format("nothing called '{}' can be derived{}", derived,
-                                           near.empty() ? "" : ", did you mean '" + near + "'?"));
-  }
-  if (derived == kDriveModels && !is_known_of_drives(metric))
-    return fail(Code::invalid,
-                "of drives, read_mbps, parallel_mbps, write_mbps and random_read_iops are known by model");
-  if (expectation.contains("of_raw_reads") != expectation.contains("otherwise_min"))
-    return fail(Code::invalid, "`of_raw_reads` and `otherwise_min` belong together");
-  if (derived.empty() == (expectation.contains("ratio") || expectation.contains("fail_ratio")))
-    return fail(Code::invalid, "`derive` and `ratio` or `fail_ratio` belong together");
-  return Ok{};
-}
-
-Status check_expectations(const Json& expect) {
-  if (expect.is_null()) return Ok{};
-  if (!expect.is_object()) return fail(Code::invalid, "expect: expected an object of metrics");
-  for (const auto& [metric, expectation] : expect.items())
-    if (const Status fine = check_limit(metric, expectation); !fine.ok())
-      return fail(Code::invalid, fmt::format("expect.{}: {}", metric, fine.error().message));
-  return Ok{};
 }
 
 }  // namespace muster

@@ -33,6 +33,9 @@ std::string case_body(const Check& check, Counts& counts) {
     case Verdict::not_applicable:
       ++counts.skipped;
       return fmt::format("<skipped message=\"not applicable: {}\"/>", escape(check.derivation));
+    case Verdict::not_looked_at:
+      ++counts.skipped;
+      return fmt::format("<skipped message=\"not looked at: {}\"/>", escape(check.reason));
     case Verdict::degraded:
     case Verdict::pass:
       return fmt::format("<system-out>{}{}</system-out>",

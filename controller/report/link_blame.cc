@@ -32,7 +32,7 @@ struct Pair {
   std::string owner;
   Check* check = nullptr;
   std::string links = {};  // link_group()
-  bool good() const { return check->verdict == Verdict::pass || check->verdict == Verdict::not_applicable; }
+  bool good() const { return !is_finding(check->verdict); }
   const std::string& other(const End& end) const { return end.node == a.node ? b.node : a.node; }
 };
 

@@ -31,5 +31,6 @@ std::string timeline(const Report& report);  // Gantt: phases per node
 std::string heat_map(const Report& report);  // link bandwidth by pair
 std::string bars(const Report& report);      // measured against expected, one block per check
 std::string scaling(const Report& report);   // the scaling study: scaling_plot.cc
+std::string drift(const Report& report);     // what differs among like nodes: drift_table.cc
 
 }  // namespace muster::markup

@@ -12,6 +12,9 @@
 
 namespace muster {
 
+// The status of a step that needs what its agent has not (wire::Step::needs).
+inline constexpr const char* kNotLookedAt = "not_looked_at";
+
 // The field of an object; null for anything else.
 const Json& field(const Json& object, const char* key);
 std::string text_of(const Json& json);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace muster {
 namespace {
 
@@ -33,6 +35,11 @@ std::string why(const Check& check) {
   return reason + parts + (found > kPartsNamed ? fmt::format(" and {} more", found - kPartsNamed) : "");
 }
 
+// A check for which its node may not be called accepted.
+bool holds(const Check& check) {
+  return check.mandatory && (check.verdict == Verdict::fail || check.verdict == Verdict::skipped);
+}
+
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {
@@ -47,8 +54,14 @@ std::string_view to_string(Verdict verdict) {
       return "not_applicable";
     case Verdict::skipped:
       return "skipped";
+    case Verdict::not_looked_at:
+      return "not_looked_at";
   }
   return "skipped";
+}
+
+bool is_finding(Verdict verdict) {
+  return verdict == Verdict::degraded || verdict == Verdict::fail || verdict == Verdict::skipped;
 }
 
 std::string_view to_string(NodeVerdict verdict) {
@@ -74,12 +87,24 @@ std::string obstacle(const NodeReport& node) {
   std::string out;
   for (const auto& check : node.checks) {
     if (check.verdict == Verdict::pass || check.verdict == Verdict::degraded) ++proven;
-    if (!check.mandatory || (check.verdict != Verdict::fail && check.verdict != Verdict::skipped)) continue;
+    if (!holds(check)) continue;
     if (!out.empty()) out += "; ";
     out += named(check) + (check.verdict == Verdict::fail ? " failed" : " was not run") + why(check);
   }
   if (out.empty() && proven == 0) return "no acceptance check ran";
   return out;
+}
+
+bool only_unrun(const NodeReport& node) {
+  size_t unrun = 0;
+  for (const auto& check : node.checks) {
+    if (!holds(check)) continue;
+    // What was not there counts as failed where it had to be: its measurement says that it could not run.
+    const Json outcome = check.evidence.is_object() ? check.evidence.value("outcome", Json()) : Json();
+    if (check.verdict == Verdict::fail && outcome != "unavailable") return false;
+    ++unrun;
+  }
+  return unrun > 0;
 }
 
 std::string shortfall(const NodeReport& node) {
@@ -110,6 +135,7 @@ size_t Totals::count(Verdict verdict) const {
 
 Totals totals(const Report& report) {
   Totals out;
+  std::set<std::string> not_looked_at;
   for (const auto& node : report.nodes) {
     ++out.nodes;
     const bool works = (node.verdict == NodeVerdict::accepted || node.verdict == NodeVerdict::degraded) &&
@@ -122,17 +148,24 @@ Totals totals(const Report& report) {
       ++out.quarantined;
     else
       ++out.failed;
-    for (const auto& check : node.checks) ++out.checks[check.verdict];
+    for (const auto& check : node.checks) {
+      ++out.checks[check.verdict];
+      if (check.verdict == Verdict::not_looked_at) not_looked_at.insert(check.name);
+    }
   }
+  out.not_looked_at = not_looked_at.size();
   return out;
 }
 
 std::string title(const Report& report) {
   const Totals t = totals(report);
-  return fmt::format("{}{}: {} of {} node{} accepted{}{}", report.simulated ? "SIMULATED HARDWARE: " : "",
+  return fmt::format("{}{}: {} of {} node{} accepted{}{}{}", report.simulated ? "SIMULATED HARDWARE: " : "",
                      report.cluster, t.accepted, t.nodes, t.nodes == 1 ? "" : "s",
                      t.degraded > 0 ? fmt::format(", {} degraded", t.degraded) : "",
-                     t.returned > 0 ? fmt::format(", {} returned", t.returned) : "");
+                     t.returned > 0 ? fmt::format(", {} returned", t.returned) : "",
+                     t.not_looked_at > 0 ? fmt::format(", {} check{} not looked at", t.not_looked_at,
+                                                       t.not_looked_at == 1 ? "" : "s")
+                                         : "");
 }
 
 }  // namespace muster

@@ -18,11 +18,16 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "controller/report/drift.h"
 
 namespace muster {
 
-enum class Verdict { pass, degraded, fail, not_applicable, skipped };
+// not_looked_at: the check needs what the agent has not (a plain user's cannot read the kernel's log). It is
+// no pass and proves nothing; it does not hold the verdict of its node, and the title counts it.
+enum class Verdict { pass, degraded, fail, not_applicable, skipped, not_looked_at };
 std::string_view to_string(Verdict verdict);
+// Degraded, failed, not run: what stands in the way of a clean result.
+bool is_finding(Verdict verdict);
 
 // What the same node measured before, in a run after which it was handed over.
 struct HistoryPoint {
@@ -54,7 +59,8 @@ struct Check {
 
 struct StepRecord {
   std::string name = {}, phase = {};  // "ssh/harden"; image | node | cluster
-  std::string status = {};            // baked | already | applied | failed | not_applicable | incomplete
+  std::string status =
+      {};  // baked | already | applied | failed | not_applicable | not_looked_at | incomplete
   std::string message = {};
   DurationMs duration = 0;
 };
@@ -86,6 +92,7 @@ struct NodeReport {
   std::string vendor = {}, product = {}, serial = {}, uuid = {};
   std::string image = {}, image_digest = {}, config_digest = {};
   std::string kernel = {}, firmware = {};
+  std::string share = {};  // what of it was measured, "32 of 128 cores (cpuset)"; empty: all of it
   std::map<std::string, std::string> drivers = {};  // "nic 52:54:00:20:00:01" -> "virtio_net"
   std::vector<DiskRecord> disks = {};
   std::vector<PhaseRecord> phases = {};
@@ -122,6 +129,7 @@ struct Report {
   std::vector<LinkRecord> links = {};
   std::vector<DestroyedRecord> destroyed = {};
   std::vector<std::string> notes = {};
+  Drift drift = {};  // of a run of acceptance, among nodes that should be alike; no verdict
   // Of the signed file it was read from, for those who show it; not part of the JSON form.
   std::string digest = {}, signed_by = {};
 };
@@ -139,13 +147,18 @@ std::string shortfall(const NodeReport& node);
 // into `degraded`, and a failed optional check into `degraded`.
 void settle(Report& report);
 
+// Whether nothing was found wrong with a node that is not accepted: what holds it are checks that could not
+// run, such as a program of its GPUs that does not load.
+bool only_unrun(const NodeReport& node);
+
 struct Totals {
   size_t nodes = 0, accepted = 0, degraded = 0, returned = 0, quarantined = 0, failed = 0;
+  size_t not_looked_at = 0;  // different checks that were not looked at, on however many nodes
   std::map<Verdict, size_t> checks = {};
   size_t count(Verdict verdict) const;
 };
 Totals totals(const Report& report);  // of the settled report
-// "SIMULATED HARDWARE: gaggle: 3 of 3 nodes accepted"
+// "SIMULATED HARDWARE: gaggle: 3 of 3 nodes accepted, 4 checks not looked at"
 std::string title(const Report& report);
 
 Json to_json(const Report& report);

@@ -70,31 +70,33 @@ Json write_list(const std::vector<T>& items) {
   return out;
 }
 Json write(const NodeReport& n) {
-  return {{"name", n.name},
-          {"role", n.role},
-          {"address", n.address},
-          {"verdict", to_string(n.verdict)},
-          {"reason", n.reason},
-          {"vendor", n.vendor},
-          {"product", n.product},
-          {"serial", n.serial},
-          {"uuid", n.uuid},
-          {"image", n.image},
-          {"image_digest", n.image_digest},
-          {"config_digest", n.config_digest},
-          {"kernel", n.kernel},
-          {"firmware", n.firmware},
-          {"drivers", n.drivers},
-          {"disks", write_list(n.disks)},
-          {"phases", write_list(n.phases)},
-          {"steps", write_list(n.steps)},
-          {"checks", write_list(n.checks)},
-          {"facts", n.facts}};
+  Json out = {{"name", n.name},
+              {"role", n.role},
+              {"address", n.address},
+              {"verdict", to_string(n.verdict)},
+              {"reason", n.reason},
+              {"vendor", n.vendor},
+              {"product", n.product},
+              {"serial", n.serial},
+              {"uuid", n.uuid},
+              {"image", n.image},
+              {"image_digest", n.image_digest},
+              {"config_digest", n.config_digest},
+              {"kernel", n.kernel},
+              {"firmware", n.firmware},
+              {"drivers", n.drivers},
+              {"disks", write_list(n.disks)},
+              {"phases", write_list(n.phases)},
+              {"steps", write_list(n.steps)},
+              {"checks", write_list(n.checks)},
+              {"facts", n.facts}};
+  if (!n.share.empty()) out["share"] = n.share;
+  return out;
 }
 
 Result<Verdict> read_verdict(const std::string& word, const std::string& path) {
-  for (const Verdict v :
-       {Verdict::pass, Verdict::degraded, Verdict::fail, Verdict::not_applicable, Verdict::skipped})
+  for (const Verdict v : {Verdict::pass, Verdict::degraded, Verdict::fail, Verdict::not_applicable,
+                          Verdict::skipped, Verdict::not_looked_at})
     if (word == to_string(v)) return v;
   return fail(Code::invalid, fmt::format("{}.verdict: unknown verdict '{}'", path, word));
 }
@@ -228,6 +230,7 @@ Result<NodeReport> read_node(const Json& json, const std::string& path) {
   r.get("config_digest", n.config_digest);
   r.get("kernel", n.kernel);
   r.get("firmware", n.firmware);
+  r.get_or("share", n.share, {});
   r.get("drivers", n.drivers);
   n.facts = r.raw("facts");
   TRY_(read_list(r, "disks", path, n.disks, read_disk));
@@ -247,25 +250,27 @@ Result<NodeReport> read_node(const Json& json, const std::string& path) {
 }  // namespace
 
 Json to_json(const Report& r) {
-  return {{"version", kVersion},
-          {"cluster", r.cluster},
-          {"simulated", r.simulated},
-          {"title", title(r)},
-          {"kind", r.kind},
-          {"run", r.run},
-          {"spec_revision", r.spec_revision},
-          {"spec_digest", r.spec_digest},
-          {"plan_digests", r.plan_digests},
-          {"images", r.images},
-          {"approved_by", r.approved_by},
-          {"profile", r.profile},
-          {"muster_version", r.version},
-          {"started_ms", r.started},
-          {"ended_ms", r.ended},
-          {"nodes", write_list(r.nodes)},
-          {"links", write_list(r.links)},
-          {"destroyed", write_list(r.destroyed)},
-          {"notes", r.notes}};
+  Json out = {{"version", kVersion},
+              {"cluster", r.cluster},
+              {"simulated", r.simulated},
+              {"title", title(r)},
+              {"kind", r.kind},
+              {"run", r.run},
+              {"spec_revision", r.spec_revision},
+              {"spec_digest", r.spec_digest},
+              {"plan_digests", r.plan_digests},
+              {"images", r.images},
+              {"approved_by", r.approved_by},
+              {"profile", r.profile},
+              {"muster_version", r.version},
+              {"started_ms", r.started},
+              {"ended_ms", r.ended},
+              {"nodes", write_list(r.nodes)},
+              {"links", write_list(r.links)},
+              {"destroyed", write_list(r.destroyed)},
+              {"notes", r.notes}};
+  if (!r.drift.empty()) out["drift"] = to_json(r.drift);
+  return out;
 }
 
 std::string to_json_text(const Report& given) {
@@ -296,6 +301,9 @@ Result<Report> report_from_json(const Json& json) {
   r.get("started_ms", out.started);
   r.get("ended_ms", out.ended);
   r.get("notes", out.notes);
+  if (const Json& drift = r.raw("drift"); !drift.is_null()) {
+    TRY(out.drift, drift_from_json(drift));
+  }
   TRY_(read_list(r, "nodes", "report", out.nodes, read_node));
   TRY_(read_list(r, "links", "report", out.links, read_link));
   TRY_(read_list(r, "destroyed", "report", out.destroyed, read_destroyed));

@@ -22,6 +22,8 @@ std::string word(Verdict verdict) {
       return "n/a";
     case Verdict::skipped:
       return "NOT RUN";
+    case Verdict::not_looked_at:
+      return "not looked at";
   }
   return "NOT RUN";
 }
@@ -36,6 +38,20 @@ std::string check_line(const Check& check, const std::string& mark) {
   const size_t end = std::min(out.find('\n'), out.size());
   out.insert(end, mark);
   return out + "\n";
+}
+
+// By their reasons: "needs root (drives/data), needs root: /dev/kmsg is refused (counters/gpu_xids, ...)".
+std::string not_looked_at(const NodeReport& node) {
+  std::map<std::string, std::string> names;
+  for (const auto& check : node.checks) {
+    if (check.verdict != Verdict::not_looked_at) continue;
+    std::string& list = names[check.reason];
+    list += (list.empty() ? "" : ", ") + check.name;
+  }
+  std::string out;
+  for (const auto& [reason, list] : names)
+    out += fmt::format("{}{} ({})", out.empty() ? "" : "; ", reason, list);
+  return out;
 }
 
 }  // namespace
@@ -61,27 +77,33 @@ std::string render_text(const Report& given, bool verbose) {
     size_t passed = 0, wanted = 0;
     for (const auto& phase : node.phases) time += phase.duration;
     for (const auto& check : node.checks)
-      wanted += check.verdict != Verdict::not_applicable, passed += check.verdict == Verdict::pass;
+      wanted += check.verdict == Verdict::pass || is_finding(check.verdict),
+          passed += check.verdict == Verdict::pass;
     out += fmt::format("  {:<{}}  {:<11}  {:>2} of {:<2} checks  {:>12}{}\n", plain(node.name), width,
                        to_string(node.verdict), passed, wanted, time > 0 ? markup::duration(time) : "", mark);
     if (!node.reason.empty()) out += fmt::format("    {}\n", plain(node.reason));
+    if (!node.share.empty()) out += fmt::format("    measured on {}\n", plain(node.share));
     for (const auto& check : node.checks)
-      if (verbose || check.verdict == Verdict::fail || check.verdict == Verdict::skipped ||
-          check.verdict == Verdict::degraded)
-        out += check_line(check, mark);
+      if (verbose || is_finding(check.verdict)) out += check_line(check, mark);
+    if (const std::string hidden = verbose ? "" : not_looked_at(node); !hidden.empty())
+      out += fmt::format("    not looked at: {}{}\n", plain(hidden), mark);
   }
   const Totals t = totals(report);
   out += fmt::format(
       "\n  {} of {} nodes accepted, {} degraded, {}{} quarantined, {} failed; checks: {} passed, {} "
       "degraded, "
-      "{} failed, {} not run, {} not applicable{}\n",
+      "{} failed, {} not run, {} not applicable{}{}\n",
       t.accepted, t.nodes, t.degraded, t.returned > 0 ? fmt::format("{} returned, ", t.returned) : "",
       t.quarantined, t.failed, t.count(Verdict::pass), t.count(Verdict::degraded), t.count(Verdict::fail),
-      t.count(Verdict::skipped), t.count(Verdict::not_applicable), mark);
+      t.count(Verdict::skipped), t.count(Verdict::not_applicable),
+      t.not_looked_at > 0 ? fmt::format(", {} not looked at", t.count(Verdict::not_looked_at)) : "", mark);
   for (const auto& study : scaling_studies(report))
     for (const auto& curve : study.curves)
       if (curve.points.size() > 1 || verbose)
         out += fmt::format("  scaling, {}{}\n", plain(describe(curve)), mark);
+  if (!report.drift.empty())
+    out += "\n  drift (no verdict): what differs among nodes that should be alike\n" +
+           render_drift(report.drift) + "\n";
   for (const auto& note : report.notes) out += "  note: " + plain(note) + "\n";
   return out;
 }

@@ -7,6 +7,7 @@
 
 #include "controller/plan/disk_selection.h"
 #include "controller/plan/hardware.h"
+#include "controller/plan/hosts_spec.h"
 #include "controller/report/measured.h"
 #include "controller/report/stand_ins.h"
 
@@ -185,6 +186,46 @@ Check judge_disks(const DiskGroup& group, const HardwareFacts& facts) {
   return check;
 }
 
+// ---- a spec that was generated from the hosts themselves (controller/plan/hosts_spec.h)
+
+bool is_generated(const NodeSpec& node) { return node.adopt.host_key == no_host_key(); }
+
+// What the machine has, where no majority says what it should have: for its own history to judge.
+void keep_own(const HardwareFacts& facts, std::vector<Check>& out) {
+  const auto up =
+      std::count_if(facts.nics.begin(), facts.nics.end(), [](const auto& nic) { return nic.link_up; });
+  const std::map<std::string, std::pair<double, const char*>> found = {
+      {"hardware/gpus", {static_cast<double>(facts.gpus.size()), "GPUs"}},
+      {"hardware/cpus", {facts.cpus.count, "processors"}},
+      {"hardware/memory", {static_cast<double>(facts.memory_bytes) / kGiB, "GiB"}},
+      {"hardware/nics", {static_cast<double>(up), "ports"}}};
+  for (auto& check : out) {
+    const auto one = found.find(check.name);
+    if (check.verdict != Verdict::not_applicable || one == found.end()) continue;
+    check.derivation = "no majority among the hosts of its group";
+    check.like = kOwnHardware;
+    check.measured = one->second.first;
+    check.unit = one->second.second;
+  }
+}
+
+// Nobody declared it: it is what most hosts of a group have.
+void say_majority(const HardwareSpec& spec, std::vector<Check>& out) {
+  for (auto& check : out) {
+    if (check.verdict == Verdict::not_applicable || check.name.rfind("hardware/disks/", 0) == 0) continue;
+    const bool memory = check.name == "hardware/memory";
+    check.derivation =
+        fmt::format("what most hosts of its group have{}",
+                    memory ? ", less 1.5 % and 128 MiB that firmware and kernel may keep" : "");
+    if (check.verdict != Verdict::fail || !check.measured || !check.expected) continue;
+    const double most = memory ? static_cast<double>(spec.memory_bytes_min) / kGiB : *check.expected;
+    check.reason = fmt::format("{} of {}{}", amount(*check.measured, ""), amount(most, check.unit),
+                               check.name == "hardware/nics" ? " with a link"
+                               : memory                      ? " of memory"
+                                                             : "");
+  }
+}
+
 // Without facts nothing is known: what the spec declares is skipped, and says so.
 std::vector<Check> unknown_hardware() {
   Check check = hardware_check("facts", "Hardware inventory");
@@ -224,6 +265,10 @@ std::vector<Check> judge_hardware(const NodeSpec& node, const HardwareFacts* fac
   else
     out.push_back(not_declared("nics", "Network ports", fmt::format("{} ports", facts->nics.size())));
   for (const auto& [name, group] : node.disks) out.push_back(judge_disks(group, *facts));
+  if (is_generated(node)) {
+    keep_own(*facts, out);
+    say_majority(spec, out);
+  }
   say_simulated(*facts, out);
   return out;
 }

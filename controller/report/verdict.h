@@ -31,7 +31,8 @@ struct MeasuredStep {
   std::string title = {};    // for people
   std::string subject = {};  // for_each element: peer, mount, drive; may be empty
   std::string like = {};     // compared only with parts of the same word: a drive model; may be empty
-  std::string status = {};   // of the step event: applied | already | failed | not_applicable | incomplete
+  // Of the step event: applied | already | failed | not_applicable | not_looked_at | incomplete.
+  std::string status = {};
   std::string message = {};
   bool mandatory = true;
   std::vector<std::string> blocks = {};   // PlaybookStep::blocks
@@ -41,6 +42,8 @@ struct MeasuredStep {
   // when it did not pass, the rounds of tests in pairs that followed (controller/report/collective.h).
   std::vector<std::string> members = {};
   Json rounds = nullptr;
+  // What of its node it was measured on (ShareFacts); null: all of it. Set by the rules.
+  const ShareFacts* share = nullptr;
   bool own_affair =
       false;              // of a node that failed by itself: what it started with others accuses none of them
   Json expect = nullptr;  // from the acceptance profile, see check_expectations()
@@ -78,6 +81,9 @@ struct Comparison {
 //     counts from eight values on (fewer tell nothing about a spread), the rule from three
 //   own history: below `history_min_ratio` x the median of what this very part did before -> degraded
 //   measured, but not the metric; could not run here                    -> skipped
+//   the step, or this metric of it (detail.not_looked_at), needs what the agent has not -> not looked at
+// A node of which only a share could be used is compared with equal shares; limits that are for a whole node
+// (floors of what is derived from all its cores or memory) are left out, or hold for the cores that it had.
 // A check that is not mandatory is degraded where it would fail.
 std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<MeasuredStep>& steps,
                                                              const Comparison& with = {});

@@ -122,7 +122,8 @@ bool NodeTurn::follow_up(const Json& result) {
     return true;
   }
   ++s.excused[""];  // nobody's fault
-  const std::string why = fmt::format("who is guilty is looked for, round {}", s.results.size());
+  const std::string why =
+      next->why.empty() ? fmt::format("who is guilty is looked for, round {}", s.results.size()) : next->why;
   end_attempt();
   s.follow = std::move(next->order);
   s.next_netboot = false;

@@ -39,8 +39,9 @@ struct Conclusion {
 
 // More orders of a `check` action, after one whose result says that something is wrong and not what.
 struct FollowUp {
-  Json order;   // params of the next order; null: enough is known
-  Json result;  // then: what the action succeeds with
+  Json order;            // params of the next order; null: enough is known
+  Json result;           // then: what the action succeeds with
+  std::string why = {};  // of an order that looks for nothing: what it is for
 };
 
 struct ExecutorHooks {

@@ -47,6 +47,8 @@ PlaybookStep read_step(const YamlNode& map) {
     step.mandatory = false;
     for (const auto& aspect : aspects->items) step.blocks.push_back(aspect.text);
   }
+  if (const YamlNode* needs = map.find("needs"); needs && needs->is_list())
+    for (const auto& need : needs->items) step.needs.push_back(need.text);
   return step;
 }
 
@@ -76,6 +78,12 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
         "it goes with for_each, with among, or with when in phase cluster: it says why the list is empty, "
         "why "
         "there are too few nodes, or why the step is not for this one");
+  if ((step.among == kGroup) != (step.module == kGroupModule) || step.module == "accept_group_serve")
+    add("module",
+        "accept_group goes with `among: group`, and nothing else does; the planner adds those that "
+        "serve");
+  if (step.among == kGroup && (step.on != "leader" || !step.for_each.empty()))
+    add("among", "one of the group leads: `on: leader`, without for_each");
   if (step.when.find("{{") == std::string::npos && !step.when.empty() && !yaml_is_boolean(*map.find("when")))
     add("when", fmt::format("'{}' holds no {{{{variable}}}}: it would always be true", step.when));
 }
@@ -136,12 +144,18 @@ ParsedPlaybook parse_playbook(const std::string& text) {
     out.playbook.removes = named_steps(yaml.root, "removes");
     const YamlNode* steps = yaml.root.find("steps");
     std::set<std::string> names;
+    std::set<int> groups;  // stages
     for (size_t i = 0; steps && i < steps->items.size(); ++i) {
       const YamlNode& map = steps->items[i];
       if (!map.is_map()) continue;
       out.playbook.steps.push_back(read_step(map));
       check_step(map, out.playbook.steps.back(), fmt::format("steps[{}]", i), names, out.errors);
       check_expect(map, fmt::format("steps[{}]", i), out.errors);
+      // Its nodes serve for as long as a stage lasts, and only one server has the port.
+      if (const PlaybookStep& step = out.playbook.steps.back();
+          step.among == kGroup && !groups.insert(step.stage).second)
+        out.errors.push_back({map.line, map.column, fmt::format("steps[{}].stage", i),
+                              fmt::format("stage {} has a step among group already", step.stage)});
     }
     check_overlay(yaml.root, out.playbook, out.errors);
   }

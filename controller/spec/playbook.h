@@ -25,8 +25,12 @@
 //       on: leader                  # cluster phase only: all (default) | leader | others; for each
 //                                   # storage section its own leader
 //       among: mpi                  # the step is about those nodes that have this playbook, too; with
-//                                   # `otherwise`, where nobody has it or `when` says no
+//                                   # `otherwise`, where nobody has it or `when` says no. `group`: about all
+//                                   # nodes of the plan that are measured; module accept_group only, one
+//                                   # such step in a stage
 //       mandatory: true             # or false, or what of it is: [run, data, ceilings]
+//       needs: [root]               # without it the step is "not looked at": no pass, and it holds nothing
+//                                   # against its node. A plain user's agent has none
 //       expect: { gflops: { min: 0.5, unit: GFLOP/s, fleet_min_ratio: 0.5 } }
 //                                   # acceptance profiles only, judged by the controller
 //
@@ -46,6 +50,10 @@
 
 namespace muster {
 
+// Of a step over all nodes that are measured: one of them leads it, and the planner has the others serve.
+inline constexpr const char* kGroup = "group";
+inline constexpr const char* kGroupModule = "accept_group";
+
 struct PlaybookStep {
   std::string name, phase = "node", module, when, for_each, otherwise, on = "all", among = "";
   Json params = Json::object();
@@ -55,6 +63,7 @@ struct PlaybookStep {
   bool mandatory = true;  // all of it stops a node
   // Of a step that is not: `run` (that it was measured), `data` (wrong results), `ceilings` (above a `max`).
   std::vector<std::string> blocks = {};
+  std::vector<std::string> needs = {};  // what the agent has to have for it: "root"
   int line = 0, column = 0;
 };
 // The name of a shipped step in an overlay, and where it stands.

@@ -32,7 +32,7 @@ void check_profile(const YamlNode& root, std::vector<SpecError>& errors) {
     if (module && module->is_text() && module->text.rfind("accept", 0) != 0)
       errors.push_back({module->line, module->column, path + ".module",
                         fmt::format("an acceptance profile measures and changes nothing: not with '{}', but "
-                                    "with accept, accept_links, accept_mpi or accept_rdma",
+                                    "with accept, accept_group, accept_links, accept_mpi or accept_rdma",
                                     module->text)});
     const YamlNode* phase = steps->items[i].find("phase");
     if (phase && phase->is_text() && phase->text != "node" && phase->text != "cluster")
@@ -77,7 +77,8 @@ void SpecReader::read_own_playbook(const YamlEntry& entry, std::map<std::string,
   ParsedPlaybook parsed = parse_own_playbook(own);
   for (SpecError& error : parsed.errors) errors_.push_back(std::move(error));
   for (const PlaybookStep& step : parsed.playbook.steps)
-    if (!step.among.empty()) among_.push_back({step.among, own.file, step.line, step.column});
+    if (!step.among.empty() && step.among != kGroup)
+      among_.push_back({step.among, own.file, step.line, step.column});
   spec_.own_playbooks.push_back(own);
 }
 

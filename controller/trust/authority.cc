@@ -1,9 +1,8 @@
 #include "controller/trust/authority.h"
 
-#include <functional>
-
 #include "base/digest.h"
 #include "base/os.h"
+#include "controller/trust/kept_keys.h"
 
 namespace muster {
 namespace {
@@ -14,31 +13,8 @@ constexpr int kServerDays = 825;
 constexpr int kServerRenewDays =
     275;  // what must be left of the server's certificate when the controller starts
 
-// Reads `path`, or makes its content once and keeps it. The file exists completely or not at all.
-Result<std::string> keep(const Files& files, const std::string& path, unsigned mode,
-                         const std::function<Result<std::string>()>& make) {
-  if (files.exists(path)) return files.read(path);
-  TRY(auto content, make());
-  TRY_(files.write(path, content, mode));
-  return content;
-}
-
-// A key pair in NAME.key and NAME.crt. The certificate is written last: a key without it is made anew.
-Result<pki::KeyPair> keep_pair(const Files& files, const std::string& name,
-                               const std::function<Result<pki::KeyPair>()>& make) {
-  const std::string key = "/pki/" + name + ".key";
-  const std::string certificate = "/pki/" + name + ".crt";
-  pki::KeyPair pair;
-  if (files.exists(key) && files.exists(certificate)) {
-    TRY(pair.key_pem, files.read(key));
-    TRY(pair.certificate_pem, files.read(certificate));
-    return pair;
-  }
-  TRY(pair, make());
-  TRY_(files.write(key, pair.key_pem, 0600));
-  TRY_(files.write(certificate, pair.certificate_pem, 0644));
-  return pair;
-}
+// NAME.key and NAME.crt.
+PairPaths paths_of(const std::string& name) { return {"/pki/" + name + ".key", "/pki/" + name + ".crt"}; }
 
 std::string joined(const std::vector<std::string>& words) {
   std::string all;
@@ -58,8 +34,8 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
   const Files files(state);
   TRY_(files.make_directories("/pki", 0700));
   Authority a;
-  TRY(a.ca_, keep_pair(files, "ca", [] { return pki::make_ca("muster CA", kCaDays); }));
-  TRY(a.report_, keep_pair(files, "report", [] { return pki::make_signing_key(); }));
+  TRY(a.ca_, kept_pair(files, paths_of("ca"), [] { return pki::make_ca("muster CA", kCaDays); }));
+  TRY(a.report_, kept_pair(files, paths_of("report"), [] { return pki::make_signing_key(); }));
   // Another address needs another server certificate, and so does one that is old; agents pin the CA, so they
   // do not notice.
   const bool old = expires_before(files.read("/pki/server.crt").value_or(""), now + kServerRenewDays * kDay);
@@ -67,12 +43,12 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
     TRY_(files.remove("/pki/server.crt"));
     TRY_(files.write("/pki/server.names", joined(addresses), 0644));
   }
-  TRY(a.server_, keep_pair(files, "server", [&] {
+  TRY(a.server_, kept_pair(files, paths_of("server"), [&] {
         return pki::issue(a.ca_, {"musterd", kControllerOrganization, addresses, true, kServerDays});
       }));
   a.server_.certificate_pem += a.ca_.certificate_pem;
   TRY(a.operator_token_,
-      keep(files, "/operator-token", 0600, [] { return Result<std::string>(random_hex(32)); }));
+      kept_text(files, "/operator-token", 0600, [] { return Result<std::string>(random_hex(32)); }));
   while (!a.operator_token_.empty() && a.operator_token_.back() == '\n') a.operator_token_.pop_back();
   // An empty token would open the port to everybody.
   if (a.operator_token_.size() < kShortestToken)

@@ -15,7 +15,7 @@
 // Threads:   every pass runs on `threads` threads of this process; `sum` is called by one of them, the
 //            others wait.
 // Knows nothing of MPI: it is tested alone (tests/unit/kernels/training_test.cc), and driven by
-// kernels/training_mpi.cc.
+// kernels/together/training_load.cc.
 #pragma once
 
 #include <barrier>

@@ -527,9 +527,11 @@ const Samples& changing() {
 // Needs a disk with two systems: tests/unit/agent/slot_step_test.cc.
 const std::set<std::string> kOwnBench = {"slot"};
 const std::set<std::string> kNoChange = {
-    "probe",           "not_applicable", "wait_for",   "ssh_probe",          "ceph_members", "moosefs_heir",
-    "moosefs_members", "slurm_nodes",    "slurm_mpi",  "prometheus_targets", "rdma_ports",   "shared_read",
-    "accept",          "accept_links",   "accept_mpi", "accept_rdma"};
+    "probe",        "not_applicable",     "wait_for",        "ssh_probe",
+    "ceph_members", "moosefs_heir",       "moosefs_members", "slurm_nodes",
+    "slurm_mpi",    "prometheus_targets", "rdma_ports",      "shared_read",
+    "accept",       "accept_links",       "accept_mpi",      "accept_rdma",
+    "accept_group", "accept_group_serve"};
 
 TEST_CASE("steps: every module is in the suite or changes nothing") {
   for (const auto& module : step_modules()) {

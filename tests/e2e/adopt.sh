@@ -1,26 +1,66 @@
 #!/usr/bin/env bash
-# a running host is adopted: the preview writes nothing, and its system, its boot and its data stay as they are; then two at once
+# a running host is adopted: the preview writes nothing, its system, boot and data stay as they are; then two at once, one a stock Debian; each is measured
 # stands on: agent/* agent/{checks,disk} agent/steps/* agent/steps/{disk,files,network,packages,services,system} base cli
 # stands on: controller/* controller/{api,bringup,link,nodes,plan,run,spec,ssh,store,trust} controller/engines/local*
-# stands on: controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml
+# stands on: controller/image/programs* controller/power/redfish* playbooks/{base,firewall,ssh,storage-local}.yaml playbooks/acceptance/lab.yaml
 source "$(dirname "$0")/lib.sh"
-small_spec 3 >"$work/cluster.yaml"
-small_spec 1 >"$work/one.yaml"
+source scripts/chroot-lib.sh
+spec_of() { small_spec "$1"; echo "acceptance: { profile: lab }"; }
+spec_of 3 >"$work/cluster.yaml"
+spec_of 2 >"$work/two.yaml"
+spec_of 1 >"$work/one.yaml"
 lab_up
-$muster up "$work/cluster.yaml" --yes --report "$work/report" >/dev/null
 
-# Two become somebody else's machines: no agent, no identity, no record that muster made them, and settings of their own. The controller
-# forgets them.
+# The third machine is nobody's that knows muster: Debian as mmdebstrap makes it, with what its owner installed and an address of its own.
+# Of what the playbooks want, some packages are left out. Written to its drive before it is switched on for the first time.
+site_packages=linux-image-cloud-amd64,initramfs-tools,systemd-sysv,udev,dbus,iproute2,openssh-server,sudo,ufw,iptables,chrony,xfsprogs,mdadm,fio,ca-certificates
+stock_root() {  # stock_root FOLDER ADDRESS MAC ROOT-PARTUUID
+  mmdebstrap --quiet --mode=root --variant=important --include="$site_packages" bookworm "$1" - <<<"$(chroot_sources bookworm)"
+  printf 'stock\n' >"$1/etc/hostname"
+  printf '127.0.0.1 localhost stock\n' >"$1/etc/hosts"
+  printf 'PARTUUID=%s / ext4 defaults 0 1\n' "$4" >"$1/etc/fstab"
+  printf '[Match]\nMACAddress=%s\n[Network]\nAddress=%s/24\nGateway=10.20.0.1\n' "$3" "$2" >"$1/etc/systemd/network/10-site.network"
+  printf 'Acquire::http::Proxy "http://10.20.0.1:3142";\n' >"$1/etc/apt/apt.conf.d/00site"
+  chroot "$1" sh -ec 'systemctl enable -q systemd-networkd ssh
+    useradd -m -s /bin/bash ops; install -d -m 700 -o ops -g ops /home/ops/.ssh
+    echo "ops ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/ops; chmod 440 /etc/sudoers.d/ops'
+  install -m 600 "$MUSTER_LAB_DIR/ssh/id_ed25519.pub" "$1/home/ops/.ssh/authorized_keys"
+  chroot "$1" chown ops:ops /home/ops/.ssh/authorized_keys
+}
+stock_machine() {  # stock_machine NODE ADDRESS MAC
+  local root=$work/stock part disk first last esp
+  part=$(cat /proc/sys/kernel/random/uuid)
+  stock_root "$root" "$2" "$3" "$part"
+  disk=$(find "$MUSTER_LAB_DIR/nodes/$1" -name 'os*.img')
+  sgdisk -Z -n 1:2048:+256M -t 1:ef00 -n 2:0:0 -u "2:$part" "$disk" >/dev/null
+  first=$(sgdisk -i 2 "$disk" | sed -n 's/^First sector: \([0-9]*\).*/\1/p')
+  last=$(sgdisk -i 2 "$disk" | sed -n 's/^Last sector: \([0-9]*\).*/\1/p')
+  esp=$disk@@1M
+  mformat -i "$esp" -F -T 524288 ::
+  mmd -i "$esp" ::/EFI ::/EFI/BOOT ::/loader ::/loader/entries
+  mcopy -i "$esp" /usr/lib/systemd/boot/efi/systemd-bootx64.efi ::/EFI/BOOT/BOOTX64.EFI
+  mcopy -i "$esp" "$root"/boot/vmlinuz-* ::/vmlinuz
+  mcopy -i "$esp" "$root"/boot/initrd.img-* ::/initrd
+  printf 'title Debian\nlinux /vmlinuz\ninitrd /initrd\noptions root=PARTUUID=%s ro console=ttyS0\n' "$part" | mcopy -i "$esp" - ::/loader/entries/debian.conf
+  mkfs.ext4 -q -F -d "$root" -E "offset=$((first * 512))" "$disk" "$(((last - first + 1) / 2))k"
+  rm -rf --one-file-system "$root"
+  $muster lab power "$1" on
+}
+stock_machine node03 10.20.0.13 52:54:00:20:00:03 >"$work/stock.log" 2>&1 || { cat "$work/stock.log"; die "a stock Debian for node03"; }
+$muster up "$work/two.yaml" --yes --report "$work/report" >/dev/null
+
+# Another one becomes somebody else's machine: no agent, no identity, no program, no record that muster made it, and settings of its own. The
+# controller forgets it.
 on_host() { node_ssh node02 sudo sh -c "'$1'"; }
 becomes_a_stranger() {
-  node_ssh "$1" sudo sh -c "'systemctl disable --now muster-agent.service; rm -rf /state/muster /var/lib/muster /etc/muster /usr/sbin/muster-agent
+  node_ssh "$1" sudo sh -c "'systemctl disable --now muster-agent.service; rm -rf /state/muster /var/lib/muster /etc/muster /usr/lib/muster /usr/sbin/muster-*
          rm -f /lib/systemd/system/muster-agent.service /etc/systemd/system/muster-agent.service; systemctl daemon-reload
          echo \"127.0.0.1 localhost stranger\" > /etc/hosts; hostname stranger; echo stranger > /etc/hostname; rm /etc/sysctl.d/*muster*'"
 }
 on_host 'dd if=/dev/urandom of=/scratch/blob bs=1M count=4 2>/dev/null; sync'
-for node in node02 node03; do becomes_a_stranger $node; done
+becomes_a_stranger node02
 $muster up "$work/one.yaml" --yes --report "$work/report" >/dev/null
-for node in node02 node03; do $muster node rm $node; done
+$muster node rm node02
 check "the controller knows one node" test "$($muster node list --json | jq '.nodes | length')" = 1
 
 identity() { on_host 'cat /proc/sys/kernel/random/boot_id; sha256sum /scratch/blob; blkid | sort; sfdisk -d /dev/disk/by-id/nvme-*LABOS0201*'; }
@@ -35,6 +75,17 @@ pin=$(node_ssh node02 sudo ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub | cu
 wrong=SHA256:$(printf 'A%.0s' {1..43})
 node_add() { ip netns exec muster-quickstart "$muster" node add "$@" --user ops --report "$work/report-adopt"; }
 adopt() { node_add spare02 --adopt 10.20.0.12 "$@"; }
+
+# A host that had no program of muster's was measured: by those of the controller, which the order named by digest.
+measured() {  # measured NAME NODE
+  local report=$work/report-adopt/report.json name
+  for name in dgemm/gflops memory/triad_mbps "local storage"; do
+    check "$1: $name was measured" jq -e --arg n "$1" --arg c "$name" \
+      'any(.nodes[] | select(.name == $n) | .checks[]; (.name | startswith($c)) and .verdict == "pass" and (.measured | type) == "number")' "$report"
+  done
+  check "$1 has the controller's programs, and no others" sh -c "$muster lab ssh $2 -- 'cd /usr/lib/muster && sha256sum *' | tr -d '\r' >'$work/carried' &&
+    cut -c67- '$work/carried' | grep -qx muster-accept && (cd '$(dirname "$muster")' && sha256sum --quiet -c '$work/carried')"
+}
 
 files_of >"$work/files"
 expect_exit 4 adopt --like node01 --key "$key" --host-key "$wrong" --yes
@@ -63,6 +114,7 @@ adopt --like node01 --key "$key" --host-key "$pin" --approve "$digest"
 echo "  adopting took $((SECONDS - start)) s"
 check "one login was enough to look twice and to settle" test "$(($(logins) - before))" = 2   # the other one counted
 check "spare02 is accepted" test "$(node_state spare02)" = accepted
+measured spare02 node02
 check "its agent says that it is adopted" node_is spare02 '.mode == "adopted"'
 check "the spec says how it is reached" sh -c "$muster spec show | grep -q 'adopt: .*10.20.0.12.*$pin'"
 identity >"$work/identity-after"
@@ -98,6 +150,7 @@ $muster node rm spare02
 becomes_a_stranger node02
 revision() { journal 'select max(revision) from spec'; }
 count_logins() { node_ssh "$1" sudo sh -c "'journalctl -t sshd -o cat | grep -c \"Accepted publickey for ops\"'" | tr -d '\r'; }
+check "nothing of muster's is on the stock host" fails_on node03 "sudo find / -xdev -iname '*muster*' | grep -q ."
 for node in node02 node03; do node_ssh $node sudo ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; done >"$work/pins"
 before=$(revision)
 two() { node_add "spare[02-03]" --adopt "10.20.0.[12-13]" --key "$key" "$@"; }
@@ -109,6 +162,7 @@ start=$SECONDS
 two --like node01 --host-key "$work/pins" --yes >"$work/two" || { cat "$work/two"; die "two at once"; }
 echo "  adopting two took $((SECONDS - start)) s"
 for node in spare02 spare03; do check "$node is accepted" test "$(node_state $node)" = accepted; done
+for node in 2 3; do measured spare0$node node0$node; done
 check "the spec has one revision more" test "$(revision)" = $((before + 1))
 check "one run for both" test "$(journal "select count(distinct run) from journal where node in ('spare02', 'spare03') and run > $before_run")" = 1
 check "one login to each" test "$(($(count_logins node02) - logins02)) $(($(count_logins node03) - logins03))" = "2 2"   # the other one counted

@@ -10,6 +10,7 @@
 //   reasons G BITS             why the clocks are low
 //   field G F N                field F; fields that are not named are not supported
 //   energy G N, power G N      millijoules, milliwatts
+//   process G PID BYTES        process PID computes on GPU G; all ones: how much it holds is unknown
 //   lost G                     GPU G answers nothing but its handle's error
 //   fails FUNCTION CODE        that function returns CODE
 // With OLD_DRIVER it lacks what drivers before 535 lack, and error counters besides.
@@ -28,6 +29,7 @@ enum : int {
   kUninitialized = 1,
   kInvalidArgument = 2,
   kNotSupported = 3,
+  kInsufficientSize = 7,
   kDriverNotLoaded = 9,
   kGpuIsLost = 15
 };
@@ -43,9 +45,9 @@ struct State {
 };
 
 State read_state() {
-  static const std::map<std::string, int> kKeys = {{"gpus", 0},    {"link", 2},  {"errors", 3},
-                                                   {"reasons", 1}, {"field", 2}, {"energy", 1},
-                                                   {"power", 1},   {"lost", 1},  {"fails", 1}};
+  static const std::map<std::string, int> kKeys = {
+      {"gpus", 0},   {"link", 2},    {"errors", 3}, {"reasons", 1}, {"field", 2},
+      {"energy", 1}, {"process", 2}, {"power", 1},  {"lost", 1},    {"fails", 1}};
   State out;
   const char* path = std::getenv("MUSTER_FAKE_NVML");
   std::ifstream in(path ? path : "");
@@ -143,6 +145,27 @@ API int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
   *milliwatts = static_cast<unsigned>(value);
   return code;
 }
+#ifndef OLD_DRIVER
+struct Process {
+  unsigned pid;
+  unsigned long long bytes;
+  unsigned gpu_instance, compute_instance;
+};
+API int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, Process* list) {
+  unsigned long long none = 0;
+  const int code = answer("nvmlDeviceGetComputeRunningProcesses_v3", device, "process", none, kSuccess);
+  if (code != kSuccess) return code;
+  const std::string mine = "process " + number_of(device) + " ";
+  std::vector<Process> all;
+  for (const auto& [key, value] : read_state().values)
+    if (key.rfind(mine, 0) == 0)
+      all.push_back({static_cast<unsigned>(std::stoul(key.substr(mine.size()))), value, ~0u, ~0u});
+  const bool fits = all.size() <= *count;
+  for (unsigned i = 0; fits && i < all.size(); ++i) list[i] = all[i];
+  *count = static_cast<unsigned>(all.size());
+  return fits ? kSuccess : kInsufficientSize;
+}
+#endif
 API int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* reasons) {
   *reasons = 0;
   return answer("nvmlDeviceGetCurrentClocksThrottleReasons", device, "reasons " + number_of(device), *reasons,

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <mutex>
 
@@ -57,6 +59,30 @@ TEST_CASE("accept runs one kernel with its options and hands its measurement on"
   CHECK(bench.process.runs.at(0) == std::vector<std::string>{"/usr/sbin/muster-accept", "dgemm", "--n", "96",
                                                              "--remove", "--seconds", "0.5", "--variant",
                                                              "baseline"});
+}
+
+TEST_CASE("what the order brought is run, wherever it lies, and files are left in the agent's folder",
+          "[carried]") {
+  Bench bench;
+  bench.context.programs = {{"muster-accept", "/proc/7/fd/5"}, {"muster-accept-nvml", "/proc/7/fd/6"}};
+  bench.context.folder = "/dev/shm/x";
+  bench.process.answers["counters"] = prints(result("counters"));
+  bench.process.answers["dgemm"] = prints(result("dgemm"));
+  const auto measure = checks::accept_module().measure;
+  const Json options = {{"since", "{folder}/muster-counters.json"}};
+  REQUIRE(measure(bench.context, {{"kernel", "counters"}, {"options", options}}).ok());
+  CHECK(bench.process.runs.back() == std::vector<std::string>{"/proc/7/fd/5", "counters", "--since",
+                                                              "/dev/shm/x/muster-counters.json", "--nvml",
+                                                              "/proc/7/fd/6"});
+  REQUIRE(measure(bench.context, {{"kernel", "dgemm"}}).ok());
+  CHECK(bench.process.runs.back() == std::vector<std::string>{"/proc/7/fd/5", "dgemm"});
+
+  // One that was not brought is looked for where images have it.
+  bench.context.programs.clear();
+  bench.context.folder = "/run";
+  REQUIRE(measure(bench.context, {{"kernel", "counters"}, {"options", options}}).ok());
+  CHECK(bench.process.runs.back() == std::vector<std::string>{"/usr/sbin/muster-accept", "counters",
+                                                              "--since", "/run/muster-counters.json"});
 }
 
 TEST_CASE("wrong data is a measurement; no measurement is an error") {
@@ -140,6 +166,9 @@ TEST_CASE("links are measured to every peer, beginning with the next one, while 
   REQUIRE(bench.process.runs.size() == 3);
   CHECK(bench.process.runs[0][1] == "link-serve");
   CHECK(std::count(bench.process.runs[0].begin(), bench.process.runs[0].end(), "--detach") == 1);
+  const auto with = std::find(bench.process.runs[0].begin(), bench.process.runs[0].end(), "--with");
+  REQUIRE(with != bench.process.runs[0].end());
+  CHECK(*(with + 1) == std::to_string(::getpid()));
   CHECK(std::count(bench.process.runs[1].begin(), bench.process.runs[1].end(), "10.0.0.3") == 1);
 
   bench.process.answers["link-serve"] = prints(result("link-serve", "unavailable"), 3);

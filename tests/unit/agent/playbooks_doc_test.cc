@@ -64,6 +64,8 @@ std::string condition(const PlaybookStep& step) {
   if (step.on != "all") out += (out.empty() ? "" : ", ") + ("on " + step.on);
   if (!step.among.empty()) out += (out.empty() ? "" : ", ") + ("among those with `" + step.among + "`");
   if (step.for_each.empty()) out += otherwise;
+  if (!step.needs.empty())
+    out += (out.empty() ? "" : ", ") + fmt::format("needs {}", fmt::join(step.needs, ", "));
   if (!step.blocks.empty())
     out += (out.empty() ? "" : ", ") + fmt::format("stops a node: {}", fmt::join(step.blocks, ", "));
   else if (!step.mandatory)

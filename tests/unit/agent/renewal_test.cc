@@ -29,6 +29,10 @@ struct Later : RealReactor {
   void stop() override { real->stop(); }
   void offload(Task work, Task done) override { real->offload(std::move(work), std::move(done)); }
   void on_stop_signal(Task on_signal) override { real->on_stop_signal(std::move(on_signal)); }
+  void when_ready(int fd, Ready what, Task on_ready) override {
+    real->when_ready(fd, what, std::move(on_ready));
+  }
+  void forget(int fd) override { real->forget(fd); }
 };
 
 // A FAKE controller: signs what an agent with a certificate of its CA asks for, and keeps who asked for

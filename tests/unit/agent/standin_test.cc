@@ -174,6 +174,8 @@ TEST_CASE("no load of GPUs is measured on stand-ins, and every other measurement
     CHECK_FALSE(applies("accept", {{"kernel", kernel}}));
   }
   CHECK_FALSE(applies("accept_mpi", {{"load", "nccl"}}));
+  CHECK_FALSE(applies("accept_group", {{"load", "nccl"}}));
+  CHECK_FALSE(applies("accept_group_serve", {{"load", "nccl"}}));
   CHECK_FALSE(applies("accept_mpi", {{"load", "gpu-training"}}));
   CHECK_FALSE(applies("accept_rdma", {{"gpu_memory", true}}));
   CHECK(applies("accept", {{"kernel", "dgemm"}}));

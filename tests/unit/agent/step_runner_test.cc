@@ -164,6 +164,43 @@ TEST_CASE("measurements are attached; one that could not be made is incomplete",
   CHECK_FALSE(outcome.status.ok());
 }
 
+TEST_CASE("a step that needs root is not looked at without it, and the order goes on", "[agent]") {
+  Bench b;
+  const auto needs = [&](std::vector<std::string> what) {
+    wire::Step step = wire::step_from_json(b.steps.back()).value();
+    step.needs = std::move(what);
+    b.steps.back() = wire::to_json(step);
+  };
+  b.add("gauge", "drives");
+  needs({"root"});
+  b.add("gauge", "cpu");
+  b.add("test", "fan", false);
+  needs({"root"});
+  b.add("gauge", "moon");
+  needs({"wings"});  // of a later version
+  CHECK(statuses(b.run("check")) == "measured measured failed not_looked_at");
+  b.context.root = false;
+  const auto plain = b.run("check");
+  CHECK(statuses(plain) == "not_looked_at measured not_looked_at not_looked_at");
+  CHECK(plain.status.ok());
+  CHECK(plain.result["steps"][0]["message"] == "needs root");
+  CHECK_FALSE(plain.result["steps"][0].contains("result"));
+  CHECK(plain.result["counts"]["not_looked_at"] == 3);
+}
+
+TEST_CASE("what was to be changed and needs root is not done without it, and that is said", "[agent]") {
+  Bench b;
+  b.add("plain", "fan");
+  wire::Step step = wire::step_from_json(b.steps.back()).value();
+  step.needs = {"root"};
+  b.steps.back() = wire::to_json(step);
+  b.context.root = false;
+  const auto outcome = b.run();
+  CHECK(statuses(outcome) == "incomplete");
+  CHECK_FALSE(outcome.status.ok());
+  CHECK(b.applies == 0);
+}
+
 TEST_CASE("a cancelled order says so", "[agent]") {
   Bench b;
   b.cancel = true;

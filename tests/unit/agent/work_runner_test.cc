@@ -102,6 +102,59 @@ TEST_CASE("an order whose function this system does not have is refused", "[agen
   }
 }
 
+TEST_CASE("an order's programs are ready before its steps, which run them", "[agent][carried]") {
+  wire::WorkOrder order = order_of(OrderKind::check);
+  const Json program = {{"name", "muster-accept"}, {"sha256", std::string(64, 'a')}, {"size", 7}};
+  order.params = {{"mode", "check"},
+                  {"steps",
+                   {{{"id", "counters"},
+                     {"module", "accept"},
+                     {"params", {{"kernel", "counters"}, {"options", {{"save", "{folder}/c.json"}}}}}}}},
+                  {"base_url", "http://10.20.0.1:7480"},
+                  {"programs", {program}}};
+  Bench b;
+  b.functions.folder = "/dev/shm/x";
+  Json asked;
+  b.functions.programs = [&](const Json& params, const std::vector<CarriedProgram>& programs,
+                             const CancelCheck&) -> Result<std::map<std::string, std::string>> {
+    CHECK(b.machine.calls.empty());
+    asked = params["base_url"];
+    REQUIRE(programs.size() == 1);
+    return std::map<std::string, std::string>{{programs[0].name, "/memory/accept"}};
+  };
+  SECTION("and steps get them, and where to leave files") {
+    b.run(order);
+    CHECK(asked == "http://10.20.0.1:7480");
+    CHECK(b.machine.called("/memory/accept counters --save /dev/shm/x/c.json"));
+  }
+  SECTION("they cannot be had") {
+    b.functions.programs = [](const Json&, const auto&, const CancelCheck&) {
+      return Result<std::map<std::string, std::string>>(fail(Code::not_found, "muster-accept: not served"));
+    };
+    const WorkOutcome outcome = b.run(order);
+    REQUIRE_FALSE(outcome.status.ok());
+    CHECK(outcome.status.error().code == Code::not_found);
+    CHECK(outcome.status.error().message.find("muster-accept") != std::string::npos);
+    CHECK(b.machine.calls.empty());
+  }
+  SECTION("a system that takes none refuses") {
+    b.functions.programs = {};
+    check_refused(b, b.run(order));
+    CHECK(b.machine.calls.empty());
+  }
+  SECTION("what it names is wrong") {
+    order.params["programs"][0]["name"] = "../sh";
+    check_refused(b, b.run(order));
+    CHECK(b.machine.calls.empty());
+  }
+  SECTION("without any, nothing is made ready") {
+    order.params.erase("programs");
+    b.functions.programs = {};
+    b.run(order);
+    CHECK(b.machine.called("/usr/sbin/muster-accept counters"));
+  }
+}
+
 TEST_CASE("what got ready goes or is undone, and nothing else is", "[agent][kexec]") {
   Bench b;
   CHECK(b.run(order_of(OrderKind::kexec), OrderPart::leave).status.ok());

@@ -68,6 +68,21 @@ TEST_CASE("facts of an older or newer agent are read; a wrong type is refused wi
   CHECK_FALSE(hardware_facts_from_json(parse_json("[]").value()).ok());
 }
 
+TEST_CASE("properties, a machine-id and a share are read back, and absent where there are none", "[facts]") {
+  HardwareFacts facts;
+  for (const char* key : {"properties", "machine_id", "share"}) CHECK_FALSE(to_json(facts).contains(key));
+  facts.properties = {{"CPU governor", "performance"}};
+  facts.machine_id = "0123456789abcdef0123456789abcdef";
+  facts.share = {32.5, 128, "cpu.max", {"32.5 of 128 cores (cpu.max)", "2 of 8 GPUs"}};
+  const auto read = hardware_facts_from_json(to_json(facts));
+  REQUIRE(read.ok());
+  CHECK(to_json(*read) == to_json(facts));
+  CHECK(share_of(*read) == "32.5 of 128 cores (cpu.max), 2 of 8 GPUs");
+  CHECK(read->share.cores == 32.5);
+  for (int i = 0; i < 1001; ++i) facts.properties[std::to_string(i)] = "x";
+  CHECK(hardware_facts_from_json(to_json(facts)).error().code == Code::invalid);
+}
+
 TEST_CASE("a node cannot ask for the controller's secrets by way of its hardware", "[facts]") {
   // Disk identities go into the parameters of orders, where the controller resolves secret:NAME.
   Json json = to_json(full());

@@ -44,3 +44,24 @@ TEST_CASE("an order of an unknown kind is read as that, with its word, and those
     CHECK(wire::to_json(*reply) == sent);
   }
 }
+
+TEST_CASE("what a step needs travels where agents of an older version do not look", "[wire]") {
+  wire::Step step;
+  step.id = "acceptance/drives";
+  step.module = "accept";
+  const Json plain = wire::to_json(step);
+  step.needs = {"root"};
+  const Json sent = wire::to_json(step);
+  CHECK(sent["expect"] == Json({{"needs", {"root"}}}));
+  CHECK(sent.size() == plain.size() + 1);  // and no key beside it
+  auto read = wire::step_from_json(sent);
+  REQUIRE(read.ok());
+  CHECK(read->needs == std::vector<std::string>{"root"});
+  CHECK(read->expect.is_null());
+  step.expect = {{"read_mbps", {{"min", 50}}}, {"blocks", {"data"}}};
+  read = wire::step_from_json(wire::to_json(step));
+  REQUIRE(read.ok());
+  CHECK(read->expect == step.expect);
+  CHECK(wire::to_json(*read) == wire::to_json(step));
+  CHECK_FALSE(wire::step_from_json({{"id", "a"}, {"module", "b"}, {"expect", {{"needs", "root"}}}}).ok());
+}

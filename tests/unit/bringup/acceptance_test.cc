@@ -9,6 +9,7 @@
 
 #include "base/facts.h"
 #include "base/standin.h"
+#include "cli/follow.h"
 #include "controller/report/signature.h"
 #include "tests/catch.h"
 #include "tests/fakes/manual_reactor.h"
@@ -1127,4 +1128,152 @@ TEST_CASE("a drive below what the spec says of its model takes its node out, and
   CHECK(check.verdict == Verdict::fail);
   CHECK(check.expected == 2800);
   CHECK(check.derivation.find("the quotation of May") != std::string::npos);
+}
+
+TEST_CASE("GPUs whose program loads on no node: none is accepted, and nothing is found wrong with any",
+          "[acceptance][gpu-checks]") {
+  Bench b;
+  with_gpus(b);
+  b.measure = [&](const std::string&, const wire::Step& step) {
+    const std::string own = step.params["kernel"];
+    if (own.rfind("gpu-", 0) == 0) return not_run(own, {{"missing", "libcudart.so.12"}});
+    return measured(own, own == "dgemm" ? "gflops" : "value", 50);
+  };
+  b.run();
+  CHECK(b.in_state(NodeState::quarantined).size() == b.names.size());
+  CHECK(b.store.run(0)->state == RunState::failed);
+  const Report report = b.report();
+  for (const auto& node : report.nodes) {
+    CHECK(only_unrun(node));
+    CHECK(node.reason.find("it could not be run") != std::string::npos);
+  }
+  CHECK(cli::exit_for_run({{"state", "failed"}}, report) == cli::kPartial);
+  // A fault beside it is one.
+  Bench other;
+  with_gpus(other);
+  other.measure = [&](const std::string& node, const wire::Step& step) {
+    if (node == "node03" && step.params["kernel"] == "dgemm") return measured("dgemm", "gflops", 1);
+    return b.measure(node, step);
+  };
+  other.run();
+  CHECK(cli::exit_for_run({{"state", "failed"}}, other.report()) == cli::kFailed);
+}
+
+TEST_CASE("a step that a plain user's agent did not look at holds no node, and the report counts it",
+          "[acceptance][not-looked-at]") {
+  Bench b;
+  for (const auto& name : b.names) {
+    wire::Step drives;
+    drives.id = "acceptance/drives";
+    drives.module = "accept";
+    drives.params = {{"kernel", "drives"}};
+    drives.expect = {{"read_mbps", {{"min", 50}}}};
+    drives.needs = {"root"};
+    b.check(name, {wire::to_json(drives), Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}},
+                                                      {{"gflops", {{"min", 10}}}})});
+  }
+  b.start();
+  for (const auto& name : b.names) {
+    Json steps = {step_told("acceptance/drives", "not_looked_at", nullptr),
+                  step_told("acceptance/dgemm", "measured", measured("dgemm", "gflops", 50))};
+    b.tell(name, "finished", {{"ok", true}, {"code", ""}, {"message", ""}, {"result", {{"steps", steps}}}});
+  }
+  b.finish();
+  CHECK(b.in_state(NodeState::accepted).size() == 4);
+  CHECK(check_of(b.report(), "node02", "drives/data").verdict == Verdict::not_looked_at);
+  CHECK(title(b.report()).find("4 of 4 nodes accepted, 1 check not looked at") != std::string::npos);
+}
+
+TEST_CASE("an acceptance says what differs among like nodes, and holds it against none",
+          "[acceptance][drift]") {
+  Bench b;
+  b.measure = kernels({});
+  for (const auto& name : b.names) {
+    HardwareFacts facts = facts_of(name);
+    facts.kernel = name == "node03" ? "6.1.0-18" : "6.1.0-25";
+    if (name == "node02") facts.share = {32, 128, "cpuset", {"32 of 128 cores (cpuset)"}};
+    b.executor->set_node(name, [facts](NodeRow& row) { row.facts = to_json(facts).dump(); });
+    b.check(name,
+            {Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 1}}}})});
+  }
+  b.reactor.advance(100);
+  b.run();
+  CHECK(b.in_state(NodeState::accepted).size() == 4);
+  const Report report = b.report();
+  REQUIRE(report.drift.size() == 1);
+  CHECK(report.drift[0].name == "cpu, ACME Server");
+  for (const auto& property : report.drift[0].properties)
+    if (property.name == "kernel") {
+      REQUIRE(property.agreement == Agreement::outliers);
+      CHECK(property.values[1].hosts == std::vector<std::string>{"node03"});
+    }
+  CHECK(report.nodes[1].share == "32 of 128 cores (cpuset)");
+  CHECK(report.nodes[0].share.empty());
+  Bench install;
+  install.plan.kind = PlanKind::install;
+  install.measure = kernels({});
+  for (const auto& name : install.names)
+    install.check(
+        name, {Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}}, {{"gflops", {{"min", 1}}}})});
+  install.run();
+  CHECK(install.report().drift.empty());
+}
+
+TEST_CASE("the history of a node goes on under another revision of the spec", "[acceptance]") {
+  Bench b;
+  for (const auto& name : b.names)
+    b.check(name, {Bench::step("acceptance/dgemm", "accept", {{"kernel", "dgemm"}},
+                               {{"gflops", {{"history_min_ratio", 0.9}}}})});
+  b.measure = kernels({});
+  b.run();
+  REQUIRE(b.in_state(NodeState::accepted).size() == 4);
+  // As a generated spec is when a host was added to the list: another text, the next revision.
+  b.store.write({SpecRow{2, 2, std::string(kSpec) + "# another\n", "sha256:other", ""}},
+                [](Status s) { REQUIRE(s.ok()); });
+  b.reactor.advance(100);
+  b.plan.spec_revision = 2;
+  b.measure = kernels({{"node02", {{"dgemm", 30}}}});
+  b.run();
+  CHECK(b.store.run(0)->id == 2);
+  CHECK(b.report().spec_revision == 2);
+  CHECK(b.in_state(NodeState::degraded) == std::set<std::string>{"node02"});
+  CHECK(check_of(b.report(), "node02", "dgemm/gflops").history.size() == 1);
+}
+
+TEST_CASE("a group that its nodes serve is let go when nothing more is to be measured",
+          "[acceptance][group]") {
+  const std::string bad = GENERATE(as<std::string>{}, "", "node02");
+  Bench b;
+  Json hosts = Json::array();
+  for (const auto& name : b.names)
+    hosts.push_back({{"name", name}, {"address", "10.20.0." + name.substr(5)}});
+  for (const auto& name : b.names) {
+    const Json leads = {{"hosts", hosts}, {"peers_live", true}},
+               serves = {{"peers", {hosts[0]}}, {"peers_live", true}};
+    b.check(name, {name == "node01"
+                       ? Bench::step("acceptance/all-reduce", "accept_group", leads,
+                                     {{"busbw_mbps", {{"min", 20}}}})
+                       : Bench::step("acceptance/all-reduce serves", "accept_group_serve", serves, nullptr)});
+  }
+  std::vector<std::string> loads;  // of the one that leads
+  b.measure = [&](const std::string&, const wire::Step& step) -> Json {
+    // Of no weight, whatever it says.
+    if (step.module == "accept_group_serve") return {{"check", "group-serve"}, {"outcome", "unavailable"}};
+    const bool bye = step.params.value("bye", false);
+    loads.push_back(bye ? "bye" : step.params.contains("pairs") ? "pairs" : "all");
+    if (bye) return measured("group", "none", 0);
+    return all_reduce(step, [&](const std::set<std::string>& members) {
+      return members.count(bad) ? kBroken : measured("allreduce", "busbw_mbps", 100);
+    });
+  };
+  b.run();
+  REQUIRE(loads.size() >= 2);
+  CHECK(loads.front() == "all");
+  CHECK(loads.back() == "bye");
+  CHECK(std::count(loads.begin(), loads.end(), "bye") == 1);
+  CHECK((std::count(loads.begin(), loads.end(), "pairs") > 0) == !bad.empty());
+  CHECK(b.in_state(NodeState::quarantined) ==
+        (bad.empty() ? std::set<std::string>{} : std::set<std::string>{bad}));
+  for (const auto& node : b.report().nodes)
+    for (const auto& check : node.checks) CHECK(check.name.find("serves") == std::string::npos);
 }

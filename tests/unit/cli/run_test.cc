@@ -110,6 +110,22 @@ TEST_CASE("node lists take ranges and commas", "[cli]") {
   CHECK_FALSE(node_list("gpu[3-1]").ok());
 }
 
+TEST_CASE("a run that failed because nothing could be measured there is none that found a fault", "[cli]") {
+  Check check;
+  check.name = "gpu bf16/data";
+  check.verdict = Verdict::fail;
+  check.evidence = {{"outcome", "unavailable"}, {"detail", {{"missing", "muster-accept-gpu"}}}};
+  Report report;
+  report.nodes.resize(2);
+  for (auto& node : report.nodes) node.checks = {check};
+  CHECK(exit_for_run({{"state", "failed"}}, report) == 3);
+  CHECK(exit_for_run({{"state", "cancelled"}}, report) == 1);
+  CHECK(exit_for_run({{"state", "done"}}, report) == 0);
+  report.nodes[1].checks[0].evidence = {{"outcome", "corrupt"}};
+  CHECK(exit_for_run({{"state", "failed"}}, report) == 1);
+  CHECK(exit_for_run({{"state", "failed"}}, Report()) == 1);
+}
+
 TEST_CASE("exit codes follow the run and the error", "[cli]") {
   CHECK(exit_for_run({{"state", "done"}}) == 0);
   CHECK(exit_for_run({{"state", "partial"}}) == 3);

@@ -20,6 +20,8 @@ struct HeldReactor : RealReactor {
   void stop() override {}
   void offload(Task work, Task done) override { jobs.emplace_back(std::move(work), std::move(done)); }
   void on_stop_signal(Task) override {}
+  void when_ready(int, Ready, Task) override {}
+  void forget(int) override {}
 
   void work_once() {
     REQUIRE_FALSE(jobs.empty());

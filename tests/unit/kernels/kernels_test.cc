@@ -823,6 +823,63 @@ TEST_CASE(
   }
 }
 
+// Tests run as root in places; a plain user is who may not read it.
+class PlainUser {
+ public:
+  PlainUser() : was_root_(::geteuid() == 0 && ::seteuid(65534) == 0) {}
+  ~PlainUser() {
+    if (was_root_) (void)::seteuid(0);
+  }
+
+ private:
+  bool was_root_;
+};
+
+TEST_CASE(
+    "the kernel's log: what is kept from a plain user is not looked at, which is not a log without faults") {
+  const TestRoot root;
+  const Files files = root.files();
+  REQUIRE(files.write("/proc/sys/kernel/random/boot_id", "one\n").ok());
+  REQUIRE(files.write("/dev/kmsg", "4,1,1234567,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1, gone\n", 0600).ok());
+  REQUIRE(files.write("/run/before.json", "{}", 0644).ok());
+  REQUIRE(::chmod(files.real("/").c_str(), 0755) == 0);
+  REQUIRE(::chmod(files.real("/dev/kmsg").c_str(), 0) == 0);
+  Measurement blind;
+  {
+    const PlainUser plain;
+    blind = run_counters(files, {.since = "/run/before.json"});
+  }
+  CHECK(blind.outcome == Outcome::measured);
+  for (const char* metric : {"gpu_xids", "machine_checks", "drive_errors"}) {
+    CHECK_FALSE(blind.metrics.count(metric));
+    CHECK(blind.detail["not_looked_at"].contains(metric));
+  }
+  CHECK(blind.detail["not_looked_at"].size() == 3);
+}
+
+TEST_CASE("memory is what the machine has left, and no more than the cgroups above leave") {
+  const TestRoot root;
+  const Files files = root.files();
+  constexpr uint64_t kMiB = 1 << 20;
+  const auto put = [&](const std::string& path, const std::string& text) {
+    REQUIRE(files.write(path, text + "\n").ok());
+  };
+  put("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable: 8388608 kB");
+  CHECK(available_memory(files) == 8192 * kMiB);
+  put("/proc/self/cgroup", "0::/slurm/job_7/step_0");
+  CHECK(available_memory(files) == 8192 * kMiB);
+  put("/sys/fs/cgroup/slurm/job_7/step_0/memory.max", "max");
+  put("/sys/fs/cgroup/slurm/job_7/memory.max", std::to_string(1024 * kMiB));
+  put("/sys/fs/cgroup/slurm/job_7/memory.current", std::to_string(256 * kMiB));
+  CHECK(available_memory(files) == 768 * kMiB);
+  put("/sys/fs/cgroup/slurm/memory.max", std::to_string(100 * kMiB));
+  put("/sys/fs/cgroup/slurm/memory.current", std::to_string(200 * kMiB));
+  CHECK(available_memory(files) == 0);
+  put("/proc/self/cgroup", "4:memory:/job\n1:name=systemd:/x");
+  put("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", std::to_string(64 * kMiB));
+  CHECK(available_memory(files) == 64 * kMiB);
+}
+
 // A program that crashes is in the log by its own name and by those of its libraries: no user may take a node
 // out with them.
 TEST_CASE("the kernel's log: what a user's program is called is no broken hardware") {

@@ -320,6 +320,28 @@ TEST_CASE("nvml: without a driver there are no metrics, and the measurement of G
   CHECK_FALSE(has(plain, "nvlink_recovery"));
 }
 
+TEST_CASE("nvml: who computes on which GPU, where all of them answer", "[nvml]") {
+  Bench bench;
+  bench.gpus(2, 0);
+  REQUIRE(bench.ask().value().holders);
+  CHECK(bench.ask()->holders->empty());
+  bench.state["process 1 4711"] = 3ULL << 30;
+  bench.state["process 1 4712"] = ~0ULL;
+  const auto reading = nvml_from_json(to_json(bench.ask().value()));
+  REQUIRE(reading.ok());
+  REQUIRE(reading->holders);
+  REQUIRE(reading->holders->size() == 2);
+  CHECK(reading->holders->at(0).gpu == "GPU GPU-fake-1");
+  CHECK(reading->holders->at(0).pid == 4711);
+  CHECK(reading->holders->at(0).mib == 3072);
+  CHECK_FALSE(reading->holders->at(1).mib);
+  bench.state["lost 0"] = 1;
+  CHECK_FALSE(bench.ask()->holders);
+  Bench old(kOld);
+  old.gpus(1, 0);
+  CHECK_FALSE(nvml_from_json(to_json(old.ask().value()))->holders);
+}
+
 TEST_CASE("nvml: the program that asks the driver says what the library says", "[nvml]") {
   Bench bench;
   bench.gpus(1, 1);

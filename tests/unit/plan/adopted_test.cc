@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/os.h"
+#include "controller/plan/plan.h"
 #include "controller/plan/planner.h"
 #include "controller/spec/playbook.h"
 #include "tests/unit/plan/fixture.h"
@@ -260,4 +261,103 @@ TEST_CASE("a node without a BMC and without an agent is out of reach", "[plan][k
   CHECK_FALSE(takes_part(plan, "node03"));
   CHECK(plan.kind != PlanKind::wake);
   CHECK(plan.kind != PlanKind::discover);
+}
+
+namespace {
+
+wire::SlotProgram program(const std::string& path) {
+  return {path, "sha256:" + std::string(63, 'a') + path.back(), 100 + static_cast<int64_t>(path.size()),
+          0755};
+}
+
+// Its steps are the measuring modules', as those of the profiles are.
+PlannerInput with_checks() {
+  PlannerInput in = with_host();
+  in.programs = {program("/usr/sbin/muster-agent"), program("/usr/lib/muster/muster-accept"),
+                 program("/usr/lib/muster/muster-mpi-check"), program("/usr/lib/muster/muster-accept-nvml"),
+                 program("/usr/lib/muster/muster-accept-gpu")};
+  const auto check = [](const std::string& name, const std::string& phase, const char* module, Json params,
+                        int stage = 1) {
+    PlaybookStep out = step(name, phase, std::move(params), stage);
+    out.module = module;
+    return out;
+  };
+  PlaybookStep together = check("all-reduce", "cluster", "accept_mpi", {{"hosts", "{{nodes}}"}}, 2);
+  together.on = "leader";
+  in.playbooks["acceptance/lab"].steps = {
+      check("before", "node", "accept",
+            {{"kernel", "counters"}, {"options", {{"save", "{folder}/muster-counters.json"}}}}),
+      check("dgemm", "node", "accept", {{"kernel", "dgemm"}}),
+      check("links", "cluster", "accept_links", {{"peers", "{{peers}}"}, {"address", "{{node.address}}"}}),
+      together};
+  in.nodes["node03"].facts->gpus.emplace_back();
+  want(in, RequestKind::accept, {});
+  return in;
+}
+
+std::vector<std::string> named(const Plan& plan, const std::string& action) {
+  std::vector<std::string> out;
+  const Action* found = plan.find(action);
+  REQUIRE(found);
+  for (const Json& one : found->params.value("programs", Json::array())) out.push_back(one["name"]);
+  return out;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("checks of an adopted host name the programs that they run, by digest", "[plan][adopt][carried]") {
+  PlannerInput in = with_checks();
+  const Plan plan = planned(in);
+  // The all-reduce is started from another node, and runs on this one as well.
+  CHECK(named(plan, "node03/accept") == Names{"muster-accept", "muster-mpi-check", "muster-accept-nvml"});
+  CHECK(named(plan, "node03/accept-1") == Names{"muster-accept"});
+  const Json order = plan.find("node03/accept")->params.json();
+  CHECK(order["base_url"] == "http://10.20.0.1:7480");
+  CHECK(order["programs"][0]["sha256"] == std::string(63, 'a') + "t");
+  CHECK(order["programs"][0]["size"] == in.programs[1].size);
+  CHECK(order["steps"][0]["params"]["options"]["save"] == "{folder}/muster-counters.json");
+  // What an order is sent as has them, too.
+  CHECK(plan.find("node03/accept")->params.without_shared().contains("programs"));
+
+  SECTION("another program is another plan") {
+    in.programs[1].sha256[10] = 'b';
+    CHECK(plan_digest(planned(in)) != plan_digest(plan));
+  }
+  SECTION("one that the controller does not have is not named") {
+    in.programs.resize(2);
+    CHECK(named(planned(in), "node03/accept") == Names{"muster-accept"});
+    in.programs.clear();
+    CHECK_FALSE(planned(in).find("node03/accept")->params.contains("programs"));
+    CHECK_FALSE(planned(in).find("node03/accept")->params.contains("base_url"));
+  }
+  SECTION("without GPUs there is no driver that counts anything") {
+    in.nodes["node03"].facts->gpus.clear();
+    CHECK(named(planned(in), "node03/accept") == Names{"muster-accept", "muster-mpi-check"});
+  }
+  SECTION("GPU checks name their own program") {
+    in.playbooks["acceptance/lab"].steps[1].params["kernel"] = "gpu-gemm";
+    in.playbooks["acceptance/lab"].steps[3].params["load"] = "nccl";
+    in.playbooks["acceptance/lab"].steps.erase(in.playbooks["acceptance/lab"].steps.begin());
+    CHECK(named(planned(in), "node03/accept") == Names{"muster-mpi-check", "muster-accept-gpu"});
+  }
+}
+
+TEST_CASE("an order of a node that muster imaged names none, and says /run", "[plan][adopt][carried]") {
+  PlannerInput in = with_checks();
+  const Plan plan = planned(in);
+  in.programs.clear();
+  for (auto& one : in.playbooks["acceptance/lab"].steps)
+    if (one.params.contains("options")) one.params["options"]["save"] = "/run/muster-counters.json";
+  const Plan before = planned(in);
+  int compared = 0;
+  for (const auto& action : plan.actions) {
+    if (action.node == "node03") continue;
+    CAPTURE(action.id);
+    REQUIRE(before.find(action.id));
+    CHECK(action.params == before.find(action.id)->params);
+    compared += action.kind == ActionKind::check;
+  }
+  CHECK(compared > 2);
 }

@@ -209,11 +209,15 @@ TEST_CASE("a storage section is of the nodes that have its engine's playbook", "
 TEST_CASE("acceptance measures MPI and RDMA where they are, links everywhere", "[plan][roles]") {
   const Plan plan = planned_of(shipped_input(spec_of({})));
   const Steps steps(plan);
+  CHECK(steps.on("standard/all-reduce over mpi") == Names{"gpu01"});
+  CHECK(names(steps.params("standard/all-reduce over mpi", "gpu01")["hosts"]) == kMpi);
   for (const std::string test : {"standard/all-reduce", "standard/training load"}) {
-    CHECK(steps.on(test) == Names{"gpu01"});
-    CHECK(names(steps.params(test, "gpu01")["hosts"]) == kMpi);
+    CHECK(steps.on(test) == Names{"arc01"});
+    CHECK(names(steps.params(test, "arc01")["hosts"]) == kAll);
   }
+  // Over GPUs one of the nodes that have some leads, and those without have nothing to do with it.
   CHECK(names(steps.params("standard/nccl", "gpu01")["hosts"]) == Names{"gpu01", "gpu02", "gpu03"});
+  CHECK(steps.on("standard/nccl serves") == Names{"gpu02", "gpu03"});
   CHECK(steps.on("standard/dgemm") == kAll);
   CHECK(steps.on("standard/links") == kAll);
   CHECK(steps.on("standard/rdma") == Names{"gpu01", "gpu02", "gpu03"});
@@ -230,7 +234,7 @@ TEST_CASE("nobody is put behind a leader of something that it has not", "[plan][
       const std::string leader = dependency.action.substr(0, dependency.action.find('/'));
       if (!dependency.hard || leader == action.node) continue;
       const std::string stage = dependency.action.substr(leader.size() + 1);
-      const std::string playbook = stage.rfind("accept", 0) == 0 ? "mpi" : stage.substr(0, stage.rfind('-'));
+      const std::string playbook = stage.substr(0, stage.rfind('-'));
       CAPTURE(action.id, dependency.action);
       CHECK(in.spec.plays(*in.spec.node(action.node), playbook));
       CHECK(in.spec.plays(*in.spec.node(leader), playbook));
@@ -271,22 +275,20 @@ TEST_CASE("where fewer than two nodes have MPI its tests do not apply, and say w
   roles.gpu = "base, ssh, firewall, scheduler";
   SECTION("one") {
     const Steps steps(planned_of(shipped_input(spec_of(roles))));
-    for (const std::string test : {"standard/all-reduce", "standard/training load"}) {
-      CHECK(steps.on(test) == Names{"login01"});
-      CHECK(steps.by_id.at(test).at("login01")["module"] == "not_applicable");
-      CHECK(steps.by_id.at(test).at("login01")["mandatory"] == false);
-      CHECK(steps.params(test, "login01")["reason"] == "fewer than two nodes have the playbook mpi");
-    }
+    const std::string test = "standard/all-reduce over mpi";
+    CHECK(steps.on(test) == Names{"login01"});
+    CHECK(steps.by_id.at(test).at("login01")["module"] == "not_applicable");
+    CHECK(steps.by_id.at(test).at("login01")["mandatory"] == false);
+    CHECK(steps.params(test, "login01")["reason"] == "fewer than two nodes have the playbook mpi");
     // Through Slurm one node is enough.
     CHECK(names(steps.params("scheduler/all-reduce through srun", "login01")["hosts"]) == Names{"login01"});
   }
   SECTION("none") {
     roles.login = "base, scheduler";
     const Steps steps(planned_of(shipped_input(spec_of(roles))));
-    CHECK(steps.on("standard/all-reduce") == Names{"arc01"});
-    CHECK(steps.by_id.at("standard/all-reduce").at("arc01")["module"] == "not_applicable");
+    CHECK(steps.on("standard/all-reduce over mpi") == Names{"arc01"});
+    CHECK(steps.by_id.at("standard/all-reduce over mpi").at("arc01")["module"] == "not_applicable");
     CHECK(steps.by_id.at("scheduler/all-reduce through srun").at("zhead01")["module"] == "not_applicable");
-    CHECK(steps.on("standard/nccl").empty());
   }
 }
 
@@ -294,7 +296,7 @@ TEST_CASE("what shipped steps are among exists", "[plan][roles]") {
   const auto playbooks = shipped_playbooks();
   for (const auto& [name, playbook] : playbooks)
     for (const auto& step : playbook.steps)
-      if (!step.among.empty()) CHECK(playbooks.count(step.among) == 1);
+      if (!step.among.empty() && step.among != kGroup) CHECK(playbooks.count(step.among) == 1);
 }
 
 TEST_CASE("playbooks follow one another as each role has them, whichever node comes first", "[plan][roles]") {

@@ -1,4 +1,5 @@
 // The verdict as the worst of limits, derived values, fleet and history; and who is blamed for a slow link.
+#include "controller/plan/hosts_spec.h"
 #include "controller/report/link_blame.h"
 #include "controller/report/expected.h"
 #include "controller/report/history.h"
@@ -139,6 +140,49 @@ TEST_CASE("slower than itself before is degraded; the history is shown") {
   CHECK(slow.history[0].run == 5);
   CHECK(get(judge_measurements(fleet(expect, {91}), with), "n0", "dgemm/gflops").verdict == Verdict::pass);
   CHECK(get(judge_measurements(fleet(expect, {5})), "n0", "dgemm/gflops").verdict == Verdict::pass);
+}
+
+TEST_CASE("hardware that no majority declares is held against what the same host had") {
+  NodeSpec spec;
+  spec.adopt.host_key = no_host_key();
+  HardwareFacts facts;
+  facts.gpus.resize(8);
+  facts.memory_bytes = uint64_t{1024} << 30;
+  const auto run = [&](const History& history) {
+    Report r;
+    r.nodes.resize(1);
+    NodeReport& node = r.nodes[0];
+    node.name = "gpu07";
+    node.verdict = NodeVerdict::accepted;
+    node.checks = judge_hardware(spec, &facts);
+    compare_hardware(node, history);
+    return r;
+  };
+  const auto gpus = [](const Report& r) {
+    for (const auto& check : r.nodes[0].checks)
+      if (check.name == "hardware/gpus") return check;
+    return Check();
+  };
+  History history;
+  const Report first = run(history);
+  CHECK(gpus(first).verdict == Verdict::not_applicable);  // the first run has nothing to compare with
+  REQUIRE(add_history(history, 3, measured_text(first)).ok());
+  CHECK(gpus(run(history)).verdict == Verdict::pass);
+  facts.gpus.resize(7);
+  const Check lost = gpus(run(history));
+  CHECK(lost.verdict == Verdict::degraded);
+  CHECK(lost.mandatory);
+  CHECK(lost.reason == "7 of 8 GPUs, which it had in run 3");
+  // What a run found short is no history, whatever came after it.
+  History later;
+  REQUIRE(add_history(later, 4, measured_text(run(history))).ok());
+  REQUIRE(add_history(later, 3, measured_text(first)).ok());
+  CHECK(gpus(run(later)).verdict == Verdict::degraded);
+  facts.gpus.resize(9);
+  CHECK(gpus(run(later)).verdict == Verdict::pass);
+  // A spec that people wrote declares it or leaves it open.
+  spec.adopt.host_key.clear();
+  CHECK_FALSE(gpus(run(history)).measured);
 }
 
 TEST_CASE("what is kept of a run is read back, and bad values are no history") {

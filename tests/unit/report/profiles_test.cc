@@ -123,7 +123,7 @@ TEST_CASE("faults of GPUs stop a node in every profile that looks at GPUs, their
         continue;
       CAPTURE(step.name);
       ++looked;
-      together += step.module == "accept_mpi";
+      together += step.module == "accept_group";
       const auto blocks = [&](const char* aspect) {
         return std::count(step.blocks.begin(), step.blocks.end(), aspect) > 0;
       };

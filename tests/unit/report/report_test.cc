@@ -212,6 +212,34 @@ TEST_CASE("the report follows its published schema") {
   CHECK(schema_problem(schema, schema, extra, "report") != "");
 }
 
+TEST_CASE(
+    "a report with drift, a share and what was not looked at survives its JSON and follows its schema") {
+  Report r = report_sample::full();
+  r.kind = "accept";
+  r.nodes[0].share = "32 of 128 cores (cpuset)";
+  r.nodes[0].checks.push_back(check(Verdict::not_looked_at));
+  std::vector<HostProperties> hosts;
+  for (const char* name : {"node01", "node02", "node03"}) hosts.push_back({name, "cpu", {{"kernel", "6.1"}}});
+  hosts[1].values["kernel"] = kHostile;
+  hosts[2].values["BIOS date"] = "2024";
+  r.drift = drift_of_run(hosts);
+  std::ifstream in(source_dir() + "/schema/report.schema.json");
+  const Json schema = Json::parse(in), json = parse_json(to_json_text(r)).value();
+  CHECK(schema_problem(schema, schema, json, "report") == "");
+  Json broken = json;
+  broken["drift"]["groups"][0]["properties"][0]["agreement"] = "fine";
+  CHECK(schema_problem(schema, schema, broken, "report") != "");
+  const auto read = report_from_json(json);
+  REQUIRE(read.ok());
+  CHECK(to_json_text(*read) == to_json_text(r));
+  const std::string html = render_html(r), text = render_text(r);
+  CHECK(html.find("<h2>Drift</h2>") != std::string::npos);
+  CHECK(html.find("<script>alert") == std::string::npos);
+  CHECK(text.find("measured on 32 of 128 cores (cpuset)") != std::string::npos);
+  CHECK(text.find("drift (no verdict)") != std::string::npos);
+  CHECK(text.find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("a node with a failed or missing mandatory check is never shown as accepted") {
   struct Row {
     std::vector<Check> checks;

@@ -136,6 +136,15 @@ TEST_CASE("a bad playbook is explained", "[playbook]") {
         "p:6:13: steps[1].module: 'File' is not a module name: lower-case letters, digits and '_'\n");
 }
 
+TEST_CASE("a step says what its agent needs", "[playbook]") {
+  CHECK(parse_playbook(step("    needs: [root]\n")).playbook.steps.at(0).needs ==
+        std::vector<std::string>{"root"});
+  CHECK(parse_playbook(step("")).playbook.steps.at(0).needs.empty());
+  CHECK(errors_of(step("    needs: [wings]\n")) ==
+        "p:5:13: steps[0].needs[0]: 'wings' is not one of: root\n");
+  CHECK_FALSE(errors_of(step("    needs: root\n")).empty());
+}
+
 TEST_CASE("a step is mandatory, or not, or in part", "[playbook]") {
   const auto read = [](const std::string& value) {
     return parse_playbook(step("    mandatory: " + value + "\n")).playbook.steps.at(0);

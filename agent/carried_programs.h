@@ -1,0 +1,40 @@
+// CarriedPrograms: the measuring programs that a `check` order names by digest, where its steps find them.
+//
+// A host that muster did not image has none of them. The order says which ones it needs:
+//     "programs": [{"name": "muster-accept", "sha256": "<hex>", "size": BYTES}, ...]
+// Fetched from the boot HTTP server into /usr/lib/muster by an agent that is a service, over its own pipe into
+// memory by one that came over SSH (`muster accept --hosts`). A program that is there with that digest is not
+// fetched again. An order without "programs" uses what its image brought.
+// Thread: the worker's; may block for minutes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace muster {
+
+struct CarriedProgram {
+  std::string name;    // "muster-accept", of letters, digits, '-' and '_'
+  std::string sha256;  // hexadecimal, of the file
+  int64_t size = 0;    // bytes
+};
+
+// Of an order's params. invalid: another shape, or a name that is no plain file name.
+Result<std::vector<CarriedProgram>> carried_programs_of(const Json& order_params);
+
+class CarriedPrograms {
+ public:
+  virtual ~CarriedPrograms() = default;
+  // Name -> path that can be executed, for as long as this object lives. not_found: the controller does not
+  // serve that digest; corrupt: what came has another one; cancelled.
+  virtual Result<std::map<std::string, std::string>> ready(const std::vector<CarriedProgram>& programs,
+                                                           const std::function<bool()>& cancelled) = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+// What is looked at before a host is loaded: whether others are at work on it, and how much of it is there to
+// be measured. A host that is busy is refused by name with these reasons.
+//
+// Reads the text of /proc and /sys below `files`, in milliseconds; starts nothing and writes nothing. What a
+// plain user cannot see is said (not_looked_at): it is no sign that nothing is there. A sign too much costs a
+// refusal, one that is overlooked a wrong verdict or somebody's job. Thread: plain functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/node_share.h"
+#include "base/json.h"
+#include "base/os.h"
+
+namespace muster {
+
+enum class Busy {
+  job,          // a step of a Slurm job that this process is no part of
+  packages,     // apt, dpkg, dnf, rpm, zypper at work; queries are none
+  measurement,  // another one of muster's
+  load,         // more work than processors, over the last minute
+  gpu_memory,   // held by another process
+};
+std::string_view to_string(Busy kind);
+
+struct BusyReason {
+  Busy kind = Busy::job;
+  std::string text;             // "Slurm job 4711 is running (steps 0, batch)"
+  std::set<int64_t> pids = {};  // of the processes; may be empty
+};
+
+// Memory of a GPU that a process computes with (NVML's compute processes). `pid` as on the host.
+struct GpuHolder {
+  std::string gpu;  // index, UUID or PCI address: for people
+  int64_t pid = 0;
+  std::optional<uint64_t> mib = {};  // absent: the driver does not say
+};
+
+struct LookInput {
+  int64_t self = 0;  // pid of the looking process; 0: unknown, and then no job is its own by its ancestors
+  std::vector<GpuHolder> holders = {};
+  bool gpus_looked_at = true;                  // false: NVML could not be read on a host with GPUs
+  std::optional<int> gpus = {}, of_gpus = {};  // NodeShare
+};
+
+struct HostLook {
+  std::vector<BusyReason> busy = {};  // in the order of Busy; empty: nobody is at work, as far as was seen
+  std::vector<std::string> not_looked_at = {};  // "processes of other users: /proc hides them"
+  NodeShare share = {};
+  std::set<std::string> own_jobs = {};  // Slurm jobs that this process is a part of
+  // Limit of locked memory (`ulimit -l`), which RDMA needs unlimited. Absent: unknown.
+  std::optional<uint64_t> locked_bytes = {};
+};
+inline constexpr uint64_t kUnlimited = UINT64_MAX;
+
+HostLook look_first(const Files& files, const LookInput& input);
+
+// "locked memory is limited to 8192 KiB (ulimit -l)"; "" where it is unlimited or unknown.
+std::string locked_memory_words(const HostLook& look);
+
+Json to_json(const HostLook& look);
+
+}  // namespace muster

@@ -1,0 +1,56 @@
+// MemoryPrograms: carried programs in memory, for an agent that leaves nothing on any disk. Each is an
+// anonymous file of this process and executed through /proc/PID/fd, which every process of the same user can,
+// its own children and theirs included, as long as this process lives.
+//
+// Where the kernel does not execute such files (vm.memfd_noexec=2, some security modules), a program is
+// written into a folder in which files can be executed and unlinked once it is open; it is executed the same
+// way. Thread: one at a time.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/carried_programs.h"
+#include "agent/pipe_link.h"
+#include "base/os.h"
+
+namespace muster {
+
+class MemoryPrograms : public CarriedPrograms {
+ public:
+  struct Ports {
+    // By its digest, 64 hexadecimal digits.
+    std::function<Result<PipeLink::Packed>(const std::string& sha256, const std::function<bool()>& cancelled)>
+        fetch;
+    // A folder that only this user can write to, and in which files can be executed; made when first needed.
+    std::function<Result<std::string>()> folder;
+    std::function<void(const std::string&)> say;  // for people, once: why it is no memory file
+  };
+  MemoryPrograms(Process& process, Ports ports) : process_(process), ports_(std::move(ports)) {}
+  ~MemoryPrograms() override;
+  MemoryPrograms(const MemoryPrograms&) = delete;
+  MemoryPrograms& operator=(const MemoryPrograms&) = delete;
+
+  // Besides the errors of the port: denied: no file that this process makes is executed here.
+  Result<std::map<std::string, std::string>> ready(const std::vector<CarriedProgram>& programs,
+                                                   const std::function<bool()>& cancelled) override;
+
+ protected:
+  // For tests: a kernel that refuses.
+  virtual int make_memory_file();
+
+ private:
+  Result<std::string> fetched(const CarriedProgram& program, const std::function<bool()>& cancelled);
+  Result<int> in_memory(const std::string& content);
+  Result<int> in_folder(const std::string& content);
+  bool runs(int fd);
+
+  Process& process_;
+  Ports ports_;
+  std::map<std::string, int> files_;  // by digest: open descriptors
+  bool memory_works_ = true;
+};
+
+}  // namespace muster

@@ -1,0 +1,90 @@
+// PipeLink: the ControllerLink of an agent that came over SSH for a while (`muster accept --hosts`). Its
+// controller is the command at the other end of a pipe; the protocol is in controller/hosts/host_wire.h.
+//
+// Owned by agent/measure.cc. Bytes come and go through functions, so that the pipe itself is its owner's.
+// Every 10 s it sends a sign that this agent is alive; a command that sends nothing for 60 s is lost. Orders
+// that do not only measure are made such that the agent refuses them (agent/measure_orders.h). Thread: the
+// reactor's, but for fetch().
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/agent.h"
+#include "base/reactor.h"
+
+namespace muster {
+
+class PipeLink : public ControllerLink {
+ public:
+  struct Ports {
+    std::function<void(std::string)> send;  // a line with its end
+    // Nothing is to be done any more: cancelled when the command said so; unavailable: it is silent; invalid:
+    // it sends something else. Once, never inside a call of this link's.
+    std::function<void(Error)> ended;
+  };
+  struct Packed {
+    std::string bytes;  // gzip
+    size_t size = 0;    // when unpacked
+  };
+  PipeLink(Reactor& reactor, std::string boot_id, Ports ports);
+  ~PipeLink() override;
+  PipeLink(const PipeLink&) = delete;
+  PipeLink& operator=(const PipeLink&) = delete;
+
+  void poll(const std::vector<std::string>& have, Orders done) override;
+  void post(const wire::EventBatch& batch, Acked done) override;
+
+  void send_looked(const Json& facts, const Json& look);
+  // What came from the command, in pieces of any size.
+  void receive(std::string_view bytes);
+  // Standard input is at its end.
+  void closed() { end(fail(Code::unavailable, "the command at the other end is gone")); }
+
+  // A program by its digest. On any thread but the reactor's: blocks. not_found: the command does not have
+  // it; cancelled; unavailable: the link has ended.
+  Result<Packed> fetch(const std::string& sha256, const std::function<bool()>& cancelled);
+
+ private:
+  using Answer = std::function<void(Result<Json>)>;
+  struct Call {
+    Answer answer;
+    Reactor::TimerId timer = 0;
+  };
+  struct Fetching {
+    std::mutex mutex;
+    std::condition_variable came;
+    std::optional<Result<Packed>> result;
+    void set(Result<Packed> value);
+  };
+  void call(Json request, DurationMs deadline, Answer answer);
+  void begin_fetch(const std::string& sha256, std::shared_ptr<Fetching> fetching);
+  void take_line(std::string_view line);
+  void take_answer(const Json& json);
+  void end(Error why);
+  void beat();
+
+  Reactor& reactor_;
+  std::string boot_id_;
+  Ports ports_;
+  std::map<uint64_t, Call> calls_;
+  std::map<uint64_t, std::shared_ptr<Fetching>> fetching_;
+  uint64_t last_ = 0;  // number of a call
+  std::string line_;   // the beginning of one
+  // Of a program that is on its way.
+  std::shared_ptr<Fetching> incoming_;
+  Packed packed_;
+  size_t missing_ = 0;
+  SteadyMs last_sign_;  // of the command
+  Reactor::TimerId beat_timer_ = 0;
+  bool ended_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace muster

@@ -1,0 +1,17 @@
+// gzip, packed and unpacked in memory. Thread: plain functions.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace muster {
+
+// failed: no memory for it.
+Result<std::string> gzip(std::string_view content);
+// corrupt: no gzip, cut off, something behind its end, or more than `most` bytes when unpacked.
+Result<std::string> gunzip(std::string_view packed, size_t most);
+
+}  // namespace muster

@@ -1,0 +1,94 @@
+#include "cli/destination.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/lower.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr std::string_view kScheme = "ssh://";
+constexpr size_t kLongest = 320;  // a name of DNS (253), a user (32), the scheme and a port
+// OpenSSH 9.6 refuses them since what `ssh` puts for %h and %r into ProxyCommand goes through a shell
+// (CVE-2023-51385); older ones do not.
+constexpr std::string_view kOfShells = "'`\"$;&<>|(){}*?!~#^=,";
+
+struct Pieces {
+  bool uri = false, has_user = false, has_port = false;
+  std::string user, host, port;  // host without brackets
+};
+
+Pieces pieces_of(const std::string& text) {
+  Pieces out;
+  std::string rest = text;
+  out.uri = lower(rest.substr(0, kScheme.size())) == kScheme;
+  if (out.uri) rest.erase(0, kScheme.size());
+  if (out.uri && !rest.empty() && rest.back() == '/') rest.pop_back();
+  // The last one, as ssh does: a user may have one in its name.
+  if (const size_t at = rest.rfind('@'); at != std::string::npos) {
+    out.has_user = true;
+    out.user = rest.substr(0, at);
+    rest.erase(0, at + 1);
+  }
+  const bool bracket = !rest.empty() && rest[0] == '[';
+  const size_t close = bracket ? rest.find(']') : std::string::npos;
+  const size_t colon = out.uri ? rest.find(':', close == std::string::npos ? 0 : close) : std::string::npos;
+  if (colon != std::string::npos) {
+    out.has_port = true;
+    out.port = rest.substr(colon + 1);
+    rest.erase(colon);
+  }
+  const bool whole = bracket && rest.back() == ']';
+  out.host = whole ? rest.substr(1, rest.size() - 2) : rest;
+  return out;
+}
+
+bool has_bad_character(const std::string& text, std::string_view more) {
+  return std::any_of(text.begin(), text.end(), [&](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte <= 0x20 || byte >= 0x7f || kOfShells.find(c) != std::string_view::npos ||
+           more.find(c) != std::string_view::npos;
+  });
+}
+
+bool is_port(const std::string& text) {
+  if (text.empty() || text.size() > 5 || text.find_first_not_of("0123456789") != std::string::npos)
+    return false;
+  const int value = std::stoi(text);
+  return value > 0 && value < 65536;
+}
+
+}  // namespace
+
+std::string wrong_destination(const std::string& text) {
+  if (text.empty()) return "the destination is empty";
+  if (text.size() > kLongest) return fmt::format("a destination of {} characters", text.size());
+  if (text[0] == '-')
+    return fmt::format("'{}' begins with '-': it would be an option of ssh, not a destination", text);
+  const Pieces p = pieces_of(text);
+  if (p.host.empty()) return fmt::format("'{}' names no host", text);
+  if (p.has_user && p.user.empty()) return fmt::format("'{}' names no user in front of '@'", text);
+  if (p.host[0] == '-' || (p.has_user && p.user[0] == '-'))
+    return fmt::format("'{}': neither a host nor a user begins with '-', as options do", text);
+  if (p.has_port && !is_port(p.port)) return fmt::format("'{}': '{}' is not a port", text, p.port);
+  // ssh would take it for a part of the host's name.
+  const bool ipv6 = std::count(p.host.begin(), p.host.end(), ':') > 1;
+  if (!ipv6 && p.host.find(':') != std::string::npos)
+    return fmt::format("'{}': a port is written ssh://HOST:PORT", text);
+  if (has_bad_character(p.host, "\\/[]@") || has_bad_character(p.user, p.uri ? "\\/[]:" : "/[]") ||
+      (p.has_user && p.user.back() == '\\'))
+    return fmt::format("'{}' is not a destination: [USER@]HOST or ssh://[USER@]HOST[:PORT]", text);
+  return "";
+}
+
+std::string destination_key(const std::string& text) {
+  const Pieces p = pieces_of(text);
+  std::string key = lower(p.host);
+  if (!key.empty() && key.back() == '.') key.pop_back();
+  return p.port.empty() || p.port == "22" ? key : key + ":" + p.port;
+}
+
+}  // namespace muster::cli

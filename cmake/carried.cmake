@@ -1,0 +1,43 @@
+# Programs that are carried to hosts of other distributions, and are not static because they load libraries at run time. They need glibc
+# 2.34 or newer and libgcc_s.so.1, which all of these systems have (EL 9, Ubuntu 22.04 and later, Debian 12 and later), and what their own
+# purpose needs. kernels/portable.cc says which symbols stand in the way; tests/unit/kernels/portable_test.cc reads them.
+function(carried_program name)
+  target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/kernels/portable.cc)
+  if(NOT MUSTER_SANITIZE)
+    # No -static-libgcc. Nothing unused may be recorded: Open MPI 5 no longer has the libraries that mpicc of version 4 adds.
+    target_link_options(${name} PRIVATE -s -static-libstdc++ -Wl,--as-needed)
+    set_property(GLOBAL APPEND PROPERTY MUSTER_CARRIED ${name})
+  endif()
+endfunction()
+
+# carried_programs_test(TESTS NAME...): those of the build that these tests look at (MUSTER_CARRIED, MUSTER_STATIC), built before them.
+# With a sanitizer no program is portable, and none is looked at.
+function(carried_programs_test tests)
+  set(dynamic "")
+  set(static "")
+  get_property(carried GLOBAL PROPERTY MUSTER_CARRIED)
+  foreach(name ${ARGN})
+    if(NOT TARGET ${name})
+      continue()
+    endif()
+    add_dependencies(${tests} ${name})
+    if(name IN_LIST carried)
+      string(APPEND dynamic "${name} ")
+    elseif(NOT MUSTER_SANITIZE)
+      string(APPEND static "${name} ")
+    endif()
+  endforeach()
+  target_sources(${tests} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/kernels/portable_test.cc)
+  set(sanitized false)
+  if(MUSTER_SANITIZE)
+    set(sanitized true)
+  endif()
+  set(names carried_dynamic carried_static carried_folder)
+  set(texts "${dynamic}" "${static}" "${CMAKE_BINARY_DIR}")
+  set(source "extern const bool carried_sanitized;\nconst bool carried_sanitized = ${sanitized};\n")
+  foreach(name text IN ZIP_LISTS names texts)
+    string(APPEND source "extern const char* const ${name};\nconst char* const ${name} = \"${text}\";\n")
+  endforeach()
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/embedded/${tests}_carried.cc CONTENT "${source}")
+  target_sources(${tests} PRIVATE ${CMAKE_BINARY_DIR}/embedded/${tests}_carried.cc)
+endfunction()

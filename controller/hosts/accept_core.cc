@@ -1,0 +1,138 @@
+#include "controller/hosts/accept_core.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "controller/bringup/nodes_view.h"
+#include "controller/store/sqlite_store.h"
+#include "controller/trust/kept_keys.h"
+
+namespace muster {
+namespace {
+
+Error nothing_here(const std::string& node) {
+  return fail(Code::invalid, node + " is a running host: nothing here switches or boots it");
+}
+
+Status make_private(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    return fail(Code::denied, fmt::format("{}: {}: history and signing key are kept there; XDG_STATE_HOME "
+                                          "names another place",
+                                          folder, error.message()));
+  if (::chmod(folder.c_str(), 0700) != 0)
+    return fail(Code::denied,
+                fmt::format("{} is another user's: XDG_STATE_HOME names another place", folder));
+  return Ok{};
+}
+
+}  // namespace
+
+// ---- the ports that do nothing ----
+
+void NoPower::refuse(const std::string& node, Done done) {
+  reactor_.post([node, done = std::move(done)] { done(nothing_here(node)); });
+}
+
+void NoPower::state(const std::string& node, std::function<void(Result<PowerState>)> done) {
+  reactor_.post([node, done = std::move(done)] { done(nothing_here(node)); });
+}
+
+void NoBoot::arm(const std::string& node, std::function<void(Status)> done) {
+  reactor_.post([node, done = std::move(done)] { done(nothing_here(node)); });
+}
+
+void NoBoot::leave_order(const std::string& node, std::function<void(Result<Json>)> done) {
+  reactor_.post([node, done = std::move(done)] { done(nothing_here(node)); });
+}
+
+// ---- the core ----
+
+Result<std::unique_ptr<AcceptCore>> AcceptCore::open(RealReactor& reactor, const DaemonOptions& given,
+                                                     const std::string& keys, Owner owner) {
+  TRY_(make_private(keys));
+  TRY_(make_private(given.state));
+  DaemonOptions options = given;
+  options.state = std::filesystem::canonical(given.state).string();
+  TRY(auto lock, LockFile::take(options.state + "/accept.lock",
+                                "another `muster accept` measures under this name; --name gives another one, "
+                                "with a history of its own"));
+  TRY(auto key, kept_pair(Files(std::filesystem::canonical(keys).string()), {"/report.key", "/report.pub"},
+                          [] { return pki::make_signing_key(); }));
+  TRY(auto store, open_sqlite_store(options.state + "/muster.db", reactor));
+  auto core = std::make_unique<AcceptCore>(reactor, std::move(options), std::move(lock), std::move(key),
+                                           std::move(store), std::move(owner));
+  TRY_(core->finish());
+  return core;
+}
+
+AcceptCore::AcceptCore(RealReactor& r, DaemonOptions given, LockFile taken, pki::KeyPair pair,
+                       std::unique_ptr<Store> opened, Owner told)
+    : reactor(r),
+      options(std::move(given)),
+      lock(std::move(taken)),
+      key(std::move(pair)),
+      owner(std::move(told)),
+      store(std::move(opened)) {}
+
+Status AcceptCore::finish() {
+  TRY(vault, Vault::open(options.state, reactor, *store));
+  bringup = std::make_unique<Bringup>(Bringup::Parts{
+      options, reactor, *store, spec, executor, images, *vault,
+      [this](Reactor::Task work, Reactor::Task done) { reactor.offload(std::move(work), std::move(done)); }});
+  link.connect(
+      {[this](const Hello& hello) { executor.on_hello(hello); },
+       [this](const std::string& node, const wire::Event& event) { executor.on_event(node, event); },
+       [this](const std::string& node, const Presence& present) { executor.on_contact(node, present); },
+       [this](const std::string& node, const std::string& order) { return executor.expects(node, order); }});
+  end_interrupted();
+  return Ok{};
+}
+
+// A command that was killed left its run behind. Nothing of it is under way: agents end with their command.
+void AcceptCore::end_interrupted() {
+  const auto newest = store->run(0);
+  if (!newest.ok() || newest->state != RunState::running) return;
+  RunRow ended = *newest;
+  ended.state = RunState::cancelled;
+  ended.ended = reactor.now();
+  JournalRow row;
+  row.run = ended.id;
+  row.event = "ended";
+  row.time = ended.ended;
+  row.data = {{"state", to_string(ended.state)}, {"reason", "the command ended in the middle of it"}};
+  store->write({ended, row}, [](Status written) {
+    if (!written.ok()) log::error("run not ended", {{"error", written.error().message}});
+  });
+}
+
+ExecutorHooks AcceptCore::hooks() {
+  ExecutorHooks made = acceptance_hooks(
+      {spec, executor, *store, key,
+       [this](Reactor::Task work, Reactor::Task done) { reactor.offload(std::move(work), std::move(done)); },
+       owner.added});
+  made.ended = owner.ended;
+  return made;
+}
+
+int64_t AcceptCore::newest_run() {
+  const auto newest = store->run(0);
+  return newest.ok() ? newest->id : 0;
+}
+
+Json AcceptCore::status() {
+  Json all = NodesView({false, reactor, *store, spec, executor, storage, problems}).status();
+  Json declared = Json::array();
+  for (Json& node : all["nodes"])
+    if (node.value("declared", false)) declared.push_back(std::move(node));
+  all["nodes"] = std::move(declared);
+  return all;
+}
+
+}  // namespace muster

@@ -1,0 +1,105 @@
+// AcceptCore: what plans, carries out and judges a run, in the command's own process over a folder of the
+// user's. The parts are the daemon's own (controller/daemon.cc); what would switch a machine, boot it or
+// install it is not there: those ports answer that nothing was done.
+//
+// Thread: made and destroyed where the reactor is not running, or on its thread; all else on its thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/lock_file.h"
+#include "base/pki.h"
+#include "base/reactor.h"
+#include "base/result.h"
+#include "controller/bringup/bringup.h"
+#include "controller/bringup/conclude.h"
+#include "controller/bringup/current_spec.h"
+#include "controller/image/image_service.h"
+#include "controller/link/link_hub.h"
+#include "controller/nodes/storage_told.h"
+#include "controller/options.h"
+#include "controller/run/executor.h"
+#include "controller/store/store.h"
+#include "controller/trust/vault.h"
+
+namespace muster {
+
+// Nothing here can switch a machine.
+class NoPower : public PowerPort {
+ public:
+  explicit NoPower(Reactor& reactor) : reactor_(reactor) {}
+  bool switches(const std::string&) const override { return false; }
+  void netboot(const std::string& node, Done done) override { refuse(node, std::move(done)); }
+  void power_off(const std::string& node, Done done) override { refuse(node, std::move(done)); }
+  void power_on(const std::string& node, Done done) override { refuse(node, std::move(done)); }
+  void forget(const std::string&) override {}
+  void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
+
+ private:
+  void refuse(const std::string& node, Done done);
+  Reactor& reactor_;
+};
+
+// And nothing boots one.
+class NoBoot : public BootPort {
+ public:
+  explicit NoBoot(Reactor& reactor) : reactor_(reactor) {}
+  void arm(const std::string& node, std::function<void(Status)> done) override;
+  void rearm(const std::string& node, std::function<void(Status)> done) override {
+    arm(node, std::move(done));
+  }
+  void leave_order(const std::string& node, std::function<void(Result<Json>)> done) override;
+  void disarm(const std::string&) override {}
+
+ private:
+  Reactor& reactor_;
+};
+
+struct AcceptCore {
+  struct Owner {
+    std::function<AddedToRun()> added;
+    std::function<void(const RunRow&)> ended;
+  };
+  // `options.state` is made, for its user alone; `keys`: folder of report.key and report.pub, made once.
+  // conflict: another command uses that folder, its pid is in the message; corrupt, denied: the database, of
+  // which nothing was changed.
+  static Result<std::unique_ptr<AcceptCore>> open(RealReactor& reactor, const DaemonOptions& options,
+                                                  const std::string& keys, Owner owner);
+
+  AcceptCore(RealReactor& reactor, DaemonOptions given, LockFile lock, pki::KeyPair key,
+             std::unique_ptr<Store> store, Owner owner);
+  AcceptCore(const AcceptCore&) = delete;
+  AcceptCore& operator=(const AcceptCore&) = delete;
+
+  // Id of the newest run; 0: there is none.
+  int64_t newest_run();
+  // {"run", "nodes", ...} as /v1/status has it, of the hosts of the spec.
+  Json status();
+
+  RealReactor& reactor;
+  const DaemonOptions options;
+  const LockFile lock;
+  const pki::KeyPair key;
+  const Owner owner;
+  const std::unique_ptr<Store> store;
+  std::unique_ptr<Vault> vault;
+  std::map<std::string, std::string> problems;
+  CurrentSpec spec{*store};
+  ImageService images{reactor, options};
+  NoPower power{reactor};
+  NoBoot boot{reactor};
+  LinkHub link{reactor, *store, [this](const Json& params) { return vault->resolve(params); }};
+  Executor executor{reactor, {*store, power, boot, link}, hooks()};
+  StorageTold storage;
+  std::unique_ptr<Bringup> bringup;
+
+ private:
+  ExecutorHooks hooks();
+  Status finish();
+  void end_interrupted();
+};
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+#include "controller/hosts/bootstrap.h"
+
+namespace muster {
+namespace {
+
+// Runs as who the agent will be: $1 how, $2 what sudo said, $3 "private" in a name space of mounts of its
+// own. No single quote in here: the whole is one word between them.
+constexpr std::string_view kInside = R"sh(
+how=$1 why=$2 own=$3 d=
+no() { printf "\nMUSTERNO %s %s\n" "$1" "$2"; exit 1; }
+trap "[ -z \"\$d\" ] || rm -rf \"\$d\"" EXIT
+trap "exit 1" HUP INT TERM PIPE
+set -- "$XDG_RUNTIME_DIR" /dev/shm /tmp /var/tmp "$HOME"
+[ -z "$own" ] || if mount -n -t tmpfs -o mode=0700 muster /dev/shm; then set -- /dev/shm; else own=; fi 2>/dev/null
+for p do
+  case $p in /*) ;; *) continue ;; esac
+  d=$(mktemp -d "$p/.muster.XXXXXX" 2>/dev/null) || { d=; continue; }
+  f=$d/muster-agent
+  printf "#!/bin/sh\n:\n" >"$f" && chmod 700 "$f" && "$f" && head -c $SIZE /dev/zero >"$f" && break
+  rm -rf "$d"
+  d=
+done 2>/dev/null
+[ "$d" ] || no failed "no folder of this host has room for a program and lets it run (tried $*)"
+printf "\nMUSTERGO\n"
+head -c $PACKED | gzip -dc >"$f" 2>/dev/null
+[ $(wc -c <"$f") = $SIZE ] || no unavailable "the connection ended before all of the agent was here"
+said=$("$f" version 2>&1 </dev/null) || no failed "muster-agent does not run in $p: $said"
+[ "$own" ] && p="private tmpfs" && set -- --mounted /dev/shm || set --
+exec "$f" measure --stdin --folder "$d" --place "$p" --how "$how" --why "$why" --node "$node" --nvml "$nvml" "$@"
+)sh";
+
+constexpr std::string_view kOutside = R"sh(
+no() { printf '\nMUSTERNO %s %s\n' "$1" "$2"; exit 1; }
+m=$(uname -m)
+[ "$m" = x86_64 ] || no failed "this host is $m, and muster-agent is built for x86_64"
+for t in head gzip mktemp chmod rm wc; do command -v $t >/dev/null || no failed "this host has no $t"; done
+how=user why= run= own=
+if [ "$(id -u)" = 0 ]; then how=root
+elif [ "$sudo" ]; then why=$(sudo -n /bin/sh -c : 2>&1 </dev/null) && how=sudo run="sudo -n" why=
+fi
+space="unshare --mount --propagation slave"
+[ $how = user ] || if $run $space /bin/sh -c : </dev/null 2>/dev/null; then own=private run="$run $space"; fi
+exec $run /bin/sh -c "$inside" muster "$how" "$why" "$own"
+)sh";
+
+std::string replaced(std::string_view text, std::string_view word, const std::string& with) {
+  std::string out(text);
+  for (size_t at = 0; (at = out.find(word, at)) != std::string::npos; at += with.size())
+    out.replace(at, word.size(), with);
+  return out;
+}
+
+}  // namespace
+
+std::string shell_word(const std::string& text) { return "'" + replaced(text, "'", R"('\'')") + "'"; }
+
+std::string bootstrap_script(const BootstrapOptions& options) {
+  const std::string size = std::to_string(options.size), packed = std::to_string(options.packed);
+  const std::string inside = "umask 077\ncd /\nnode=" + shell_word(options.host) +
+                             " nvml=" + shell_word(options.nvml) +
+                             replaced(replaced(kInside, "$SIZE", size), "$PACKED", packed);
+  // A group is read to its end before any of it runs; a login shell's own settings do not count in /bin/sh.
+  return "{ umask 077\nLC_ALL=C PATH=$PATH:/usr/sbin:/usr/bin:/sbin:/bin\nexport LC_ALL PATH\nsudo=" +
+         std::string(options.as_user ? "" : "yes") + "\ninside=" + shell_word(inside) +
+         std::string(kOutside) + "}\n";
+}
+
+}  // namespace muster

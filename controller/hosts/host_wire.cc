@@ -1,0 +1,241 @@
+#include "controller/hosts/host_wire.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/json_dump.h"
+#include "base/os.h"
+#include "base/piped_child.h"
+#include "controller/hosts/bootstrap.h"
+#include "controller/hosts/lost_reason.h"
+#include "controller/hosts/pack_cache.h"
+#include "controller/hosts/wire_messages.h"
+
+namespace muster {
+namespace {
+
+constexpr DurationMs kBeat = 10 * kSecond, kSilent = 60 * kSecond;
+// What a command may take to end after its input was closed, and after SIGTERM.
+constexpr DurationMs kLeave = 15 * kSecond, kLeaveEarly = 2 * kSecond, kTerminate = 3 * kSecond;
+constexpr size_t kKeptErr = 4096, kMostStartUp = 1u << 20;
+
+class RealHostWire : public HostWire {
+ public:
+  RealHostWire(RealReactor& reactor, HostWireOptions options, HostWireEvents events)
+      : reactor_(reactor), options_(std::move(options)), events_(std::move(events)) {
+    const auto packed = std::make_shared<Result<PackedProgram>>(fail(Code::failed, "not packed"));
+    reactor_.offload(
+        [packed, path = options_.agent] {
+          *packed = process_pack_cache().get(path, [&path] { return Files().read(path); });
+        },
+        [this, alive = alive_, packed] {
+          if (*alive) begin(*packed);
+        });
+  }
+  ~RealHostWire() override {
+    *alive_ = false;
+    if (timer_) reactor_.cancel(timer_);
+  }
+
+  void leave(std::function<void()> done) override {
+    left_ = std::move(done);
+    if (timer_) reactor_.cancel(std::exchange(timer_, 0));
+    if (!child_) return gone();
+    if (stage_ == Stage::talks) send(Json{{"leave", true}});
+    child_->close_input();
+    const DurationMs grace = stage_ == Stage::talks ? kLeave : kLeaveEarly;
+    stage_ = Stage::leaves;
+    timer_ = reactor_.after(grace, [this] { terminate(SIGTERM); });
+  }
+
+ private:
+  enum class Stage { starts, receives_agent, talks, leaves, lost };
+
+  void terminate(int number) {
+    child_->signal(number);
+    timer_ = reactor_.after(kTerminate, [this] {
+      timer_ = 0;
+      child_->signal(SIGKILL);
+    });
+  }
+
+  void gone() {
+    stage_ = Stage::leaves;
+    reactor_.post([this, alive = alive_] {
+      if (!*alive) return;
+      if (timer_) reactor_.cancel(std::exchange(timer_, 0));
+      child_.reset();
+      if (left_) std::exchange(left_, nullptr)();
+    });
+  }
+
+  // Behind what is going on: `lost` may be the end of this object.
+  void lose(Error why) {
+    if (stage_ == Stage::lost || stage_ == Stage::leaves) return;
+    stage_ = Stage::lost;
+    if (timer_) reactor_.cancel(std::exchange(timer_, 0));
+    reactor_.post([this, alive = alive_, why = std::move(why)] {
+      if (!*alive || stage_ != Stage::lost) return;
+      child_.reset();
+      const auto lost = events_.lost;
+      if (lost) lost(why);
+    });
+  }
+
+  void begin(const Result<PackedProgram>& packed) {
+    if (stage_ != Stage::starts) return;
+    if (!packed.ok()) return lose(Error(packed.error()).with("muster-agent"));
+    agent_ = *packed;
+    auto child = PipedChild::start(reactor_, options_.argv,
+                                   {.out = [this](std::string_view bytes) { receive(bytes); },
+                                    .err = [this](std::string_view bytes) { keep_err(bytes); },
+                                    .out_end = [this] { child_->close_input(); },
+                                    .ended = [this](int status) { child_ended(status); }});
+    if (!child.ok()) return lose(child.error());
+    child_ = std::move(child).value();
+    last_sign_ = reactor_.steady();
+    child_->send(bootstrap_script(
+        {options_.host, options_.as_user, agent_.bytes->size(), agent_.size, options_.nvml}));
+    beat();
+  }
+
+  // Looks at the other end from time to time, and shows that this one is there.
+  void beat() {
+    if (stage_ == Stage::talks) send(Json{{"alive", true}});
+    // What goes out is a sign too: the agent is some megabytes, over whatever line.
+    const size_t unsent = child_->unsent();
+    if (unsent < std::exchange(unsent_, unsent)) last_sign_ = reactor_.steady();
+    const DurationMs limit = stage_ == Stage::talks ? kSilent : options_.patience;
+    if (reactor_.steady() - last_sign_ >= limit)
+      return lose(fail(Code::unavailable,
+                       "nothing came from the host for " + std::to_string(limit / kSecond) + " s"));
+    timer_ = reactor_.after(std::min(kBeat, limit), [this] {
+      timer_ = 0;
+      beat();
+    });
+  }
+
+  void keep_err(std::string_view bytes) {
+    err_.append(bytes);
+    if (err_.size() > kKeptErr) err_.erase(0, err_.size() - kKeptErr);
+  }
+
+  void child_ended(int status) {
+    if (stage_ == Stage::leaves) return gone();
+    if (stage_ != Stage::talks && !line_.empty()) start_up_line_ = line_.substr(0, kKeptErr);
+    lose(lost_reason({status, err_, start_up_line_, stage_ == Stage::talks}));
+  }
+
+  void send(const Json& message) { child_->send(dump_json(message) + "\n"); }
+  void answer(uint64_t number, Json message) {
+    if (!child_ || stage_ != Stage::talks) return;
+    message["n"] = number;
+    send(message);
+  }
+  void refuse(uint64_t number, const Error& error) {
+    answer(number, {{"error", {{"code", to_string(error.code)}, {"message", error.message}}}});
+  }
+
+  void receive(std::string_view bytes) {
+    last_sign_ = reactor_.steady();
+    const auto alive = alive_;
+    while (!bytes.empty() && *alive && stage_ != Stage::lost && stage_ != Stage::leaves) {
+      const size_t end = bytes.find('\n');
+      line_.append(bytes.substr(0, end));
+      if (stage_ != Stage::talks && (start_up_ += std::min(end, bytes.size())) > kMostStartUp)
+        return lose(fail(Code::invalid, "its start-up files print more than 1 MiB"));
+      if (line_.size() > kLongestLine)
+        return lose(fail(Code::invalid, "the host sends a line that is too long"));
+      if (end == std::string_view::npos) return;
+      bytes.remove_prefix(end + 1);
+      const std::string line = std::exchange(line_, {});
+      stage_ == Stage::talks ? take_message(line) : take_start_up(line);
+    }
+  }
+
+  void take_start_up(std::string line) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line == kGoLine && stage_ == Stage::starts) {
+      stage_ = Stage::receives_agent;
+      child_->send(agent_.bytes);
+    } else if (line.compare(0, kNoLine.size(), kNoLine) == 0) {
+      lose(refusal_of(line.substr(kNoLine.size())));
+    } else if (line.compare(0, kHelloLine.size(), kHelloLine) == 0 && stage_ == Stage::receives_agent) {
+      const auto hello = host_hello_of(line.substr(kHelloLine.size()));
+      if (!hello.ok()) return lose(hello.error());
+      stage_ = Stage::talks;
+      const auto on_hello = events_.hello;
+      if (on_hello) on_hello(*hello);
+    } else if (!line.empty()) {
+      start_up_line_ = line.substr(0, kKeptErr);
+    }
+  }
+
+  void take_message(const std::string& line) {
+    if (line.empty()) return;
+    auto message = host_message_of(line);
+    if (!message.ok()) return lose(message.error());
+    const uint64_t number = message->number;
+    // Copies: a callback may be the end of this object.
+    const HostWireEvents events = events_;
+    switch (message->kind) {
+      case HostMessage::Kind::alive:
+        return;
+      case HostMessage::Kind::looked:
+        return events.looked ? events.looked(message->looked) : void();
+      case HostMessage::Kind::program:
+        return send_program(number, message->program);
+      case HostMessage::Kind::poll:
+        return events.poll(std::move(message->have), std::move(message->present),
+                           [this, alive = alive_, number](const wire::PollReply& reply) {
+                             if (*alive) answer(number, {{"orders", to_json(reply)}});
+                           });
+      case HostMessage::Kind::post:
+        return events.post(std::move(message->batch),
+                           [this, alive = alive_, number](const Result<uint64_t>& taken) {
+                             if (!*alive) return;
+                             taken.ok() ? answer(number, {{"ack", *taken}}) : refuse(number, taken.error());
+                           });
+    }
+  }
+
+  void send_program(uint64_t number, const std::string& sha256) {
+    if (!options_.program) return refuse(number, fail(Code::not_found, "no programs are carried"));
+    const auto packed = std::make_shared<Result<PackedProgram>>(fail(Code::failed, "not packed"));
+    reactor_.offload(
+        [packed, sha256, read = options_.program] {
+          *packed = process_pack_cache().get(sha256, [&] { return read(sha256); });
+        },
+        [this, alive = alive_, number, packed] {
+          if (!*alive || !child_ || stage_ != Stage::talks) return;
+          if (!packed->ok()) return refuse(number, packed->error());
+          const PackedProgram& program = **packed;
+          answer(number, {{"bytes", program.bytes->size()}, {"raw", program.size}});
+          child_->send(program.bytes);
+        });
+  }
+
+  RealReactor& reactor_;
+  HostWireOptions options_;
+  HostWireEvents events_;
+  std::unique_ptr<PipedChild> child_;
+  PackedProgram agent_;
+  Stage stage_ = Stage::starts;
+  std::string line_, err_, start_up_line_;
+  size_t start_up_ = 0, unsent_ = 0;
+  SteadyMs last_sign_;
+  Reactor::TimerId timer_ = 0;
+  std::function<void()> left_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace
+
+std::unique_ptr<HostWire> open_host_wire(RealReactor& reactor, HostWireOptions options,
+                                         HostWireEvents events) {
+  return std::make_unique<RealHostWire>(reactor, std::move(options), std::move(events));
+}
+
+}  // namespace muster

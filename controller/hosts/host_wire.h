@@ -1,0 +1,90 @@
+// HostWire: one running host at the end of a command's pipe: ssh, or what `--via` names.
+//
+// Owned by a session (controller/hosts/session.h), one for each host. Starts the command, whose remote end is
+// a POSIX shell, sends it a short script and then the agent, and speaks the agent's protocol with it from
+// then on. On the host everything is in memory: nothing of it is left when the pipe is closed, however that
+// happens. What the agent says is untrusted: a line of more than kLongestLine, or one that is not what the
+// protocol wants, ends the wire with Code::invalid. A lost wire is opened again by its owner.
+//
+// After the words of a start-up file, which are skipped, the host's first line is `MUSTER1 {HostHello}`. Then
+// one JSON object a line, both ways:
+//     host:     {"poll": {"have": [ID], "boot": BOOT, ...}, "n": N}   answer: {"n": N, "orders": PollReply}
+//               {"post": EventBatch, "n": N}                         answer: {"n": N, "ack": SEQ}
+//               {"program": SHA256, "n": N}                          answer: {"n": N, "bytes": B, "raw": R} and
+//                                                                    B bytes of gzip, R when unpacked
+//               {"looked": HostLooked}                               once, before the first poll
+//               {"alive": true}                                      every 10 s; both ways
+//     command:  an answer, also {"n": N, "error": {"code", "message"}}; {"leave": true}: the agent ends
+// Thread: the reactor's; callbacks never run inside a call.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/reactor.h"
+#include "base/result.h"
+#include "base/wire.h"
+#include "controller/run/run_ports.h"
+
+namespace muster {
+
+// Who answered, before anything was looked at.
+struct HostHello {
+  int version = 1;
+  std::string boot_id, incarnation;
+  std::string machine;   // uname -m
+  std::string hostname;  // kernel's, for people
+  bool root = false;     // the agent runs as root
+  std::string how;       // "root", "sudo", "user"
+  std::string why_user;  // where --user was not given and it is a plain user: what sudo said
+  std::string folder;    // where the agent was executed from, for people: "/dev/shm"
+  std::string agent_version;
+};
+
+// What the agent looked at before anything is loaded: inventory and agent/look_first.h.
+struct HostLooked {
+  Json facts;  // HardwareFacts, base/facts.h
+  Json look;   // HostLook, agent/look_first.h
+};
+
+struct HostWireOptions {
+  std::string host;               // its name in the hosts file
+  std::vector<std::string> argv;  // what is started here; its last words start a POSIX shell there: "/bin/sh"
+  bool as_user = false;           // never sudo
+  std::string agent;              // path of muster-agent here
+  // Digest of muster-accept-nvml, which `program` has: by it the look sees who holds GPU memory. Empty: it
+  // does not, and the look says so.
+  std::string nvml = {};
+  DurationMs patience = 60 * kSecond;  // until MUSTER1, without a byte from the host
+  // A carried program's content by digest; not_found. On a thread of the pool.
+  std::function<Result<std::string>(const std::string& sha256)> program = {};
+};
+
+struct HostWireEvents {
+  std::function<void(const HostHello&)> hello;
+  std::function<void(const HostLooked&)> looked;
+  std::function<void(std::set<std::string> have, Presence, std::function<void(wire::PollReply)> answer)> poll;
+  std::function<void(wire::EventBatch, std::function<void(Result<uint64_t>)> answer)> post;
+  // The wire is down, once. denied: login or host key refused (no use in trying again); not_found: unknown
+  // host; unavailable: the connection was lost, or never came; invalid: the host speaks something else;
+  // failed: no place on the host where a program may run, or another machine type, each said in the message.
+  std::function<void(Error)> lost;
+};
+
+class HostWire {
+ public:
+  virtual ~HostWire() = default;  // ends the child and everything that it started
+  // Tells the agent to end, and closes; `lost` is not called. `done` when the child has ended.
+  virtual void leave(std::function<void()> done) = 0;
+};
+
+inline constexpr size_t kLongestLine = 64u << 20;
+
+std::unique_ptr<HostWire> open_host_wire(RealReactor& reactor, HostWireOptions options,
+                                         HostWireEvents events);
+
+}  // namespace muster

@@ -1,0 +1,80 @@
+#include "controller/hosts/lost_reason.h"
+
+#include <array>
+
+#include "base/utf8.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kLineBytes = 300;
+
+// In this order: one line of ssh's may be followed by another that says less.
+struct Words {
+  const char* part;
+  Code code;
+  const char* text;  // in front of its last line; empty: that line says it
+};
+constexpr std::array<Words, 15> kWords = {{
+    {"REMOTE HOST IDENTIFICATION HAS CHANGED", Code::denied,
+     "its host key is another one than ssh knows: another machine answers, or it was installed anew"},
+    {"host key is known for", Code::denied,
+     "its host key is not known to ssh: connect once by hand and confirm it, or add it to known_hosts"},
+    {"Host key verification failed", Code::denied, "its host key is not the one that ssh knows, or unknown"},
+    {"Permission denied (", Code::denied, ""},
+    {"Too many authentication failures", Code::denied, ""},
+    {"No more authentication methods", Code::denied, ""},
+    {"account is currently not available", Code::denied, ""},
+    {"Could not resolve hostname", Code::not_found, ""},
+    {"Can't open user config file", Code::invalid, ""},
+    {"Bad configuration option", Code::invalid, ""},
+    {"terminating, ", Code::invalid, ""},  // "FILE: terminating, 1 bad configuration options"
+    {"Connection refused", Code::unavailable, ""},
+    {"timed out", Code::unavailable, ""},
+    {"No route to host", Code::unavailable, ""},
+    {"Network is unreachable", Code::unavailable, ""},
+}};
+// A shell's: found and not executable, not found.
+constexpr int kNotExecutable = 126, kNoCommand = 127;
+
+std::string line_with(const std::string& text, const std::string& part) {
+  const size_t at = text.find(part);
+  if (at == std::string::npos) return "";
+  const size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
+  return last_line(text.substr(begin, text.find('\n', at) - begin));
+}
+
+}  // namespace
+
+std::string last_line(const std::string& text) {
+  size_t end = text.size();
+  while (end > 0) {
+    const size_t begin = text.rfind('\n', end - 1);
+    const size_t from = begin == std::string::npos ? 0 : begin + 1;
+    std::string line;
+    for (const char c : text.substr(from, end - from))
+      if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) line += c;
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    if (!line.empty()) return std::string(last_bytes(line, kLineBytes));
+    if (begin == std::string::npos) break;
+    end = begin;
+  }
+  return "";
+}
+
+Error lost_reason(const EndedCommand& ended) {
+  std::string line = last_line(ended.err);
+  if (ended.agent_ran)
+    return fail(Code::unavailable, "the connection was lost" + (line.empty() ? "" : ": " + line));
+  for (const Words& words : kWords) {
+    const std::string found = line_with(ended.err + "\n" + ended.last_out, words.part);
+    if (!found.empty()) return fail(words.code, *words.text ? words.text : found);
+  }
+  if (line.empty()) line = last_line(ended.last_out);
+  if (line.empty())
+    line = "the command that was to reach it ended with status " + std::to_string(ended.status);
+  const bool no_shell = ended.status == kNotExecutable || ended.status == kNoCommand;
+  return fail(no_shell ? Code::failed : Code::unavailable, line);
+}
+
+}  // namespace muster

@@ -1,0 +1,46 @@
+#include "controller/hosts/measures_only.h"
+
+#include <fmt/format.h>
+
+namespace muster {
+namespace {
+
+// agent/checks/ has them all, and their names begin alike.
+constexpr std::string_view kMeasures = "accept";
+constexpr std::string_view kNothing = "not_applicable";  // says why nothing is measured
+
+bool is_measurement(const std::string& module) {
+  return module == kMeasures || module == kNothing || module.rfind(std::string(kMeasures) + "_", 0) == 0;
+}
+
+Status refused(const Action& action, const std::string& what) {
+  return fail(Code::denied,
+              fmt::format("{}: {}: nothing was done. Running hosts are measured and never changed; this is "
+                          "an error in muster or in its acceptance profile",
+                          action.id, what));
+}
+
+Status measures_only(const Action& action) {
+  if (action.kind != ActionKind::check)
+    return refused(action, fmt::format("the plan has an action '{}'", to_string(action.kind)));
+  for (const Json& step : action.params.value("steps", Json::array())) {
+    const std::string module = step.is_object() ? step.value("module", "") : "";
+    if (!is_measurement(module)) return refused(action, fmt::format("a step of module '{}'", module));
+    const Json verify = step.value("verify", Json());
+    if (verify.is_object() && !is_measurement(verify.value("module", "")))
+      return refused(action, fmt::format("a step verified by module '{}'", verify.value("module", "")));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Status measures_only(const Plan& plan) {
+  if (!plan.destroys.empty())
+    return fail(Code::denied, fmt::format("the plan would destroy what is on {}: nothing was done",
+                                          plan.destroys.front().node));
+  for (const Action& action : plan.actions) TRY_(measures_only(action));
+  return Ok{};
+}
+
+}  // namespace muster

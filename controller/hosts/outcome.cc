@@ -1,0 +1,72 @@
+#include "controller/hosts/outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/words.h"
+
+namespace muster {
+namespace {
+
+constexpr Words<HostVerdict, 8> kVerdicts = {{{HostVerdict::accepted, "accepted"},
+                                              {HostVerdict::degraded, "degraded"},
+                                              {HostVerdict::failed, "failed"},
+                                              {HostVerdict::not_accepted, "not_accepted"},
+                                              {HostVerdict::busy, "busy"},
+                                              {HostVerdict::refused, "refused"},
+                                              {HostVerdict::not_reached, "not_reached"},
+                                              {HostVerdict::cancelled, "cancelled"}}};
+
+HostVerdict verdict_of(const NodeReport& node, bool cancelled) {
+  if (node.verdict == NodeVerdict::accepted) return HostVerdict::accepted;
+  if (node.verdict == NodeVerdict::degraded) return HostVerdict::degraded;
+  const bool bad = std::any_of(node.checks.begin(), node.checks.end(),
+                               [](const Check& check) { return check.verdict == Verdict::fail; });
+  if (cancelled && !bad) return HostVerdict::cancelled;
+  return only_unrun(node) ? HostVerdict::not_accepted : HostVerdict::failed;
+}
+
+size_t count(const std::vector<HostOutcome>& hosts, HostVerdict verdict) {
+  return static_cast<size_t>(std::count_if(
+      hosts.begin(), hosts.end(), [verdict](const HostOutcome& host) { return host.verdict == verdict; }));
+}
+
+}  // namespace
+
+std::string_view to_string(HostVerdict verdict) { return word_of(kVerdicts, verdict); }
+
+HostOutcome outcome_of(const NodeReport& node, bool cancelled) {
+  HostOutcome out;
+  out.name = node.name;
+  out.verdict = verdict_of(node, cancelled);
+  out.reason = node.reason;
+  if (out.reason.empty() && out.verdict == HostVerdict::cancelled) out.reason = "interrupted";
+  return out;
+}
+
+int exit_of(const std::vector<HostOutcome>& hosts, bool cancelled) {
+  if (cancelled) return 1;
+  const size_t accepted = count(hosts, HostVerdict::accepted), degraded = count(hosts, HostVerdict::degraded);
+  if (accepted == hosts.size()) return 0;
+  if (accepted + degraded == hosts.size()) return 5;
+  return accepted + degraded == 0 && count(hosts, HostVerdict::failed) > 0 ? 1 : 3;
+}
+
+std::string_view verdict_word(int exit) {
+  return exit == 0 ? "accepted" : exit == 5 ? "degraded" : exit == 3 ? "partial" : "failed";
+}
+
+std::string title_of(const std::string& cluster, const std::vector<HostOutcome>& hosts) {
+  return fmt::format("{}: {} of {} host{} accepted", cluster, count(hosts, HostVerdict::accepted),
+                     hosts.size(), hosts.size() == 1 ? "" : "s");
+}
+
+Json to_json(const HostOutcome& host) {
+  Json out = {{"name", host.name}, {"verdict", to_string(host.verdict)}, {"reason", host.reason}};
+  if (!host.how.empty()) out["how"] = host.how;
+  if (!host.why_user.empty()) out["why_user"] = host.why_user;
+  return out;
+}
+
+}  // namespace muster

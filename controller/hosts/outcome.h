@@ -1,0 +1,47 @@
+// What came of a session, per host and as a whole. Thread: values and pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "controller/report/report.h"
+
+namespace muster {
+
+enum class HostVerdict {
+  accepted,
+  degraded,
+  failed,        // measured, and something is wrong
+  not_accepted,  // measured, and something that it takes was not run
+  busy,          // others are at work on it
+  refused,       // another name is the same machine, or no plan can be made for it
+  not_reached,
+  cancelled,  // the session was interrupted before its end
+};
+std::string_view to_string(HostVerdict verdict);
+
+struct HostOutcome {
+  std::string name;
+  HostVerdict verdict = HostVerdict::not_reached;
+  std::string reason = {};    // "" only where it is accepted
+  std::string how = {};       // "root", "sudo", "user"; "" where it was not reached
+  std::string why_user = {};  // what sudo said
+};
+
+// Of one that took part in a run. `cancelled`: so ended the run.
+HostOutcome outcome_of(const NodeReport& node, bool cancelled);
+
+// 0 all accepted, 5 all work and some are degraded, 3 some are not accepted, 1 none is and one failed, or the
+// session was cancelled.
+int exit_of(const std::vector<HostOutcome>& hosts, bool cancelled);
+// Of that exit code: "accepted", "degraded", "partial", "failed".
+std::string_view verdict_word(int exit);
+
+// Without a report: "gaggle: 0 of 3 hosts accepted".
+std::string title_of(const std::string& cluster, const std::vector<HostOutcome>& hosts);
+
+Json to_json(const HostOutcome& host);
+
+}  // namespace muster

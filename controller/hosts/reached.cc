@@ -1,0 +1,136 @@
+#include "controller/hosts/reached.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "base/json_dump.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kNamed = 3;
+
+const Json& list_at(const Json& object, const char* key) {
+  static const Json kNone = Json::array();
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return it != object.end() && it->is_array() ? *it : kNone;
+}
+
+std::string text_at(const Json& object, const char* key) {
+  const auto it = object.is_object() ? object.find(key) : object.end();
+  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+std::string some_of(const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t i = 0; i < names.size() && i < kNamed; ++i) out += (i ? ", " : "") + names[i];
+  return names.size() <= kNamed ? out : fmt::format("{} and {} more", out, names.size() - kNamed);
+}
+
+void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::string, std::string>& out) {
+  std::vector<NamedMachine> named;
+  for (const auto& host : hosts) named.push_back({host.name, host.parts});
+  for (const auto& one : names_of_one_machine(named)) {
+    if (!one.sure) continue;  // copies of one image, as far as is known
+    for (const auto& name : one.names) {
+      std::vector<std::string> others;
+      for (const auto& other : one.names)
+        if (other != name) others.push_back(other);
+      out[name] = fmt::format("{} is the same machine: list it once", some_of(others));
+    }
+  }
+}
+
+void refuse_one_address(const std::vector<ReachedHost>& hosts, std::map<std::string, std::string>& out) {
+  std::map<std::string, std::vector<std::string>> at;
+  for (const auto& host : hosts) {
+    if (out.count(host.name)) continue;
+    if (host.address.empty())
+      out[host.name] = "at which address the other hosts reach it is not known: give `address=` in the list";
+    else
+      at[host.address].push_back(host.name);
+  }
+  for (const auto& [address, names] : at)
+    if (names.size() > 1)
+      for (const auto& name : names)
+        out[name] =
+            fmt::format("{} have one address, {}: give `address=` in the list", some_of(names), address);
+}
+
+}  // namespace
+
+Result<ReachedHost> reached_host(const std::string& name, const HostLooked& looked) {
+  const auto facts = hardware_facts_from_json(looked.facts);
+  if (!facts.ok()) return Error(facts.error()).with("its inventory");
+  ReachedHost out;
+  out.name = name;
+  out.text = dump_ascii(looked.facts);
+  out.parts = machine_parts(*facts, facts->machine_id);
+  if (looked.look.is_object()) out.look = looked.look;
+  return out;
+}
+
+std::string busy_words(const Json& look) {
+  std::string out;
+  for (const Json& reason : list_at(look, "busy"))
+    if (const std::string text = text_at(reason, "text"); !text.empty())
+      out += (out.empty() ? "" : "; ") + text;
+  return out;
+}
+
+std::map<std::string, std::string> unfit_hosts(const std::vector<ReachedHost>& hosts) {
+  std::map<std::string, std::string> out;
+  refuse_one_machine(hosts, out);
+  refuse_one_address(hosts, out);
+  return out;
+}
+
+std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts) {
+  std::vector<AcceptHost> out;
+  for (const auto& host : hosts) {
+    AcceptHost one;
+    one.name = host.name;
+    one.address = host.address;
+    one.group = host.group;
+    one.facts = host.text.facts().get();  // the text keeps it
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Drift drift_of(const std::vector<ReachedHost>& hosts) {
+  const auto groups = groups_of(accept_hosts(hosts));
+  std::vector<HostProperties> properties;
+  for (const auto& host : hosts) {
+    const auto facts = host.text.facts();
+    const auto group = groups.find(host.name);
+    properties.push_back({host.name, group == groups.end() ? "" : group->second,
+                          facts ? drift_properties(*facts) : std::map<std::string, std::string>{}});
+  }
+  return find_drift(properties);
+}
+
+std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts) {
+  std::map<std::string, std::vector<std::string>> shares, unseen;
+  for (const auto& host : hosts) {
+    const auto share = host.look.find("share");
+    std::string words;
+    if (share != host.look.end())
+      for (const Json& word : list_at(*share, "words"))
+        if (word.is_string()) words += (words.empty() ? "" : ", ") + word.get<std::string>();
+    if (!words.empty()) shares[words].push_back(host.name);
+    for (const Json& word : list_at(host.look, "not_looked_at"))
+      if (word.is_string()) unseen[word.get<std::string>()].push_back(host.name);
+  }
+  std::vector<std::string> out;
+  for (const auto& [words, names] : shares)
+    out.push_back(fmt::format("a share of the machine is measured, {}: {}", words, some_of(names)));
+  for (const auto& [words, names] : unseen)
+    out.push_back(
+        fmt::format("whether others are at work was not seen in full ({}): {}", words, some_of(names)));
+  return out;
+}
+
+}  // namespace muster

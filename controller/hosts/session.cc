@@ -1,0 +1,489 @@
+#include "controller/hosts/session.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/digest.h"
+#include "base/os.h"
+#include "controller/bringup/report_forms.h"
+#include "controller/hosts/accept_core.h"
+#include "controller/hosts/known_machines.h"
+#include "controller/hosts/measures_only.h"
+#include "controller/hosts/reached.h"
+
+namespace muster {
+namespace {
+
+// A plan is refused for nodes that fell silent since they were reached; then for others.
+constexpr int kMostPlans = 5;
+
+// Read by the wires on threads of the pool.
+struct ProgramFiles {
+  std::map<std::string, std::string> by_digest;  // hexadecimal -> where it lies
+  std::string nvml;                              // digest of muster-accept-nvml; "": there is none
+};
+
+std::string hex_of(const std::string& digest) { return digest.substr(digest.find(':') + 1); }
+
+Result<ProgramFiles> program_files(ImageService& images) {
+  TRY(const auto programs, images.programs().list());
+  ProgramFiles out;
+  for (const auto& program : programs) {
+    out.by_digest[hex_of(program.sha256)] = images.programs().path_of(program.sha256);
+    if (program.path.substr(program.path.rfind('/') + 1) == "muster-accept-nvml")
+      out.nvml = hex_of(program.sha256);
+  }
+  return out;
+}
+
+Result<std::string> program_of(const ProgramFiles& files, const std::string& sha256) {
+  const auto found = files.by_digest.find(hex_of(sha256));
+  if (found == files.by_digest.end())
+    return fail(Code::not_found, "no carried program has the digest " + sha256);
+  return Files("/").read(found->second);
+}
+
+class Session : public AcceptSession {
+ public:
+  Session(RealReactor& reactor, SessionOptions options, Events events)
+      : reactor_(reactor), options_(std::move(options)), events_(std::move(events)) {}
+  ~Session() override { *alive_ = false; }
+
+  Status prepare();
+  void start() override;
+  void cancel(const std::string& reason) override;
+  Progress progress() override;
+
+ private:
+  enum class Phase { reaching, greeting, planning, running, ending, done };
+  struct Host {
+    HostToAccept given;
+    HostHello hello;
+    std::optional<ReachedHost> reached;
+    std::optional<HostOutcome> out;  // it takes no part (any more)
+    bool polled = false;             // its agent requested orders in this session
+  };
+
+  HostLinks::Events link_events();
+  void on_hello(const std::string& name, const HostHello& hello);
+  void on_looked(const std::string& name, const HostLooked& looked);
+  void on_gone(const std::string& name, const Error& error);
+  void refuse(const std::string& name, HostVerdict verdict, const std::string& reason);
+  void fail_in_run(const std::string& name, const std::string& reason);
+
+  void settle();
+  void gathered();
+  void meet_machines();
+  void write_spec();
+  void greet();
+  void greeted(bool late);
+  void plan();
+  void planned(Result<Bringup::MadePtr> made);
+  void refused(const std::vector<Refusal>& refusals);
+  void approve(const Bringup::Made& made);
+  void ended(const RunRow& run);
+  void end(Status with);
+  void finish();
+
+  std::vector<ReachedHost> present() const;
+  std::vector<std::string> present_names() const;
+  AddedToRun added() const;
+  HostOutcome outcome_of_host(const Host& host) const;
+
+  // What of a node belongs to this session still.
+  template <typename Call>
+  auto if_alive(Call call) {
+    return [alive = alive_, call](auto&&... arguments) {
+      if (*alive) call(std::forward<decltype(arguments)>(arguments)...);
+    };
+  }
+
+  RealReactor& reactor_;
+  const SessionOptions options_;
+  const Events events_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::unique_ptr<AcceptCore> core_;
+  std::shared_ptr<const ProgramFiles> programs_;
+  std::optional<KnownMachines> machines_;
+  std::unique_ptr<HostLinks> links_;
+  std::map<std::string, Host> hosts_;
+  Phase phase_ = Phase::reaching;
+  bool cancelled_ = false;
+  int plans_ = 0;
+  Reactor::TimerId greet_timer_ = 0;
+  std::vector<std::string> notes_;
+  SessionOutcome outcome_;
+};
+
+// ---- beginning ----
+
+Status Session::prepare() {
+  if (options_.hosts.empty()) return fail(Code::not_found, "no hosts");
+  if (options_.core.agent_binary.empty())
+    return fail(Code::not_found,
+                "muster-agent, which hosts run while they are measured, is not installed "
+                "beside this program");
+  if (options_.core.accept_binary.empty())
+    return fail(Code::not_found, "muster-accept, which measures, is not installed beside this program");
+  AcceptCore::Owner owner{[this] { return added(); }, [this](const RunRow& run) { ended(run); }};
+  TRY(core_, AcceptCore::open(reactor_, options_.core, options_.keys, std::move(owner)));
+  TRY(auto files, program_files(core_->images));
+  programs_ = std::make_shared<const ProgramFiles>(std::move(files));
+  TRY(machines_, KnownMachines::read(core_->options.state));
+  for (const auto& host : options_.hosts) hosts_[host.name].given = host;
+  HostLinks::Open open = options_.open;
+  if (!open)
+    open = [this](HostWireOptions wire, HostWireEvents events) {
+      return open_host_wire(reactor_, std::move(wire), std::move(events));
+    };
+  links_ = std::make_unique<HostLinks>(reactor_, std::move(open), link_events(), options_.timing);
+  return Ok{};
+}
+
+void Session::start() {
+  for (const auto& host : options_.hosts) {
+    HostWireOptions wire;
+    wire.host = host.name;
+    wire.argv = host.argv;
+    wire.as_user = options_.as_user;
+    wire.agent = core_->options.agent_binary;
+    wire.nvml = programs_->nvml;
+    wire.program = [files = programs_](const std::string& sha256) { return program_of(*files, sha256); };
+    links_->add(std::move(wire));
+  }
+}
+
+HostLinks::Events Session::link_events() {
+  HostLinks::Events out;
+  out.hello = [this](const std::string& host, const HostHello& hello) { on_hello(host, hello); };
+  out.looked = [this](const std::string& host, const HostLooked& looked) { on_looked(host, looked); };
+  out.gone = [this](const std::string& host, const Error& error) { on_gone(host, error); };
+  out.broken = [this](const std::string& host, const Error&) { core_->link.hang_up(host); };
+  out.poll = [this](const std::string& host, std::set<std::string> have, const Presence& present,
+                    std::function<void(wire::PollReply)> answer) {
+    core_->link.ask(host, std::move(have), std::move(answer), present);
+    hosts_[host].polled = true;
+    if (phase_ == Phase::greeting) greeted(false);
+  };
+  out.post = [this](const std::string& host, wire::EventBatch batch,
+                    std::function<void(Result<uint64_t>)> answer) {
+    core_->link.take(host, std::move(batch), std::move(answer));
+  };
+  return out;
+}
+
+// ---- hosts that come and go ----
+
+void Session::on_hello(const std::string& name, const HostHello& hello) {
+  Host& host = hosts_[name];
+  const std::string before = host.hello.boot_id;
+  host.hello = hello;
+  if (phase_ == Phase::running && !before.empty() && before != hello.boot_id)
+    fail_in_run(name, "it was restarted while it was measured");
+}
+
+void Session::on_looked(const std::string& name, const HostLooked& looked) {
+  Host& host = hosts_[name];
+  auto reached = reached_host(name, looked);
+  if (!reached.ok()) return refuse(name, HostVerdict::refused, reached.error().message);
+  reached->address = host.given.address;
+  reached->group = host.given.group;
+  if (host.reached && compare_machines(host.reached->parts, reached->parts).same == SameMachine::no)
+    return phase_ == Phase::running ? fail_in_run(name, "another machine answers under its name by now")
+                                    : refuse(name, HostVerdict::refused, "two machines answer in turn");
+  const bool again = host.reached.has_value();
+  host.reached = std::move(*reached);
+  if (again) return;
+  const std::string busy = busy_words(host.reached->look);
+  if (!busy.empty() && !options_.beside_jobs && !options_.drift_only)
+    return refuse(name, HostVerdict::busy, busy);
+  settle();
+}
+
+void Session::on_gone(const std::string& name, const Error& error) {
+  core_->link.hang_up(name);
+  if (phase_ == Phase::running)
+    return fail_in_run(name, "the connection was lost and did not come back: " + error.message);
+  refuse(name, HostVerdict::not_reached, error.message);
+}
+
+// Before the run, or where it takes no part in it.
+void Session::refuse(const std::string& name, HostVerdict verdict, const std::string& reason) {
+  Host& host = hosts_[name];
+  links_->leave(name);
+  if (host.out || phase_ == Phase::ending || phase_ == Phase::done) return;
+  host.out = HostOutcome{name, verdict, reason, host.hello.how, host.hello.why_user};
+  if (events_.out) events_.out(*host.out);
+  reactor_.post(if_alive([this] { settle(); }));
+}
+
+void Session::fail_in_run(const std::string& name, const std::string& reason) {
+  links_->leave(name);
+  core_->link.hang_up(name);
+  if (hosts_[name].out) return;
+  core_->executor.quarantine(name, reason);
+}
+
+std::vector<ReachedHost> Session::present() const {
+  std::vector<ReachedHost> out;
+  for (const auto& [name, host] : hosts_)
+    if (host.reached && !host.out) out.push_back(*host.reached);
+  return out;
+}
+
+std::vector<std::string> Session::present_names() const {
+  std::vector<std::string> out;
+  for (const auto& host : present()) out.push_back(host.name);
+  return out;
+}
+
+// ---- from hosts to a plan ----
+
+void Session::settle() {
+  if (phase_ == Phase::greeting) return greeted(false);
+  if (phase_ != Phase::reaching) return;
+  for (const auto& [name, host] : hosts_)
+    if (!host.reached && !host.out) return;
+  gathered();
+}
+
+void Session::gathered() {
+  phase_ = Phase::greeting;
+  std::vector<ReachedHost> all;
+  for (const auto& [name, host] : hosts_)
+    if (host.reached) all.push_back(*host.reached);
+  outcome_.drift = drift_of(all);
+  if (options_.drift_only) return end(Ok{});
+  for (const auto& [name, why] : unfit_hosts(present())) refuse(name, HostVerdict::refused, why);
+  if (present().empty()) return end(Ok{});
+  meet_machines();
+  write_spec();
+}
+
+void Session::meet_machines() {
+  const int64_t newest = core_->newest_run();
+  for (const auto& host : present()) {
+    const MachineChange change = machines_->meet(host.name, host.parts, newest);
+    if (change.same == SameMachine::no)
+      notes_.push_back(
+          fmt::format("{} is another machine than in the last run under this name, so its "
+                      "history begins anew: {}",
+                      host.name, fmt::join(change.changed, "; ")));
+  }
+  for (auto& note : look_notes(present())) notes_.push_back(std::move(note));
+}
+
+void Session::write_spec() {
+  if (const auto kept = machines_->write(); !kept.ok()) return end(kept.error());
+  const auto hosts = present();
+  const auto made = hosts_spec(options_.cluster, options_.profile, accept_hosts(hosts), options_.vars);
+  if (!made.ok()) return end(made.error());
+  notes_.insert(notes_.end(), made->notes.begin(), made->notes.end());
+  const auto newest = core_->store->spec(0);
+  if (newest.ok() && newest->text == made->text) return greet();
+  SpecRow row;
+  row.revision = core_->store->next_spec_revision();
+  row.time = reactor_.now();
+  row.text = made->text;
+  row.digest = sha256(row.text);
+  row.note = "generated from a list of hosts";
+  core_->store->write({row}, if_alive([this](Status written) {
+                        if (!written.ok()) return end(written.error());
+                        core_->spec.changed();
+                        greet();
+                      }));
+}
+
+// Their inventories are the nodes', and each agent's first words are awaited: a plan is for agents that
+// answer.
+void Session::greet() {
+  if (phase_ != Phase::greeting) return;
+  for (const auto& host : present()) {
+    const auto facts = host.text.facts();
+    core_->executor.set_node(host.name,
+                             [text = host.text, now = reactor_.now(), system = facts->system](NodeRow& row) {
+                               row.facts = text;
+                               row.facts_time = now;
+                               row.product_uuid = system.uuid;
+                               row.system_serial = system.serial;
+                               if (row.state == NodeState::unknown) row.state = NodeState::discovered;
+                             });
+  }
+  greet_timer_ = reactor_.after(options_.first_words, if_alive([this] { greeted(true); }));
+  greeted(false);
+}
+
+void Session::greeted(bool late) {
+  if (phase_ != Phase::greeting || greet_timer_ == 0) return;
+  for (const auto& name : present_names()) {
+    if (hosts_[name].polled && core_->executor.mode_of(name)) continue;
+    if (!late) return;
+    refuse(name, HostVerdict::not_reached,
+           "its agent did not report within " + to_human(options_.first_words));
+  }
+  reactor_.cancel(std::exchange(greet_timer_, 0));
+  plan();
+}
+
+void Session::plan() {
+  phase_ = Phase::planning;
+  const auto names = present_names();
+  if (names.empty()) return end(Ok{});
+  if (++plans_ > kMostPlans) return end(fail(Code::failed, "hosts fell silent one after the other"));
+  Bringup::Request request;
+  request.kind = RequestKind::accept;
+  request.nodes = names;
+  request.profile = options_.profile;
+  core_->bringup->plan_and_store(
+      request, {}, if_alive([this](Result<Bringup::MadePtr> made) { planned(std::move(made)); }));
+}
+
+void Session::planned(Result<Bringup::MadePtr> made) {
+  if (phase_ != Phase::planning) return;
+  if (!made.ok()) return end(made.error());
+  const Bringup::Made& plan = **made;
+  if (!plan.refusals.empty()) return refused(plan.refusals);
+  if (plan.plan->empty())
+    return end(fail(Code::failed, "the profile " + options_.profile + " measures nothing on these hosts"));
+  if (const auto harmless = measures_only(*plan.plan); !harmless.ok()) return end(harmless.error());
+  approve(plan);
+}
+
+void Session::refused(const std::vector<Refusal>& refusals) {
+  const auto names = present_names();
+  for (const auto& refusal : refusals) {
+    if (std::find(names.begin(), names.end(), refusal.node) == names.end())
+      return end(fail(Code::denied, refusal.rule + ": " + refusal.message));
+    if (refusal.rule == "not-running")
+      refuse(refusal.node, HostVerdict::not_reached, "its agent fell silent before it was measured");
+    else
+      refuse(refusal.node, HostVerdict::refused, refusal.rule + ": " + refusal.message);
+  }
+  plan();
+}
+
+void Session::approve(const Bringup::Made& made) {
+  core_->bringup->approve(made.digest, options_.by, if_alive([this](Result<int64_t> run) {
+                            if (phase_ != Phase::planning) return;
+                            if (!run.ok() && run.error().code == Code::conflict) return plan();
+                            if (!run.ok()) return end(run.error());
+                            outcome_.run = *run;
+                            phase_ = Phase::running;
+                            if (cancelled_) core_->executor.cancel("interrupted");
+                          }));
+}
+
+// ---- the end ----
+
+AddedToRun Session::added() const {
+  AddedToRun out;
+  out.notes = notes_;
+  out.history_after = machines_->history_after();
+  for (const auto& [name, host] : hosts_)
+    if (host.out)
+      out.not_measured[name] = fmt::format("{}: {}", to_string(host.out->verdict), host.out->reason);
+  return out;
+}
+
+void Session::ended(const RunRow& run) {
+  if (phase_ != Phase::running || run.id != outcome_.run) return;
+  phase_ = Phase::ending;
+  struct Work {
+    KnownOfRun run;
+    std::shared_ptr<RunArchive> archive;
+    Result<Report> report = fail(Code::failed, "no report was made");
+    std::map<std::string, std::string> files = {};
+  };
+  const auto work = std::make_shared<Work>(Work{known_of(core_->executor, run), core_->store->archive()});
+  work->run.added = added();
+  reactor_.offload(
+      [work] {
+        work->report = report_of(*work->archive, work->run);
+        if (auto files = report_folder(*work->archive, work->run); files.ok())
+          work->files = std::move(files).value();
+      },
+      if_alive([this, work] {
+        outcome_.report = std::move(work->files);
+        if (!work->report.ok()) return end(work->report.error());
+        outcome_.title = title(*work->report);
+        for (const auto& node : work->report->nodes) {
+          Host& host = hosts_[node.name];
+          if (host.out) continue;
+          host.out = outcome_of(node, cancelled_);
+          host.out->how = host.hello.how;
+          host.out->why_user = host.hello.why_user;
+        }
+        outcome_.notes = work->report->notes;
+        end(Ok{});
+      }));
+}
+
+void Session::cancel(const std::string& reason) {
+  if (std::exchange(cancelled_, true) || phase_ == Phase::done) return;
+  if (phase_ == Phase::running) return core_->executor.cancel(reason);
+  // Between approval and its run's first row nothing can be called off yet.
+  if (phase_ == Phase::ending || core_->executor.active()) return;
+  end(Ok{});
+}
+
+void Session::end(Status with) {
+  if (phase_ == Phase::done) return;
+  phase_ = Phase::done;
+  if (greet_timer_) reactor_.cancel(std::exchange(greet_timer_, 0));
+  outcome_.ended = std::move(with);
+  outcome_.cancelled = cancelled_;
+  if (outcome_.notes.empty()) outcome_.notes = notes_;
+  links_->leave_all(if_alive([this] { finish(); }));
+}
+
+HostOutcome Session::outcome_of_host(const Host& host) const {
+  if (host.out) return *host.out;
+  HostOutcome out;
+  out.name = host.given.name;
+  out.how = host.hello.how;
+  out.why_user = host.hello.why_user;
+  out.verdict = HostVerdict::cancelled;
+  out.reason = cancelled_ ? "interrupted before it was measured" : "not measured";
+  return out;
+}
+
+void Session::finish() {
+  for (const auto& host : options_.hosts) {
+    HostOutcome out = outcome_of_host(hosts_[host.name]);
+    if (options_.drift_only && !hosts_[host.name].out && hosts_[host.name].reached && !cancelled_) {
+      out.verdict = HostVerdict::accepted;
+      out.reason.clear();
+    }
+    outcome_.hosts.push_back(std::move(out));
+  }
+  if (outcome_.title.empty()) outcome_.title = title_of(options_.cluster, outcome_.hosts);
+  core_->link.close();
+  events_.done(std::move(outcome_));
+}
+
+AcceptSession::Progress Session::progress() {
+  Progress out;
+  out.hosts = hosts_.size();
+  for (const auto& [name, host] : hosts_) {
+    if (host.out) ++out.out;
+    if (host.reached) ++out.reached;
+  }
+  out.running = phase_ == Phase::running;
+  if (out.running) out.status = core_->status();
+  return out;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AcceptSession>> AcceptSession::open(RealReactor& reactor, SessionOptions options,
+                                                           Events events) {
+  auto session = std::make_unique<Session>(reactor, std::move(options), std::move(events));
+  TRY_(session->prepare());
+  return std::unique_ptr<AcceptSession>(std::move(session));
+}
+
+}  // namespace muster

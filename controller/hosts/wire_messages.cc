@@ -1,0 +1,109 @@
+#include "controller/hosts/wire_messages.h"
+
+#include <vector>
+
+#include "base/json.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kDigits = 64, kMostOrders = 1000;
+
+Error no_message(const std::string& what) { return fail(Code::invalid, "the host sends " + what); }
+
+Status read_poll(const Json& json, HostMessage& out) {
+  JsonReader r(json, "poll");
+  r.allow_unknown();
+  std::vector<std::string> have;
+  r.get("have", have);
+  r.get("boot", out.present.boot_id);
+  TRY_(r.finish());
+  if (have.size() > kMostOrders) return fail(Code::invalid, "poll.have: too many");
+  out.have = {have.begin(), have.end()};
+  // It is no other, whatever it says.
+  out.present.mode = wire::Mode::adopted;
+  return Ok{};
+}
+
+Status read_program(const Json& json, HostMessage& out) {
+  if (!json.is_string()) return fail(Code::invalid, "program: no digest");
+  out.program = json.get<std::string>();
+  if (out.program.size() == kDigits && out.program.find_first_not_of("0123456789abcdef") == std::string::npos)
+    return Ok{};
+  return fail(Code::invalid, "program: no digest");
+}
+
+Status read_looked(const Json& json, HostMessage& out) {
+  JsonReader r(json, "looked");
+  r.allow_unknown();
+  out.looked.facts = r.raw("facts");
+  out.looked.look = r.raw("look");
+  TRY_(r.finish());
+  if (out.looked.facts.is_object() && out.looked.look.is_object()) return Ok{};
+  return fail(Code::invalid, "looked: no facts");
+}
+
+Status read_kind(const Json& json, HostMessage& out) {
+  if (json.contains("poll")) {
+    out.kind = HostMessage::Kind::poll;
+    return read_poll(json["poll"], out);
+  }
+  if (json.contains("post")) {
+    out.kind = HostMessage::Kind::post;
+    TRY(out.batch, wire::event_batch_from_json(json["post"]));
+    return Ok{};
+  }
+  if (json.contains("program")) {
+    out.kind = HostMessage::Kind::program;
+    return read_program(json["program"], out);
+  }
+  if (json.contains("looked")) {
+    out.kind = HostMessage::Kind::looked;
+    return read_looked(json["looked"], out);
+  }
+  if (json.contains("alive")) return Ok{};
+  return fail(Code::invalid, "a message of no known kind");
+}
+
+}  // namespace
+
+Result<HostMessage> host_message_of(const std::string& line) {
+  const auto json = parse_json(line);
+  if (!json.ok() || !json->is_object()) return no_message("something that is no message");
+  HostMessage out;
+  if (const Status read = read_kind(*json, out); !read.ok()) return no_message(read.error().message);
+  const auto number = json->find("n");
+  if (number != json->end() && number->is_number_unsigned()) out.number = number->get<uint64_t>();
+  const bool asks = out.kind != HostMessage::Kind::alive && out.kind != HostMessage::Kind::looked;
+  if (asks && out.number == 0) return no_message("a request without a number");
+  return out;
+}
+
+Result<HostHello> host_hello_of(const std::string& text) {
+  const auto json = parse_json(text);
+  if (!json.ok()) return no_message("no hello");
+  HostHello hello;
+  JsonReader r(*json, "hello");
+  r.allow_unknown();
+  r.get("version", hello.version);
+  r.get("boot_id", hello.boot_id);
+  r.get("incarnation", hello.incarnation);
+  r.get("machine", hello.machine);
+  r.get("hostname", hello.hostname);
+  r.get("root", hello.root);
+  r.get("how", hello.how);
+  r.get_or("why_user", hello.why_user, std::string());
+  r.get("folder", hello.folder);
+  r.get("agent_version", hello.agent_version);
+  if (const Status read = r.finish(); !read.ok()) return no_message(read.error().message);
+  if (hello.version != 1) return no_message("a hello of version " + std::to_string(hello.version));
+  return hello;
+}
+
+Error refusal_of(const std::string& text) {
+  const size_t blank = text.find(' ');
+  const std::string rest = blank == std::string::npos ? "" : text.substr(blank + 1);
+  return fail(code_from_string(text.substr(0, blank)), rest.empty() ? "no reason was given" : rest);
+}
+
+}  // namespace muster

@@ -1,0 +1,332 @@
+#include "controller/plan/hosts_spec.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/json_dump.h"
+#include "base/lower.h"
+#include "controller/plan/hardware.h"
+#include "controller/spec/address.h"
+#include "controller/spec/host_name.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kFewestForMajority = 3;
+// Firmware and kernels of one build keep a little more or less; one of 32 modules is 3 %.
+constexpr double kSameMemory = 0.02;
+constexpr uint64_t kMiB = 1 << 20;
+constexpr size_t kShownNames = 3;
+constexpr size_t kLongestCluster = 30;
+// What the schema of specs lets through.
+constexpr int kMostGpus = 64, kMostCpus = 8192, kMostPorts = 256;
+
+using Hosts = std::vector<const AcceptHost*>;
+
+std::string some_of(const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i) out += (i ? ", " : "") + names[i];
+  if (names.size() > kShownNames) out += fmt::format(" and {} more", names.size() - kShownNames);
+  return out;
+}
+
+// JSON's text in quotes is YAML's, whatever hardware calls itself.
+std::string quoted(const std::string& text) { return dump_json(Json(text)); }
+
+// ---- groups
+
+std::string product_of(const AcceptHost& host) {
+  if (!host.facts) return "";
+  const std::string& vendor = host.facts->system.vendor;
+  return vendor.empty() ? host.facts->system.product : vendor + " " + host.facts->system.product;
+}
+
+std::string free_name(const std::string& wanted, const std::set<std::string>& taken) {
+  std::string out = wanted;
+  for (int i = 2; taken.count(out); ++i) out = fmt::format("{}-{}", wanted, i);
+  return out;
+}
+
+struct Group {
+  std::string name, product;  // product: of one that was made
+  Hosts hosts;                // by name
+};
+
+// By name. Those that users named first, so that a made name gives way.
+std::vector<Group> make_groups(const std::vector<AcceptHost>& hosts) {
+  std::map<std::string, Hosts> named, made;
+  std::set<std::string> taken;
+  for (const AcceptHost& host : hosts) {
+    if (host.group.empty())
+      made[product_of(host)].push_back(&host);
+    else
+      named[host.group].push_back(&host);
+    taken.insert(host.group);
+  }
+  std::vector<Group> out;
+  for (auto& [name, members] : named) out.push_back({name, "", std::move(members)});
+  int number = 0;
+  for (auto& [product, members] : made) {
+    ++number;
+    const std::string wanted = made.size() == 1 ? "hosts" : fmt::format("hosts-{}", number);
+    const std::string name = free_name(wanted, taken);
+    taken.insert(name);
+    out.push_back({name, product, std::move(members)});
+  }
+  for (Group& group : out)
+    std::sort(group.hosts.begin(), group.hosts.end(),
+              [](const auto* a, const auto* b) { return a->name < b->name; });
+  std::sort(out.begin(), out.end(), [](const Group& a, const Group& b) { return a.name < b.name; });
+  return out;
+}
+
+void note_groups(const std::vector<Group>& groups, std::vector<std::string>& notes) {
+  std::vector<std::string> made;
+  for (const Group& group : groups)
+    if (!group.product.empty())
+      made.push_back(fmt::format("{} is {} ({})", group.name, group.product, group.hosts.size()));
+  if (made.size() > 1)
+    notes.push_back(fmt::format("hosts without a group are compared with those of their product: {}",
+                                fmt::join(made, ", ")));
+}
+
+// ---- hardware of the majority
+
+// On more than half of three hosts or more of which it is known.
+template <typename T>
+std::optional<T> majority(const std::vector<T>& values) {
+  if (values.size() < kFewestForMajority) return {};
+  std::map<T, size_t> counts;
+  for (const T& value : values)
+    if (2 * ++counts[value] > values.size()) return value;
+  return {};
+}
+
+// The least of the most values that are nearly equal, where these are more than half.
+std::optional<uint64_t> nearly_equal(std::vector<uint64_t> values) {
+  if (values.size() < kFewestForMajority) return {};
+  std::sort(values.begin(), values.end());
+  size_t best = 0, best_count = 0;
+  for (size_t first = 0, last = 0; first < values.size(); ++first) {
+    const double most = static_cast<double>(values[first]) * (1 + kSameMemory);
+    while (last < values.size() && static_cast<double>(values[last]) <= most) ++last;
+    if (last - first <= best_count) continue;
+    best = first;
+    best_count = last - first;
+  }
+  if (2 * best_count <= values.size()) return {};
+  return values[best];
+}
+
+// The one model of a host's GPUs; "" where they differ or no driver has named them.
+std::string gpu_model(const HardwareFacts& facts) {
+  std::set<std::string> models;
+  for (const GpuFacts& gpu : facts.gpus) models.insert(is_named(gpu) ? gpu.model : "");
+  return models.size() == 1 ? *models.begin() : "";
+}
+
+struct Seen {
+  std::vector<int> gpus, cpus, ports;
+  std::vector<std::string> gpu_models, cpu_models;
+  std::vector<uint64_t> memory;
+};
+
+Seen seen_of(const Hosts& hosts) {
+  Seen out;
+  for (const AcceptHost* host : hosts) {
+    if (!host->facts) continue;
+    const HardwareFacts& facts = *host->facts;
+    out.gpus.push_back(static_cast<int>(facts.gpus.size()));
+    out.ports.push_back(static_cast<int>(std::count_if(facts.nics.begin(), facts.nics.end(),
+                                                       [](const NicFacts& nic) { return nic.link_up; })));
+    if (facts.cpus.count > 0) out.cpus.push_back(facts.cpus.count);
+    if (!facts.cpus.model.empty()) out.cpu_models.push_back(facts.cpus.model);
+    if (facts.memory_bytes > 0) out.memory.push_back(facts.memory_bytes);
+    if (const std::string model = gpu_model(facts); !model.empty()) out.gpu_models.push_back(model);
+  }
+  return out;
+}
+
+// "{ gpus: 8, memory: \">= 1031798 MiB\" }"; `without` gets what has no majority.
+std::string hardware_text(const Seen& seen, std::vector<std::string>& without) {
+  std::vector<std::string> keys;
+  const auto count = [&](const char* key, const char* what, const std::vector<int>& values, int most) {
+    const auto value = majority(values);
+    if (!value)
+      without.push_back(what);
+    else if (*value <= most)
+      keys.push_back(fmt::format("{}: {}", key, *value));
+    return value.value_or(0);
+  };
+  const int gpus = count("gpus", "GPUs", seen.gpus, kMostGpus);
+  const auto gpu = majority(seen.gpu_models);
+  if (gpus > 0 && gpus <= kMostGpus && gpu) keys.push_back("gpu_model: " + quoted(*gpu));
+  if (gpus > 0 && !gpu) without.push_back("model of GPUs");
+  count("cpus", "processors", seen.cpus, kMostCpus);
+  if (const auto model = majority(seen.cpu_models))
+    keys.push_back("cpu_model: " + quoted(*model));
+  else
+    without.push_back("model of processors");
+  if (const auto memory = nearly_equal(seen.memory); memory && *memory >= kMiB)
+    keys.push_back(fmt::format("memory: \">= {} MiB\"", *memory / kMiB));
+  else
+    without.push_back("memory");
+  if (const auto ports = majority(seen.ports); !ports)
+    without.push_back("ports with a link");
+  else if (*ports > 0 && *ports <= kMostPorts)
+    keys.push_back(fmt::format("nics: {{ any: {} }}", *ports));
+  return keys.empty() ? "" : fmt::format("{{ {} }}", fmt::join(keys, ", "));
+}
+
+std::string hardware_of(const Group& group, std::vector<std::string>& notes) {
+  const Seen seen = seen_of(group.hosts);
+  if (seen.gpus.size() < kFewestForMajority) {
+    notes.push_back(
+        fmt::format("group {}: fewer than three hosts with an inventory, so no majority; no hardware "
+                    "is declared, and each is compared with its own history only",
+                    group.name));
+    return "";
+  }
+  std::vector<std::string> without;
+  const std::string text = hardware_text(seen, without);
+  if (!without.empty())
+    notes.push_back(
+        fmt::format("group {}: no majority, so not declared: {}", group.name, fmt::join(without, ", ")));
+  return text;
+}
+
+// ---- the parts of the spec
+
+// At least half have an active RDMA port: a host without one is then told apart.
+bool has_rdma(const Group& group) {
+  size_t known = 0, active = 0;
+  for (const AcceptHost* host : group.hosts) {
+    if (!host->rdma_ports) continue;
+    ++known;
+    if (*host->rdma_ports > 0) ++active;
+  }
+  return active > 0 && 2 * active >= known;
+}
+
+// The narrowest network in which each address is a host's.
+std::optional<Cidr> network_of(const std::vector<uint32_t>& addresses) {
+  for (int prefix = 30; prefix >= 8; --prefix) {
+    Cidr network{addresses.front(), prefix};
+    network.base &= network.mask();
+    if (std::all_of(addresses.begin(), addresses.end(), [&](uint32_t one) { return network.hosts(one); }))
+      return network;
+  }
+  return {};
+}
+
+// All that is wrong with the list, in words; and the addresses.
+std::vector<std::string> wrong_in(const std::vector<AcceptHost>& hosts, std::vector<uint32_t>& addresses) {
+  std::vector<std::string> wrong, missing, twice;
+  std::set<std::string> names;
+  std::map<uint32_t, std::string> at;
+  for (const AcceptHost& host : hosts) {
+    if (const std::string why = wrong_host_name(host.name); !why.empty()) wrong.push_back(why);
+    if (!names.insert(host.name).second) twice.push_back(host.name);
+    if (host.address.empty()) {
+      missing.push_back(host.name);
+      continue;
+    }
+    const auto address = parse_ipv4(host.address);
+    if (!address) {
+      wrong.push_back(fmt::format("{}: {} is not an IPv4 address", host.name, quoted(host.address)));
+      continue;
+    }
+    addresses.push_back(*address);
+    if (const auto [other, fresh] = at.emplace(*address, host.name); !fresh)
+      wrong.push_back(fmt::format("{} and {} have one address, {}", other->second, host.name, host.address));
+  }
+  if (!twice.empty()) wrong.push_back("listed twice: " + some_of(twice));
+  if (!missing.empty())
+    wrong.push_back(
+        fmt::format("no address is known of {}: give `address=` in the list of hosts", some_of(missing)));
+  if (hosts.empty()) wrong.push_back("no hosts");
+  return wrong;
+}
+
+std::string node_text(const AcceptHost& host, const std::string& role, const std::string& hardware) {
+  const std::string key = host.host_key.empty() ? no_host_key() : host.host_key;
+  return fmt::format("  - {{ name: {}, role: {}, address: {}, adopt: {{ host: {}, host_key: {} }}{} }}\n",
+                     quoted(host.name), quoted(role), quoted(host.address), quoted(host.name), quoted(key),
+                     hardware.empty() ? "" : ", hardware: " + hardware);
+}
+
+std::string spec_text(const std::vector<Group>& groups, const Cidr& network, HostsSpec& out) {
+  std::string roles, nodes;
+  std::set<std::string> taken;
+  for (const Group& group : groups) {
+    const bool rdma = has_rdma(group);
+    const std::string role = free_name(group.name + (rdma ? "-rdma" : ""), taken);
+    taken.insert(role);
+    // `interconnect` has acceptance measure RDMA between the nodes of its role.
+    roles += fmt::format("  {}: {{ playbooks: [{}] }}\n", quoted(role), rdma ? " interconnect " : "");
+    const std::string hardware = hardware_of(group, out.notes);
+    for (const AcceptHost* host : group.hosts) nodes += node_text(*host, role, hardware);
+  }
+  return fmt::format("network: {{ provisioning: {{ cidr: {}/{} }} }}\nroles:\n{}nodes:\n{}",
+                     format_ipv4(network.base), network.prefix, roles, nodes);
+}
+
+}  // namespace
+
+std::string no_host_key() { return "SHA256:" + std::string(43, 'A'); }
+
+std::map<std::string, std::string> groups_of(const std::vector<AcceptHost>& hosts) {
+  std::map<std::string, std::string> out;
+  for (const Group& group : make_groups(hosts))
+    for (const AcceptHost* host : group.hosts) out[host->name] = group.name;
+  return out;
+}
+
+std::string cluster_name_of(const std::string& file) {
+  std::string name = lower(file.substr(file.rfind('/') + 1));
+  if (const size_t dot = name.rfind('.'); dot != std::string::npos && dot > 0) name.resize(dot);
+  std::string out;
+  for (const char c : name) {
+    const bool letter = c >= 'a' && c <= 'z', digit = c >= '0' && c <= '9';
+    if (letter || (digit && !out.empty()))
+      out += c;
+    else if (!out.empty() && out.back() != '-')
+      out += '-';
+  }
+  out.resize(std::min(out.size(), kLongestCluster));
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out.empty() ? "hosts" : out;
+}
+
+Result<HostsSpec> hosts_spec(const std::string& cluster, const std::string& profile,
+                             const std::vector<AcceptHost>& hosts,
+                             const std::map<std::string, std::string>& vars) {
+  std::vector<uint32_t> addresses;
+  const std::vector<std::string> wrong = wrong_in(hosts, addresses);
+  if (!wrong.empty()) return fail(Code::invalid, fmt::format("{}", fmt::join(wrong, "; ")));
+  const auto network = network_of(addresses);
+  if (!network)
+    return fail(Code::invalid,
+                "no network of /8 to /30 holds the addresses of all hosts: measure them in parts");
+  const std::vector<Group> groups = make_groups(hosts);
+  HostsSpec out;
+  note_groups(groups, out.notes);
+  std::string named;
+  for (const auto& [name, value] : vars)
+    named += fmt::format("{}{}: {}", named.empty() ? "" : ", ", name, quoted(value));
+  out.text = fmt::format(
+      "# Generated from a list of hosts. `hardware` is what most of a group have.\n"
+      "cluster: {}\n{}{}acceptance: {{ profile: {} }}\n",
+      quoted(cluster), named.empty() ? "" : fmt::format("vars: {{ {} }}\n", named),
+      spec_text(groups, *network, out), quoted(profile));
+  ParsedSpec parsed = parse_spec(out.text);
+  if (!parsed.errors.empty())
+    return fail(Code::invalid, to_string(parsed.errors.front(), "the generated spec"));
+  out.spec = std::move(parsed.spec);
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,73 @@
+#include "controller/plan/order_programs.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kAccept = "muster-accept";
+constexpr const char* kNvml = "muster-accept-nvml";
+constexpr const char* kGpu = "muster-accept-gpu";
+constexpr const char* kMpi = "muster-mpi-check";
+
+std::string text_in(const Json& params, const char* key) {
+  const auto found = params.is_object() ? params.find(key) : params.end();
+  return params.is_object() && found != params.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+bool loads_gpus_together(const Json& params) {
+  const std::string load = text_in(params, "load");
+  return load == "nccl" || load == "gpu-training";
+}
+
+bool may_have_gpus(const Planning& p, const Draft& d) {
+  const auto machine = p.machines.find(d.spec->name);
+  return machine == p.machines.end() || !machine->second->gpus.empty();
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+std::set<std::string> programs_of(const wire::Step& step) {
+  if (step.module == "accept") {
+    const std::string kernel = text_in(step.params, "kernel");
+    if (kernel.rfind("gpu-", 0) == 0) return {kGpu};
+    if (kernel == "counters") return {kAccept, kNvml};
+    return {kAccept};
+  }
+  if (step.module == "accept_links" || step.module == "accept_rdma") return {kAccept};
+  std::set<std::string> together;
+  if (step.module == "accept_group" || step.module == "accept_group_serve") together = {kAccept};
+  if (step.module == "accept_mpi") together = {kMpi};
+  if (!together.empty() && loads_gpus_together(step.params)) together.insert(kGpu);
+  return together;
+}
+
+void find_started_programs(Planning& p) {
+  for (const auto& leader : p.drafts)
+    for (const auto& s : leader.accept_cluster) {
+      if (s.step().module != "accept_mpi" || !s.about) continue;
+      for (auto& d : p.drafts)
+        if (d.spec->adopt.declared() && s.about->has(*d.spec)) d.started_for.merge(programs_of(s.step()));
+    }
+}
+
+void name_programs(const Planning& p, const Draft& d, const std::vector<PlannedStep>& steps, bool first,
+                   ActionParams& params) {
+  if (!d.spec->adopt.declared()) return;
+  std::set<std::string> used;
+  if (first) used = d.started_for;
+  for (const auto& s : steps) used.merge(programs_of(s.step()));
+  if (!may_have_gpus(p, d)) used.erase(kNvml);
+  Json named = Json::array();
+  for (const auto& program : p.in.programs) {
+    const std::string name = file_name(program.path);
+    if (!used.count(name)) continue;
+    const std::string sha256 = program.sha256.substr(program.sha256.find(':') + 1);
+    named.push_back({{"name", name}, {"sha256", sha256}, {"size", program.size}});
+  }
+  if (named.empty()) return;
+  params.set_own("programs", std::move(named));
+  if (!p.address.empty()) params.set_own("base_url", "http://" + p.address + ":7480");
+}
+
+}  // namespace muster

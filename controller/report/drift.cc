@@ -1,0 +1,308 @@
+#include "controller/report/drift.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/utf8.h"
+#include "base/words.h"
+#include "controller/report/markup.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kFewestForMajority = 3;
+constexpr size_t kShownHosts = 6;
+constexpr size_t kShownBytes = 120;  // of a value: mount options are long
+
+constexpr Words<Agreement, 6> kWords = {{{Agreement::equal, "equal"},
+                                         {Agreement::outliers, "outliers"},
+                                         {Agreement::tie, "tie"},
+                                         {Agreement::split, "no majority"},
+                                         {Agreement::few, "too few"},
+                                         {Agreement::unseen, "not looked at"}}};
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+Agreement agreement_of(const std::vector<DriftValue>& values) {
+  size_t looked_at = 0;
+  for (const DriftValue& one : values) looked_at += one.hosts.size();
+  if (looked_at == 0) return Agreement::unseen;
+  if (looked_at < kFewestForMajority) return Agreement::few;
+  if (values.size() == 1) return Agreement::equal;
+  if (values[0].hosts.size() == values[1].hosts.size()) return Agreement::tie;
+  return 2 * values[0].hosts.size() > looked_at ? Agreement::outliers : Agreement::split;
+}
+
+DriftProperty property_of(const std::string& name, const std::vector<const HostProperties*>& hosts) {
+  DriftProperty out;
+  out.name = name;
+  std::map<std::string, std::vector<std::string>> by_value;
+  for (const HostProperties* host : hosts) {
+    const auto found = host->values.find(name);
+    const std::string value = found == host->values.end() ? "" : trimmed(found->second);
+    (value.empty() ? out.not_looked_at : by_value[value]).push_back(host->host);
+  }
+  for (auto& [value, names] : by_value) out.values.push_back({value, std::move(names)});
+  std::stable_sort(out.values.begin(), out.values.end(),
+                   [](const DriftValue& a, const DriftValue& b) { return a.hosts.size() > b.hosts.size(); });
+  out.agreement = agreement_of(out.values);
+  return out;
+}
+
+// ---- its JSON form
+
+Json values_json(const DriftProperty& property) {
+  Json out = Json::array();
+  for (const DriftValue& one : property.values) {
+    Json& entry = out.emplace_back(Json{{"value", one.value}, {"count", one.hosts.size()}});
+    if (&one != property.majority()) entry["hosts"] = one.hosts;
+  }
+  return out;
+}
+
+// Those of the group that no other list has.
+std::vector<std::string> rest_of(const std::vector<std::string>& group, const DriftProperty& property) {
+  std::set<std::string> rest(group.begin(), group.end());
+  for (const std::string& host : property.not_looked_at) rest.erase(host);
+  for (const DriftValue& one : property.values)
+    for (const std::string& host : one.hosts) rest.erase(host);
+  return {rest.begin(), rest.end()};
+}
+
+Result<DriftProperty> read_property(const Json& json, const std::vector<std::string>& group) {
+  DriftProperty out;
+  std::string agreement, majority;
+  std::vector<std::string> outliers;  // derived
+  JsonReader r(json, "drift.property");
+  r.get("name", out.name);
+  r.get("agreement", agreement);
+  r.get_or("majority", majority, {});
+  r.get("outliers", outliers);
+  r.get("not_looked_at", out.not_looked_at);
+  const Json& values = r.raw("values");
+  TRY_(r.finish());
+  const auto known = value_of(kWords, agreement);
+  if (!known || !values.is_array()) return fail(Code::invalid, "drift.property: another shape");
+  out.agreement = *known;
+  for (const Json& value : values) {
+    DriftValue& one = out.values.emplace_back();
+    size_t count = 0;
+    JsonReader v(value, "drift.value");
+    v.get("value", one.value);
+    v.get("count", count);
+    v.get_or("hosts", one.hosts, {});
+    TRY_(v.finish());
+  }
+  if (out.majority() && out.values.front().hosts.empty()) out.values.front().hosts = rest_of(group, out);
+  return out;
+}
+
+std::vector<std::string> outliers_of(const DriftProperty& property) {
+  std::vector<std::string> out;
+  if (property.agreement != Agreement::outliers) return out;
+  for (size_t i = 1; i < property.values.size(); ++i)
+    out.insert(out.end(), property.values[i].hosts.begin(), property.values[i].hosts.end());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// ---- text
+
+std::string counted(size_t count) { return fmt::format("{} host{}", count, count == 1 ? "" : "s"); }
+
+std::string some_of(const std::vector<std::string>& hosts) {
+  std::string out;
+  for (size_t i = 0; i < std::min(hosts.size(), kShownHosts); ++i) out += (i ? ", " : "") + hosts[i];
+  if (hosts.size() > kShownHosts) out += fmt::format(" and {} more", hosts.size() - kShownHosts);
+  return out;
+}
+
+std::string shown(const std::string& value) {
+  return value.size() <= kShownBytes ? value : std::string(first_bytes(value, kShownBytes)) + "...";
+}
+
+// From `first` on: "1.9 on gpu07, gpu09; 2.0 on gpu11".
+std::string values_text(const DriftProperty& property, size_t first) {
+  std::string out;
+  for (size_t i = first; i < property.values.size(); ++i)
+    out += fmt::format("{}{} on {}", i > first ? "; " : "", shown(property.values[i].value),
+                       some_of(property.values[i].hosts));
+  return out;
+}
+
+std::string what_differs(const DriftProperty& property) {
+  const std::vector<DriftValue>& values = property.values;
+  switch (property.agreement) {
+    case Agreement::equal:
+      return fmt::format("{} on {}", shown(values[0].value), counted(values[0].hosts.size()));
+    case Agreement::outliers:
+      return fmt::format("{} on {}, but {}", shown(values[0].value), counted(values[0].hosts.size()),
+                         values_text(property, 1));
+    case Agreement::tie:
+      return "a tie, no majority: " + values_text(property, 0);
+    case Agreement::split:
+      return "no majority: " + values_text(property, 0);
+    case Agreement::few:
+      return "no majority among fewer than three hosts: " + values_text(property, 0);
+    case Agreement::unseen:
+      break;
+  }
+  return "not looked at on any host";
+}
+
+std::string property_line(const DriftProperty& property) {
+  std::string out = what_differs(property);
+  if (!property.not_looked_at.empty() && property.agreement != Agreement::unseen)
+    out += fmt::format("; not looked at on {}", some_of(property.not_looked_at));
+  return markup::plain(property.name + ": " + out);
+}
+
+// Parts of one kind and how many of each: "8 x H100", "2 x A, 6 x B".
+std::string tally(const std::map<std::string, int>& counts) {
+  std::string out;
+  for (const auto& [what, count] : counts)
+    out += fmt::format("{}{} x {}", out.empty() ? "" : ", ", count, what);
+  return out;
+}
+
+}  // namespace
+
+std::string_view to_string(Agreement agreement) { return word_of(kWords, agreement); }
+
+const DriftValue* DriftProperty::majority() const {
+  const bool there = agreement == Agreement::equal || agreement == Agreement::outliers;
+  return there && !values.empty() ? &values.front() : nullptr;
+}
+
+std::map<std::string, std::string> drift_properties(const HardwareFacts& facts) {
+  std::map<std::string, std::string> out = facts.properties;
+  const auto put = [&](const char* name, const std::string& value) {
+    if (!trimmed(value).empty()) out[name] = trimmed(value);
+  };
+  put("kernel", facts.kernel);
+  put("operating system", facts.os);
+  put("BIOS version", facts.firmware);
+  // Of a host whose firmware is unknown it is not known either.
+  if (!facts.firmware.empty()) put("boot mode", facts.uefi ? "UEFI" : "legacy BIOS");
+  put("system", facts.system.vendor + " " + facts.system.product);
+  put("processor model", facts.cpus.model);
+  // Differs where hyper-threading or cores are switched off in the BIOS.
+  if (facts.cpus.count > 0) put("logical processors", fmt::format("{}", facts.cpus.count));
+  std::map<std::string, int> gpus, drivers, speeds, drives;
+  for (const GpuFacts& gpu : facts.gpus) ++gpus[gpu.model.empty() ? "unknown model" : gpu.model];
+  for (const NicFacts& nic : facts.nics) {
+    if (!nic.driver.empty()) ++drivers[nic.driver];
+    if (nic.link_up && nic.speed_mbps > 0) ++speeds[fmt::format("{} Mbit/s", nic.speed_mbps)];
+  }
+  for (const DiskFacts& disk : facts.disks)
+    if (is_local_transport(disk.transport) && !disk.model.empty()) ++drives[disk.model];
+  put("GPU models", tally(gpus));
+  put("port drivers", tally(drivers));
+  put("port speeds", tally(speeds));
+  put("drive models", tally(drives));
+  return out;
+}
+
+std::string of_all_parts(std::vector<std::string> values) {
+  std::set<std::string> distinct;
+  for (const std::string& value : values)
+    if (std::string text = trimmed(value); !text.empty()) distinct.insert(std::move(text));
+  std::string out;
+  for (const std::string& value : distinct) out += (out.empty() ? "" : ", ") + value;
+  return out;
+}
+
+Drift find_drift(const std::vector<HostProperties>& hosts) {
+  std::map<std::string, std::vector<const HostProperties*>> groups;
+  std::set<std::string> names;
+  for (const HostProperties& host : hosts) {
+    groups[host.group].push_back(&host);
+    for (const auto& [name, value] : host.values) names.insert(name);
+  }
+  Drift out;
+  for (auto& [name, members] : groups) {
+    std::sort(members.begin(), members.end(), [](const auto* a, const auto* b) { return a->host < b->host; });
+    DriftGroup& group = out.emplace_back();
+    group.name = name;
+    for (const HostProperties* host : members) group.hosts.push_back(host->host);
+    for (const std::string& property : names) group.properties.push_back(property_of(property, members));
+  }
+  return out;
+}
+
+HostProperties drift_host(const std::string& node, const std::string& role, const HardwareFacts& facts) {
+  const std::string product = trimmed(facts.system.vendor + " " + facts.system.product);
+  return {node, product.empty() ? role : role + ", " + product, drift_properties(facts)};
+}
+
+Drift drift_of_run(const std::vector<HostProperties>& hosts) {
+  Drift out = find_drift(hosts);
+  std::erase_if(out, [](const DriftGroup& group) { return group.hosts.size() < kFewestForMajority; });
+  return out;
+}
+
+Json to_json(const Drift& drift) {
+  Json groups = Json::array();
+  for (const DriftGroup& group : drift) {
+    Json properties = Json::array();
+    for (const DriftProperty& property : group.properties) {
+      Json& entry = properties.emplace_back(Json{{"name", property.name},
+                                                 {"agreement", to_string(property.agreement)},
+                                                 {"values", values_json(property)},
+                                                 {"outliers", outliers_of(property)},
+                                                 {"not_looked_at", property.not_looked_at}});
+      if (const DriftValue* majority = property.majority()) entry["majority"] = majority->value;
+    }
+    groups.push_back({{"group", group.name}, {"hosts", group.hosts}, {"properties", std::move(properties)}});
+  }
+  return {{"groups", std::move(groups)}};
+}
+
+Result<Drift> drift_from_json(const Json& json) {
+  JsonReader top(json, "drift");
+  const Json& groups = top.raw("groups");
+  TRY_(top.finish());
+  if (!groups.is_array()) return fail(Code::invalid, "drift.groups: expected a list");
+  Drift out;
+  for (const Json& one : groups) {
+    DriftGroup& group = out.emplace_back();
+    JsonReader r(one, "drift.group");
+    r.get("group", group.name);
+    r.get("hosts", group.hosts);
+    const Json& properties = r.raw("properties");
+    TRY_(r.finish());
+    if (!properties.is_array()) return fail(Code::invalid, "drift.properties: expected a list");
+    for (const Json& property : properties) {
+      TRY(DriftProperty read, read_property(property, group.hosts));
+      group.properties.push_back(std::move(read));
+    }
+  }
+  return out;
+}
+
+std::string render_drift(const Drift& drift) {
+  std::string out;
+  for (const DriftGroup& group : drift) {
+    size_t alike = 0;
+    std::string lines;
+    for (const DriftProperty& property : group.properties) {
+      if (property.agreement == Agreement::equal && property.not_looked_at.empty())
+        ++alike;
+      else
+        lines += "  " + property_line(property) + "\n";
+    }
+    const std::string title = group.name.empty() ? "all hosts" : "group " + group.name;
+    out += markup::plain(fmt::format("{} ({}): {} of {} properties are equal on all", title,
+                                     counted(group.hosts.size()), alike, group.properties.size()));
+    out += "\n" + lines;
+  }
+  return out.empty() ? "no hosts\n" : out;
+}
+
+}  // namespace muster

@@ -1,0 +1,78 @@
+// Drift in the HTML report: a table per group of what differs, or was not looked at everywhere.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "controller/report/markup.h"
+
+namespace muster::markup {
+namespace {
+
+constexpr size_t kShownHosts = 12;
+
+std::string some_of(const std::vector<std::string>& hosts) {
+  std::string out;
+  for (size_t i = 0; i < std::min(hosts.size(), kShownHosts); ++i) out += (i ? ", " : "") + hosts[i];
+  if (hosts.size() > kShownHosts) out += fmt::format(" and {} more", hosts.size() - kShownHosts);
+  return escape(out);
+}
+
+std::string counted(size_t hosts) { return fmt::format("{} node{}", hosts, hosts == 1 ? "" : "s"); }
+
+bool is_equal(const DriftProperty& property) {
+  return property.agreement == Agreement::equal && property.not_looked_at.empty();
+}
+
+std::string row(const DriftProperty& property) {
+  const DriftValue* majority = property.majority();
+  std::string others;
+  for (const DriftValue& one : property.values)
+    if (&one != majority)
+      others += fmt::format("{}{} on <b>{}</b>", others.empty() ? "" : "<br>", escape(one.value),
+                            some_of(one.hosts));
+  return fmt::format(
+      "<tr><td><b>{}</b></td><td data-l=\"Most\">{}</td><td data-l=\"Others\">{}</td><td data-l=\"Not looked "
+      "at\">{}</td></tr>",
+      escape(property.name),
+      majority ? fmt::format("{} <span class=\"muted\">on {}</span>", escape(majority->value),
+                             counted(majority->hosts.size()))
+               : fmt::format("<span class=\"muted\">{}</span>", escape(to_string(property.agreement))),
+      others, some_of(property.not_looked_at));
+}
+
+std::string table(const DriftGroup& group) {
+  std::string rows, alike;
+  size_t equal = 0;
+  for (const DriftProperty& property : group.properties) {
+    if (!is_equal(property)) {
+      rows += row(property);
+      continue;
+    }
+    ++equal;
+    alike +=
+        fmt::format("<dt>{}</dt><dd>{}</dd>", escape(property.name), escape(property.values.front().value));
+  }
+  std::string out = fmt::format("<h3>{} ({}): {} of {} properties are equal on all</h3>", escape(group.name),
+                                counted(group.hosts.size()), equal, group.properties.size());
+  if (!rows.empty())
+    out +=
+        "<div class=\"scroll\"><table class=\"stack\"><thead><tr><th>Property</th><th>Most</th><th>Others"
+        "</th><th>Not looked at</th></tr></thead><tbody>" +
+        rows + "</tbody></table></div>";
+  if (!alike.empty())
+    out += "<details><summary>what is equal</summary><dl class=\"facts\">" + alike + "</dl></details>";
+  return out;
+}
+
+}  // namespace
+
+std::string drift(const Report& report) {
+  if (report.drift.empty()) return "";
+  std::string out =
+      "<p class=\"muted\">Among nodes of one role and product. The majority is no proof of what is right: "
+      "nothing here is a verdict.</p>";
+  for (const DriftGroup& group : report.drift) out += table(group);
+  return out;
+}
+
+}  // namespace muster::markup

@@ -1,0 +1,150 @@
+#include "kernels/together/culprit.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace muster::together {
+namespace {
+
+struct Word {
+  uint32_t rank;
+  uint16_t kind, expired;
+};
+static_assert(sizeof(Word) == 8);
+
+using Named = std::map<int, Loss>;
+
+Accusations list(const Named& named) {
+  Accusations out;
+  for (const auto& [rank, kind] : named) out.push_back({rank, kind});
+  return out;
+}
+
+// All who are accused of one of these; `spoken`: also those who have made a statement themselves.
+Named accused_of(const Evidence& evidence, std::initializer_list<Loss> kinds, bool spoken) {
+  Named out;
+  for (const auto& said : evidence.said) {
+    if (!said) continue;
+    for (const auto& [rank, kind] : said->accused)
+      if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end() &&
+          (spoken || !evidence.said[static_cast<size_t>(rank)]))
+        out.emplace(rank, kind);
+  }
+  return out;
+}
+
+// The ends of the chains that begin with those whose time is over.
+Named ends_of_chains(const Evidence& evidence) {
+  std::vector<size_t> open;
+  std::vector<bool> seen(evidence.said.size());
+  for (size_t r = 0; r < evidence.said.size(); ++r)
+    if (evidence.said[r] && evidence.said[r]->expired) open.push_back(r), seen[r] = true;
+  Named out;
+  while (!open.empty()) {
+    const size_t from = open.back();
+    open.pop_back();
+    for (const auto& [rank, kind] : evidence.said[from]->accused) {
+      const auto to = static_cast<size_t>(rank);
+      if (seen[to]) continue;
+      seen[to] = true;
+      if (evidence.said[to])
+        open.push_back(to);
+      else
+        out.emplace(rank, kind);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view to_string(Loss loss) {
+  switch (loss) {
+    case Loss::died:
+      return "died";
+    case Loss::silent:
+      return "silent";
+    case Loss::absent:
+      return "absent";
+    case Loss::refused:
+      return "refused";
+    case Loss::left:
+      return "left";
+    case Loss::astray:
+      return "astray";
+  }
+  return "died";
+}
+
+Code code_of(Loss loss) {
+  switch (loss) {
+    case Loss::died:
+    case Loss::left:
+      return Code::failed;
+    case Loss::silent:
+      return Code::timeout;
+    case Loss::absent:
+      return Code::unavailable;
+    case Loss::refused:
+      return Code::denied;
+    case Loss::astray:
+      return Code::conflict;
+  }
+  return Code::failed;
+}
+
+Accusations culprits(const Evidence& evidence) {
+  // Whoever is in another call is not the last one to speak of it.
+  if (const Named found = accused_of(evidence, {Loss::astray}, true); !found.empty()) return list(found);
+  Named dead = accused_of(evidence, {Loss::died}, false);
+  for (size_t r = 0; r < evidence.said.size(); ++r)
+    if (evidence.dead(r)) dead.emplace(static_cast<int>(r), Loss::died);
+  if (!dead.empty()) return list(dead);
+  if (const Named found = accused_of(evidence, {Loss::left}, true); !found.empty()) return list(found);
+  if (const Named found = accused_of(evidence, {Loss::absent, Loss::refused}, false); !found.empty())
+    return list(found);
+  if (const Named found = ends_of_chains(evidence); !found.empty()) return list(found);
+  // All of them live. A connection that broke, or never was, has two ends: both are named.
+  if (const Named found = accused_of(evidence, {Loss::died, Loss::absent, Loss::refused}, true);
+      !found.empty())
+    return list(found);
+  // They wait for each other: what one sent does not reach the other.
+  for (const auto& said : evidence.said)
+    if (said && said->expired) return said->accused;
+  return {};
+}
+
+bool settled(const Evidence& evidence, const Accusations& named) {
+  for (size_t r = 0; r < evidence.said.size(); ++r) {
+    const bool is_named = std::any_of(named.begin(), named.end(), [r](const Accusation& accusation) {
+      return accusation.rank == static_cast<int>(r);
+    });
+    if (!evidence.said[r] && !evidence.gone[r] && !evidence.left[r] && !is_named) return false;
+  }
+  return true;
+}
+
+std::string encode(const Statement& statement) {
+  std::string out;
+  for (const auto& [rank, kind] : statement.accused) {
+    const Word word{static_cast<uint32_t>(rank), static_cast<uint16_t>(kind), statement.expired};
+    out.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  return out;
+}
+
+std::optional<Statement> decode_statement(std::string_view bytes, size_t members) {
+  if (bytes.size() % sizeof(Word) != 0) return std::nullopt;
+  Statement out;
+  for (; !bytes.empty(); bytes.remove_prefix(sizeof(Word))) {
+    Word word;
+    std::memcpy(&word, bytes.data(), sizeof word);
+    if (word.rank >= members || word.kind > static_cast<uint16_t>(Loss::astray)) return std::nullopt;
+    out.expired = word.expired != 0;
+    out.accused.push_back({static_cast<int>(word.rank), static_cast<Loss>(word.kind)});
+  }
+  return out;
+}
+
+}  // namespace muster::together

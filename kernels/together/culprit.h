@@ -1,0 +1,54 @@
+// Who is the reason why a group cannot go on: from what its members say of one another to those who are
+// named.
+//
+// Each member that notices trouble makes one statement to all: whom it saw die, or whom it waits for. A
+// member that makes a statement lives, so a chain of members that wait for each other ends at the one that
+// says nothing: when 1 waits for 2 and 2 for 3, all name 3. Every member draws the conclusion from the same
+// statements. Thread: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/together/group.h"
+
+namespace muster::together {
+
+struct Accusation {
+  int rank = 0;
+  Loss kind = Loss::silent;
+  bool operator==(const Accusation&) const = default;
+};
+using Accusations = std::vector<Accusation>;
+
+struct Statement {
+  // Its time is over: it has waited long enough to accuse. Without that, `silent` says only whom it waits
+  // for.
+  bool expired = false;
+  Accusations accused = {};
+};
+
+// What one member knows, by rank.
+struct Evidence {
+  int self = 0;
+  std::vector<std::optional<Statement>> said = {};  // its own too
+  std::vector<bool> gone = {};                      // their connection has ended
+  std::vector<bool> left = {};                      // they said that they were done
+
+  explicit Evidence(int rank, size_t members) : self(rank), said(members), gone(members), left(members) {}
+  bool dead(size_t rank) const { return gone[rank] && !said[rank] && !left[rank]; }
+};
+
+// By rank, each once; empty: nobody is accused yet.
+Accusations culprits(const Evidence& evidence);
+// Nobody is awaited any more who could change that: all have made a statement or are gone, except those who
+// are named.
+bool settled(const Evidence& evidence, const Accusations& named);
+
+// As they travel. Nothing for what is no statement of a group of so many members.
+std::string encode(const Statement& statement);
+std::optional<Statement> decode_statement(std::string_view bytes, size_t members);
+
+}  // namespace muster::together

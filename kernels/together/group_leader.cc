@@ -1,0 +1,250 @@
+#include "kernels/together/group_leader.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "base/digest.h"
+#include "kernels/together/rank_process.h"
+#include "kernels/together/server_calls.h"
+
+namespace muster::together {
+namespace {
+
+using kernels::Measurement;
+using kernels::Outcome;
+using kernels::seconds_now;
+
+constexpr double kSendSeconds = 20, kDismissSeconds = 5;
+// After the first sign of trouble: for the others to agree on who it is.
+constexpr double kConclusionSeconds = 20;
+constexpr int kTickMilliseconds = 500;
+
+// What became of one rank.
+struct Fate {
+  std::optional<Measurement> result = {};
+  std::optional<Loss> loss = {};  // seen from here
+  std::string why = {};
+  bool over() const { return result || loss; }
+};
+
+Measurement cannot_lead(const std::string& check, const std::string& why) {
+  Measurement out;
+  out.check = check;
+  out.outcome = Outcome::unavailable;
+  out.error = why;
+  return out;
+}
+
+bool took_part(const Measurement& result) {
+  return result.outcome == Outcome::measured || result.outcome == Outcome::corrupt;
+}
+
+Loss how_of(const Json& json) {
+  const Json how = json.value("how", Json());
+  for (const Loss one : {Loss::died, Loss::silent})
+    if (how == to_string(one)) return one;
+  return Loss::refused;
+}
+
+class Leader {
+ public:
+  Leader(Work work, const LeadOptions& options, int own)
+      : work_(std::move(work)), options_(options), own_(own), fates_(work_.members.size()) {}
+
+  Measurement run(const std::string& from, const Socket& listening) {
+    std::vector<int> ranks;
+    for (int r = 0; r < static_cast<int>(fates_.size()); ++r)
+      if (r != own_) ranks.push_back(r);
+    calls_ = call_servers(work_.members, ranks, from, options_.connect_seconds);
+    for (const auto& call : calls_)
+      if (!call.greeted) lose(call.rank, call.loss, call.why);
+    // None begins where one is missing: the servers wait, for pairs.
+    if (!in_trouble()) begin(listening);
+    if (!in_trouble() || std::any_of(fates_.begin(), fates_.end(), [](const Fate& f) { return !f.over(); }))
+      wait();
+    return conclude();
+  }
+
+ private:
+  Fate& fate(int rank) { return fates_[static_cast<size_t>(rank)]; }
+  void lose(int rank, Loss loss, const std::string& why) {
+    if (!fate(rank).over()) fate(rank).loss = loss, fate(rank).why = why;
+  }
+  bool in_trouble() const {
+    return std::any_of(fates_.begin(), fates_.end(),
+                       [](const Fate& f) { return f.loss || (f.result && !took_part(*f.result)); });
+  }
+
+  void begin(const Socket& listening) {
+    began_ = true;
+    for (auto& call : calls_) {
+      work_.rank = call.rank;
+      if (const Status sent = call.line->send(line_of({{"work", to_json(work_)}}), kSendSeconds); !sent.ok())
+        lose(call.rank, Loss::died, sent.error().message);
+    }
+    if (own_ < 0) return;
+    work_.rank = own_;
+    auto rank = RankProcess::start(work_, options_.here, listening);
+    if (rank.ok())
+      rank_.emplace(std::move(*rank));
+    else
+      lose(own_, Loss::died, rank.error().message);
+  }
+
+  void wait() {
+    if (!began_) return;
+    const pid_t parent = ::getppid();
+    // Servers end a rank at this time by themselves, and say so.
+    double until = seconds_now() + work_.deadline_seconds + kTickMilliseconds * 2e-3;
+    bool trouble = false;
+    while (::getppid() == parent && seconds_now() < until &&
+           std::any_of(fates_.begin(), fates_.end(), [](const Fate& f) { return !f.over(); })) {
+      round();
+      if (!trouble && in_trouble())
+        trouble = true, until = std::min(until, seconds_now() + kConclusionSeconds);
+    }
+    for (int r = 0; r < static_cast<int>(fates_.size()); ++r) lose(r, Loss::silent, "no result in time");
+  }
+
+  void round() {
+    std::vector<pollfd> watched = {{rank_ ? rank_->fd() : -1, POLLIN, 0}};
+    for (const auto& call : calls_)
+      watched.push_back({fate(call.rank).over() ? -1 : call.line->fd(), POLLIN, 0});
+    ::poll(watched.data(), watched.size(), kTickMilliseconds);
+    if (watched[0].revents != 0 && !rank_->read()) {
+      Json result;
+      if (const std::string broke = rank_->end(result); broke.empty())
+        fate(own_).result = measurement_from_json(result);
+      else
+        lose(own_, Loss::died, broke);
+      rank_.reset();
+    }
+    for (size_t i = 0; i < calls_.size(); ++i)
+      if (watched[i + 1].revents != 0) take_from(calls_[i]);
+  }
+
+  void take_from(ServerCall& call) {
+    const bool more = call.line->read();
+    const auto text = call.line->take();
+    if (!text && more) return;
+    if (!text) return lose(call.rank, Loss::died, "its connection closed");
+    const auto json = parse_json(*text);
+    const bool object = json.ok() && json->is_object();
+    if (object && json->contains("result"))
+      fate(call.rank).result = measurement_from_json((*json)["result"]);
+    else if (object && json->contains("error") && (*json)["error"].is_string())
+      lose(call.rank, how_of(*json), (*json)["error"].get<std::string>());
+    else
+      lose(call.rank, Loss::astray, "what it sent is no result");
+  }
+
+  // Rank 0's is the measurement. Else a rank that this node saw end, since the others gave none because of it;
+  // else what the members agreed on, which each of them reports; else those that did not answer.
+  Measurement conclude() {
+    if (fates_[0].result && took_part(*fates_[0].result)) return finished(std::move(*fates_[0].result));
+    const auto ended = [](const Fate& f) { return f.loss && *f.loss != Loss::silent; };
+    if (std::any_of(fates_.begin(), fates_.end(), ended)) return seen_from_here(ended);
+    for (auto& one : fates_)
+      if (one.result && !one.result->blame.empty()) return broken_off(std::move(*one.result));
+    const auto silent = [](const Fate& f) { return f.loss.has_value(); };
+    if (std::any_of(fates_.begin(), fates_.end(), silent)) return seen_from_here(silent);
+    return finished(std::move(*fates_[0].result));
+  }
+
+  Measurement finished(Measurement out) const {
+    out.detail["network"] = "TCP";
+    out.detail["leader"] = options_.self;
+    return out;
+  }
+  // It ended on members that are there, so it ran: one that never came to the others is a finding.
+  Measurement broken_off(Measurement out) const {
+    if (out.outcome == Outcome::unavailable && out.detail.contains("lost")) out.outcome = Outcome::failed;
+    out.metrics.clear();
+    return finished(std::move(out));
+  }
+
+  Measurement seen_from_here(const std::function<bool(const Fate&)>& counts) const {
+    Measurement out;
+    out.check = work_.load;
+    out.outcome = Outcome::failed;
+    out.detail["lost"] = Json::array();
+    for (size_t r = 0; r < fates_.size(); ++r) {
+      const Fate& one = fates_[r];
+      if (!counts(one)) continue;
+      const std::string& name = work_.members[r].name;
+      out.blame.push_back(fmt::format("rank {} on {}", r, name));
+      out.detail["lost"].push_back(
+          {{"rank", r}, {"name", name}, {"how", to_string(*one.loss)}, {"why", one.why}});
+      if (out.error.empty()) out.error = fmt::format("{} ({}): {}", name, work_.members[r].address, one.why);
+    }
+    return finished(std::move(out));
+  }
+
+  Work work_;
+  const LeadOptions& options_;
+  const int own_;
+  std::vector<Fate> fates_;
+  std::vector<ServerCall> calls_ = {};
+  std::optional<RankProcess> rank_ = {};
+  bool began_ = false;
+};
+
+int rank_of(const LeadOptions& options) {
+  const auto& members = options.work.members;
+  const auto own = std::find_if(members.begin(), members.end(),
+                                [&](const Member& member) { return member.name == options.self; });
+  return own == members.end() ? -1 : static_cast<int>(own - members.begin());
+}
+std::string address_of(const LeadOptions& options, int own) {
+  return options.bind.empty() && own >= 0 ? options.work.members[static_cast<size_t>(own)].address
+                                          : options.bind;
+}
+
+}  // namespace
+
+Measurement lead_group(const LeadOptions& options) {
+  Work work = options.work;
+  const int own = rank_of(options);
+  const std::string from = address_of(options, own);
+  if (from.empty()) return cannot_lead(work.load, "this node is no member, so its own address must be given");
+  work.token = random_hex(16);
+  // As its servers read it, so that what none of them would take is said at once.
+  work.rank = 0;
+  if (const auto fine = work_from_json(to_json(work)); !fine.ok()) {
+    Measurement out = cannot_lead(work.load, fine.error().message);
+    out.outcome = Outcome::refused;
+    return out;
+  }
+  Listening listening;
+  if (own >= 0) {
+    auto made = listen_at(from, work.members[static_cast<size_t>(own)].port);
+    if (!made.ok()) return cannot_lead(work.load, made.error().message);
+    listening = std::move(*made);
+  }
+  return Leader(std::move(work), options, own).run(from, listening.socket);
+}
+
+Measurement dismiss_group(const LeadOptions& options) {
+  const int own = rank_of(options);
+  const std::string from = address_of(options, own);
+  if (from.empty()) return cannot_lead("group", "this node is no member, so its own address must be given");
+  std::vector<int> ranks;
+  for (int r = 0; r < static_cast<int>(options.work.members.size()); ++r)
+    if (r != own) ranks.push_back(r);
+  Measurement out;
+  out.check = "group";
+  out.detail["ended"] = Json::array();
+  const double seconds = std::min(options.connect_seconds, kDismissSeconds);
+  for (auto& call : call_servers(options.work.members, ranks, from, seconds))
+    if (call.greeted && call.line->send(line_of({{"bye", true}}), kSendSeconds).ok())
+      out.detail["ended"].push_back(options.work.members[static_cast<size_t>(call.rank)].name);
+  return out;
+}
+
+}  // namespace muster::together

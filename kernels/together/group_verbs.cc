@@ -1,0 +1,93 @@
+#include "kernels/together/group_verbs.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::together {
+namespace {
+
+constexpr double kMostPatience = 60;
+
+void add_here(CLI::App& app, GpuHere& here) {
+  app.add_option("--program", here.program, "muster-accept-gpu on this node, for loads of GPUs");
+  app.add_option("--libs", here.libs,
+                 "folder with NCCL, cuBLASLt and plug-ins of the network; without: where systems have them");
+}
+
+void declare_leader(CLI::App& app, GroupArguments& a) {
+  auto* group = app.add_subcommand("group", "one load over several nodes, led from this one, verified");
+  auto& work = a.lead.work;
+  auto& options = work.options;
+  group->add_option("--members", a.members, "NAME=ADDRESS, separated by commas; by rank")
+      ->delimiter(',')
+      ->required();
+  group->add_option("--self", a.lead.self, "name of this node; it need not be a member");
+  group->add_option("--bind", a.lead.bind, "own numeric address, where this node is no member");
+  group->add_option("--port", a.port, "TCP port of the members");
+  group->add_option("--load", work.load, "allreduce, training, nccl, gpu-training");
+  group->add_option("--seconds", options.seconds, "time budget of the load");
+  group->add_option("--max-bytes", options.max_bytes, "allreduce, nccl: largest message");
+  group->add_option("--model", options.shape.model, "training: width");
+  group->add_option("--heads", options.shape.heads, "training: attention heads");
+  group->add_option("--sequence", options.shape.sequence, "training: tokens of a sequence");
+  group->add_option("--layers", options.shape.layers, "training: blocks");
+  group->add_option("--threads", options.threads, "training: of a member; 0: one per processor");
+  group->add_option("--root", options.root, "training: a folder that plays each node's /sys");
+  group->add_option("--gpus", options.gpus, "loads of GPUs: of every node");
+  group->add_option("--algorithm", options.algorithm,
+                    "loads of GPUs: NCCL_ALGO; Ring, where a link is judged");
+  group->add_option("--nccl-port", work.nccl_port, "TCP port at which GPUs meet, on the first member");
+  group->add_option("--connect-seconds", a.lead.connect_seconds, "how long members' servers are waited for");
+  group->add_option("--deadline", work.deadline_seconds, "seconds after which the load is ended");
+  group->add_option("--inject-flip", options.flip_rank,
+                    "RANK flips one bit on purpose, to prove that this test can fail");
+  group->add_flag("--bye", a.bye, "no load: ends the members' servers");
+  add_here(*group, a.lead.here);
+}
+
+void declare_server(CLI::App& app, GroupArguments& a) {
+  auto* serve = app.add_subcommand("group-serve", "carries out ranks for a `group`; ends by itself");
+  serve->add_option("--bind", a.serve.bind, "numeric address to listen on")->required();
+  serve->add_option("--port", a.serve.port, "TCP port");
+  serve->add_option("--peers", a.serve.peers, "numeric addresses that are answered, separated by commas")
+      ->delimiter(',')
+      ->required();
+  serve->add_option("--seconds", a.serve.seconds, "ends after so long, whatever happens");
+  serve->add_option("--wait-seconds", a.serve.wait_seconds, "ends when no leader came until then");
+  serve->add_option("--linger-seconds", a.serve.linger_seconds,
+                    "ends so long after a load when neither another one nor `--bye` follows");
+  add_here(*serve, a.serve.here);
+}
+
+kernels::Measurement bad(const std::string& why) {
+  kernels::Measurement out;
+  out.check = "group";
+  out.outcome = kernels::Outcome::refused;
+  out.error = why;
+  return out;
+}
+
+}  // namespace
+
+void declare_group(CLI::App& app, GroupArguments& arguments) {
+  declare_leader(app, arguments);
+  declare_server(app, arguments);
+}
+
+std::optional<kernels::Measurement> run_group(const std::string& verb, GroupArguments& a) {
+  if (verb == "group-serve") return serve_group(a.serve);
+  if (verb != "group") return std::nullopt;
+  auto& work = a.lead.work;
+  for (const auto& text : a.members) {
+    const size_t at = text.find('=');
+    if (at == 0 || at == std::string::npos || at + 1 == text.size())
+      return bad("--members: '" + text + "' is not NAME=ADDRESS");
+    work.members.push_back({text.substr(0, at), text.substr(at + 1), a.port});
+  }
+  if (a.bye) return dismiss_group(a.lead);
+  work.options.patience = std::min(kMostPatience, work.deadline_seconds / 2);
+  work.meet_seconds = std::min(work.meet_seconds, work.deadline_seconds / 2);
+  return lead_group(a.lead);
+}
+
+}  // namespace muster::together

@@ -1,0 +1,31 @@
+// The verbs of muster-accept for loads of several nodes: their options, and what they run.
+//
+//     muster-accept group-serve --bind 10.0.0.2 --peers 10.0.0.1 --seconds 600
+//     muster-accept group --members node1=10.0.0.1,node2=10.0.0.2 --self node1 --load allreduce --seconds 30
+//     muster-accept group ... --bye                     ends the servers
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/together/group_leader.h"
+#include "kernels/together/group_server.h"
+
+namespace muster::together {
+
+struct GroupArguments {
+  LeadOptions lead = {};
+  ServeOptions serve = {};
+  std::vector<std::string> members = {};  // NAME=ADDRESS
+  uint16_t port = 7540;
+  bool bye = false;
+};
+
+void declare_group(CLI::App& app, GroupArguments& arguments);
+// Nothing when it is another verb.
+std::optional<kernels::Measurement> run_group(const std::string& verb, GroupArguments& arguments);
+
+}  // namespace muster::together

@@ -1,0 +1,233 @@
+#include "kernels/together/mesh.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "kernels/kernels.h"
+
+namespace muster::together {
+namespace {
+
+using kernels::seconds_now;
+
+constexpr double kLastWords = 1;  // seconds for what is still to be sent when all is over
+
+int milliseconds_until(double until) {
+  return static_cast<int>(std::clamp((until - seconds_now()) * 1000 + 1, 0.0, 60e3));
+}
+
+}  // namespace
+
+Mesh::Mesh(std::vector<Member> members, int rank, double grace)
+    : members_(std::move(members)),
+      rank_(rank),
+      grace_(grace),
+      channels_(members_.size()),
+      evidence_(rank, members_.size()) {}
+
+Mesh::~Mesh() {
+  if (over_) return;
+  tell_all(FrameKind::bye, "");
+  flush(seconds_now() + kLastWords);
+  // What is unread when a socket is closed resets the connection, and the last words with it.
+  for (const auto& channel : channels_)
+    if (channel) channel->discard(), channel->read(nullptr), channel->finish();
+}
+
+void Mesh::add(int rank, Socket socket) {
+  channels_[static_cast<size_t>(rank)] = std::make_unique<Channel>(std::move(socket));
+}
+
+// --- one round
+
+void Mesh::pump(double until, std::vector<pollfd>& extra) {
+  std::vector<pollfd> watched = extra;
+  std::vector<size_t> ranks;
+  for (size_t r = 0; r < channels_.size(); ++r) {
+    Channel* one = channels_[r].get();
+    if (!one || one->ended() || one->astray()) continue;
+    const bool writes = one->wants_to_write(static_cast<int>(r) == to_ ? &out_ : nullptr);
+    const int events = POLLRDHUP | (one->full() ? 0 : POLLIN) | (writes ? POLLOUT : 0);
+    watched.push_back({one->fd(), static_cast<short>(events), 0});
+    ranks.push_back(r);
+  }
+  ::poll(watched.data(), watched.size(), milliseconds_until(until));
+  std::copy_n(watched.begin(), extra.size(), extra.begin());
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const short happened = watched[extra.size() + i].revents;
+    const size_t r = ranks[i];
+    if (happened & POLLOUT) channels_[r]->write(static_cast<int>(r) == to_ ? &out_ : nullptr);
+    if (happened & (POLLRDHUP | POLLERR | POLLHUP)) channels_[r]->keep_all();
+    if (happened & (POLLIN | POLLRDHUP | POLLERR | POLLHUP)) read_from(r);
+  }
+}
+
+void Mesh::read_from(size_t rank) {
+  Channel& from = *channels_[rank];
+  from.read(static_cast<int>(rank) == from_ ? &in_ : nullptr);
+  for (const auto& frame : from.take_frames()) hear(rank, frame);
+  if (from.ended()) evidence_.gone[rank] = true;
+}
+
+void Mesh::hear(size_t rank, const Channel::Frame& frame) {
+  if (frame.kind == FrameKind::bye) {
+    evidence_.left[rank] = true;
+    return;
+  }
+  auto heard = decode_statement(frame.body, members_.size());
+  if (!heard) return;
+  if (frame.kind == FrameKind::verdict) {
+    if (!verdict_ && !heard->accused.empty()) verdict_ = heard->accused;
+  } else if (!evidence_.said[rank]) {
+    evidence_.said[rank] = std::move(heard);
+  }
+}
+
+// --- a call
+
+bool Mesh::sends_to(int rank) const {
+  return to_ >= 0 && rank == to_ && (!out_.rest.empty() || !channels_[static_cast<size_t>(rank)]->flushed());
+}
+
+bool Mesh::receives_from(int rank) const {
+  return from_ >= 0 && rank == from_ &&
+         (!in_.rest.empty() || channels_[static_cast<size_t>(rank)]->arriving());
+}
+
+// Is the call's work done, as far as this member sees?
+bool Mesh::moved() const { return !sends_to(to_) && !receives_from(from_); }
+
+bool Mesh::in_trouble() const {
+  if (verdict_) return true;
+  for (size_t r = 0; r < channels_.size(); ++r) {
+    if (evidence_.said[r] || evidence_.dead(r)) return true;
+    if (channels_[r] && channels_[r]->astray()) return true;
+    // One that has its part of the call may leave while this member still waits for another one.
+    const bool awaited = sends_to(static_cast<int>(r)) || receives_from(static_cast<int>(r));
+    if (awaited && (evidence_.left[r] || evidence_.gone[r])) return true;
+  }
+  return false;
+}
+
+Status Mesh::transfer(const Transfer& transfer, double deadline) {
+  if (over_) return error();
+  to_ = transfer.to, from_ = transfer.from;
+  out_ = {transfer.out, transfer.tag};
+  in_ = {transfer.in, transfer.tag};
+  if (Channel* to = channel(to_)) to->write(&out_);
+  if (from_ >= 0) read_from(static_cast<size_t>(from_));
+  std::vector<pollfd> none;
+  while (!moved()) {
+    if (in_trouble()) return give_up(waiting(false));
+    if (seconds_now() >= deadline) return give_up(waiting(true));
+    pump(deadline, none);
+  }
+  to_ = from_ = -1;
+  return Ok{};
+}
+
+// Whom this member waits for.
+Statement Mesh::waiting(bool expired) const {
+  Statement out{expired, {}};
+  const auto accuse = [&](int rank) {
+    const auto r = static_cast<size_t>(rank);
+    const Loss kind = evidence_.left[r] ? Loss::left : Loss::silent;
+    if (const Accusation one{rank, kind};
+        std::find(out.accused.begin(), out.accused.end(), one) == out.accused.end())
+      out.accused.push_back(one);
+  };
+  if (receives_from(from_)) accuse(from_);
+  if (sends_to(to_)) accuse(to_);
+  return out;
+}
+
+// --- trouble
+
+// What was seen goes before what is only missed.
+Statement Mesh::statement(Statement own) const {
+  Statement seen{own.expired, {}};
+  for (size_t r = 0; r < channels_.size(); ++r) {
+    if (evidence_.dead(r)) seen.accused.push_back({static_cast<int>(r), Loss::died});
+    if (channels_[r] && channels_[r]->astray()) seen.accused.push_back({static_cast<int>(r), Loss::astray});
+  }
+  return seen.accused.empty() ? std::move(own) : seen;
+}
+
+void Mesh::tell_all(FrameKind kind, const std::string& body) {
+  for (const auto& channel : channels_) {
+    if (!channel) continue;
+    channel->say(kind, body);
+    channel->write(nullptr);
+  }
+}
+
+// Until all have spoken, or one has drawn the conclusion.
+void Mesh::listen_to_others() {
+  const double until = seconds_now() + grace_;
+  std::vector<pollfd> none;
+  while (!verdict_ && seconds_now() < until) {
+    if (const auto named = culprits(evidence_); !named.empty() && settled(evidence_, named)) return;
+    pump(until, none);
+  }
+}
+
+void Mesh::flush(double until) {
+  std::vector<pollfd> none;
+  const auto waits = [](const auto& one) { return one && !one->ended() && !one->flushed(); };
+  while (seconds_now() < until && std::any_of(channels_.begin(), channels_.end(), waits)) pump(until, none);
+}
+
+Error Mesh::give_up(Statement own) {
+  for (size_t r = 0; r < channels_.size(); ++r) {
+    if (!channels_[r]) continue;
+    // What a member says before its connection ends may lie behind data that nobody has asked for yet.
+    channels_[r]->discard();
+    if (!channels_[r]->astray()) read_from(r);
+  }
+  out_ = {}, in_ = {};
+  const Statement mine = statement(std::move(own));
+  evidence_.said[static_cast<size_t>(rank_)] = mine;
+  to_ = from_ = -1;
+  tell_all(FrameKind::statement, encode(mine));
+  listen_to_others();
+  Accusations named = verdict_ ? *verdict_ : culprits(evidence_);
+  if (named.empty()) named = mine.accused;
+  over_ = true;
+  std::sort(named.begin(), named.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  for (const auto& [rank, kind] : named)
+    lost_.push_back({rank, members_[static_cast<size_t>(rank)].name, kind});
+  tell_all(FrameKind::verdict, encode({true, named}));
+  flush(seconds_now() + std::min(grace_, kLastWords));
+  for (const auto& channel : channels_)
+    if (channel) channel->finish();
+  return error();
+}
+
+Error Mesh::error() const {
+  static const auto sentence = [](Loss kind) -> std::string_view {
+    switch (kind) {
+      case Loss::died:
+        return "died: its connections ended";
+      case Loss::silent:
+        return "did not do its part in time";
+      case Loss::absent:
+        return "did not come in time";
+      case Loss::refused:
+        return "belongs to another run: its token is another one";
+      case Loss::left:
+        return "ended before the others were done";
+      case Loss::astray:
+        return "is in another call, or speaks another protocol";
+    }
+    return "is lost";
+  };
+  std::string all;
+  for (const auto& lost : lost_)
+    all +=
+        fmt::format("{}rank {} on {} {}", all.empty() ? "" : "; ", lost.rank, lost.name, sentence(lost.kind));
+  if (lost_.empty()) return fail(Code::failed, "another member gave up, and named nobody");
+  return fail(code_of(lost_.front().kind), all);
+}
+
+}  // namespace muster::together

@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# running hosts are accepted over ssh, as root and as a plain user: each planted fault is named, no healthy host is, and nothing is left there
+# stands on: agent/{carried_programs,collect_facts,look_first,measure,node_share}* agent/checks base cli/{accept_hosts,destination,host_addresses,hosts_file}*
+# stands on: controller/hosts controller/plan/{hosts_spec,machine_parts}* controller/report/drift* kernels/* kernels/{together,training} lab/hosts*
+# stands on: playbooks/acceptance/{lab,lab-compare,beside-jobs}.yaml
+source "$(dirname "$0")/lib.sh"
+[[ $EUID -eq 0 ]] || die "namespaces need root"
+dir=/var/tmp/muster-hosts   # as in README: with its roots, which are kept
+[[ ! -e $dir/hosts ]] || die "$dir holds hosts already: lab/hosts.sh down"
+export XDG_STATE_HOME=$work/state
+program=$(cd "$(dirname "$muster")" && pwd)/muster
+names=(node0{1..8})
+hosts_end() { lab/hosts.sh down >/dev/null 2>&1 || true; }
+trap 'hosts_end_status=$?; hosts_end; (exit $hosts_end_status); cleanup' EXIT
+
+on() { local name=$1; shift; lab/hosts.sh run "$name" "$@"; }
+accept() { "$program" accept --hosts "${hosts:-$dir/hosts.txt}" --ssh-config "$dir/ssh_config" --name try "$@"; }
+# All files of the hosts with their times, and all processes; less what a login itself leaves: sshd, sudo and PAM write there.
+listing() {  # listing NAME...
+  local name
+  for name in "$@"; do
+    on "$name" sh -c 'find / /run /tmp /dev /dev/shm /sys/class /var/tmp -xdev -printf "%p %y %m %u %s %T@ %l\n" 2>/dev/null | sort -u; ps -eo args=' |
+      grep -v -e '^/var/log/\(wtmp\|lastlog\|btmp\|faillog\|wtmp.db\) ' -e '^/var/log d ' -e '^/run/sudo' -e '^/run d ' -e '^/run/utmp' -e '^/var/lib/lastlog' \
+        -e '^ps -eo' -e '^sh -c find' -e '^sort -u' -e '^/proc' | sed "s/^/$name /"
+  done
+}
+same_as_before() { listing "${live[@]}" >"$work/after"; cmp -s "$work/before" "$work/after"; }
+nothing_left() {  # the hosts may take some seconds to notice that a connection is gone
+  wait_until 40 same_as_before || { diff "$work/before" "$work/after" | head -n 20 >&2; return 1; }
+}
+verdicts() { jq -r '.hosts[] | "\(.name) \(.verdict)"' "$work/json"; }
+verdict_is() { jq -e --arg n "$1" --arg v "$2" 'any(.hosts[]; .name == $n and .verdict == $v and (.verdict == "accepted" or .reason != ""))' "$work/json" >/dev/null; }
+ends_with() {  # ends_with STATUS ARGUMENT...: an accept with --json
+  local want=$1 got=0
+  shift
+  accept --json "$@" >"$work/json" 2>"$work/errors" || got=$?
+  [[ $got -eq $want ]] || { verdicts >&2; jq -c . "$work/json" | head -c 3000 >&2; cat "$work/errors" >&2; [[ ! -f $work/report/report.json ]] || findings "$work/report/report.json" >&2; die "exit $got instead of $want: accept $*"; }
+  check "its --json has the exit code" test "$(jq .exit "$work/json")" = "$want"
+  echo "  ok: exit $want: accept $*"
+}
+# The process that runs this step, or nothing.
+measures() { on "$1" pgrep -f -- "$2" >/dev/null; }
+begins() { accept "$@" >"$work/begun" 2>&1 & begun=$!; }
+fails_at() {  # fails_at NODE CHECK [PATTERN]: this check of this node failed or is degraded, and its parts or reason say so
+  jq -e --arg n "$1" --arg c "$2" --arg p "${3:-}" 'any(.nodes[]; .name == $n and any(.checks[]; (.name | startswith($c)) and
+    (.verdict == "fail" or .verdict == "degraded") and ((.subject + .reason + (.blame | join(" "))) | test($p))))' "$work/report/report.json" >/dev/null
+}
+up() { lab/hosts.sh up >"$work/up.log" 2>&1 || { cat "$work/up.log" >&2; die "no hosts"; }; live=("${names[@]}"); }
+fault() { lab/hosts.sh fault "$@"; }
+
+# ---- healthy hosts
+up
+hosts=$dir/hosts.txt
+for name in "${names[@]}"; do ssh -n -F "$dir/ssh_config" "$name" sudo -n true; done   # what a first login leaves is there before
+listing "${live[@]}" >"$work/before"
+ends_with 0 --profile lab --report "$work/report"
+check "all are accepted, by sudo" test "$(jq '[.hosts[] | select(.verdict == "accepted" and .how == "sudo")] | length' "$work/json")" = 8
+check "the report has their checks" jq -e '[.nodes[] | select(any(.checks[]; .name | startswith("dgemm")) and any(.checks[]; .name | startswith("links")))] | length == 8' "$work/report/report.json"
+check "all-reduce over all of them was verified" jq -e 'any(.nodes[].checks[]; (.name | startswith("all-reduce")) and .verdict == "pass")' "$work/report/report.json"
+check "its signature is good" "$program" report verify "$work/report/report.json" --key "$(find "$XDG_STATE_HOME" -name 'report.pub' | head -n 1)"
+check "nothing is left" nothing_left
+
+ends_with 0 --profile lab --user --report "$work/report"
+check "all are accepted, as a plain user" test "$(jq '[.hosts[] | select(.verdict == "accepted" and .how == "user")] | length' "$work/json")" = 8
+check "nothing is left" nothing_left
+ends_with 0 --drift-only
+check "nothing differs but the release" jq -e '[.drift.groups[].properties[] | select(.agreement == "outliers")] == []' "$work/json"
+
+# ---- a command that ends before its time
+begins --profile lab
+check "it measures" wait_until 60 measures node03 'dgemm'
+expect_exit 4 accept --profile lab --json >/dev/null   # another one at the same time
+kill -KILL "$begun"
+wait "$begun" 2>/dev/null || true
+check "killed: nothing is left" nothing_left
+begins --profile lab
+check "it measures" wait_until 60 measures node03 'dgemm'
+kill -INT "$begun"
+got=0
+wait "$begun" || got=$?
+check "interrupted: exit 1" test $got = 1
+check "nothing is left" nothing_left
+begins --profile lab --json
+check "it measures" wait_until 60 measures node03 'dgemm'
+kill -KILL "$(pgrep -P "$begun" -f 'node03 /bin/sh')"
+got=0
+wait "$begun" || got=$?
+check "a lost connection is taken up again" test $got = 0
+check "nothing is left" nothing_left
+
+# ---- faults of machines, as root
+fault node02 slow-link
+fault node03 slow-drive
+fault node06 firmware
+for kind in no-tty prints noexec; do fault node07 $kind; done
+listing "${live[@]}" >"$work/before"
+begins --profile lab-compare --report "$work/report" --json
+check "it measures" wait_until 60 measures node05 'drives'
+fault node05 xid
+listing "${live[@]}" >"$work/with-xid" || true
+fault node08 dies
+got=0
+wait "$begun" || got=$?
+cp "$work/begun" "$work/json"
+check "some are not accepted" test $got = 3
+findings "$work/report/report.json"
+for name in node01 node04 node06 node07; do check "$name is accepted" verdict_is $name accepted; done
+check "the slow link is named" fails_at node02 links
+check "the slow drive is named" fails_at node03 drives
+check "the Xid is named" fails_at node05 counters/gpu_xids '0000:3b:00'
+check "the host that died is named" jq -e 'any(.hosts[]; .name == "node08" and .verdict != "accepted" and .reason != "")' "$work/json"
+check "the other firmware is named, and no other host" jq -e '[.drift.groups[].properties[].outliers[]] == ["node06"]' "$work/report/report.json"
+check "no check of a healthy host failed" jq -e '[.nodes[] | select(.name | IN("node01", "node04", "node06", "node07")) | .checks[] |
+  select(.verdict == "fail" or .verdict == "degraded")] == []' "$work/report/report.json"
+live=(node0{1..7})
+grep -v '^node08 ' "$work/before" | grep -v '^node05 /dev/kmsg ' >"$work/before.new"
+mv "$work/before.new" "$work/before"
+same_as_before() { listing "${live[@]}" | grep -v '^node05 /dev/kmsg ' >"$work/after"; cmp -s "$work/before" "$work/after"; }
+check "nothing is left" nothing_left
+hosts_end
+
+# ---- wrong data, and what a plain user meets
+up
+same_as_before() { listing "${live[@]}" >"$work/after"; cmp -s "$work/before" "$work/after"; }
+fault node04 wrong-data
+for kind in no-sudo noexec prints; do fault node07 $kind; done
+listing "${live[@]}" >"$work/before"
+got=0
+accept --profile lab --report "$work/report" --json >"$work/json" || got=$?
+findings "$work/report/report.json"
+check "wrong data: not all are accepted" test $got = 3
+check "the host whose data is wrong is named" fails_at node04 links
+check "no other host is" test "$(jq -r '.hosts[] | select(.verdict != "accepted") | .name' "$work/json")" = node04
+check "node07 was measured as a plain user, and why" jq -e '.hosts[] | select(.name == "node07") | .how == "user" and .why_user != ""' "$work/json"
+check "nothing is left" nothing_left
+hosts_end
+
+# ---- hosts that cannot be measured
+up
+ends_with 0 --profile lab
+fault node01 wrong-key
+fault node02 refused
+fault node03 firewall
+fault node04 busy
+fault node05 other-machine
+fault node06 full-memory
+{ cat "$dir/hosts.txt"; echo "twin node08"; echo "nowhere nowhere.invalid"; } >"$work/hosts.txt"
+hosts=$work/hosts.txt
+listing "${live[@]}" >"$work/before"
+ends_with 3 --profile lab --report "$work/report"
+verdicts
+for name in node01 node02 node06 nowhere; do check "$name was not reached" verdict_is $name not_reached; done
+check "a busy host is refused" verdict_is node04 busy
+check "two names for one machine" verdict_is twin refused
+check "the firewall is named" jq -e 'any(.hosts[]; .name == "node03" and .verdict != "accepted" and .reason != "")' "$work/json"
+check "another machine under a name is said" jq -e 'any(.notes[], (.hosts[] | select(.name == "node05") | .reason); test("node05|machine"))' "$work/json"
+check "the rest is accepted" verdict_is node07 accepted
+check "nothing is left" nothing_left
+hosts=$dir/hosts.txt
+got=0
+accept --beside-jobs --json >"$work/json" || got=$?
+check "beside jobs the busy one is looked at" verdict_is node04 accepted
+hosts_end
+
+# ---- bad input
+printf 'node01 -oProxyCommand=x\n' >"$work/bad.txt"
+hosts=$work/bad.txt expect_exit 2 accept --json
+hosts=$work/no-such.txt expect_exit 2 accept --json
+expect_exit 2 accept --profile no-such --json
+
+# ---- README's third block, as it stands there
+mkdir "$work/tree"
+ln -s "$PWD/lab" "$work/tree/lab"
+ln -s "${program%/*}" "$work/tree/build"
+sudo() { "$@"; }
+readme() { awk '/^## Measure a running cluster/ { inside = 1; next } /^## / { inside = 0 } inside && /^    / { print substr($0, 5) }' README.md; }
+check "README has the block" test "$(readme | grep -c .)" = 3
+(cd "$work/tree" && eval "$(readme | sed 's/$/ \&\&/'; echo true)") >"$work/readme.log" 2>&1 || { cat "$work/readme.log" >&2; die "README's block"; }
+check "and it left a report" "$program" report verify "$work/tree/muster-report/report.json" --key "$(find "$XDG_STATE_HOME" -name 'report.pub' | head -n 1)"
+check "and no host" test ! -e "$dir/hosts"

@@ -1,0 +1,52 @@
+// Hosts at the end of wires that never leave this process: each runs the real agent over a link in memory,
+// and answers what it is told to. A wire is lost, and comes back as another boot or another machine, when the
+// test says so. Thread: the reactor's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/facts.h"
+#include "controller/hosts/host_links.h"
+
+namespace muster {
+
+struct FakeHost {
+  HardwareFacts facts = {};
+  std::string busy = {};              // what is at work on it
+  std::optional<Error> refuses = {};  // instead of an answer
+  int refuses_times = 1'000'000;      // so often
+  std::string boot = "boot-1", how = "root", why_user = {};
+  double lanes_lost = 0;  // what it measures
+  bool holds = false;     // an order never ends by itself
+};
+
+class FakeHosts {
+ public:
+  explicit FakeHosts(RealReactor& reactor) : reactor_(reactor) {}
+  // A server of its own: UUID, drive and port are made from its name.
+  FakeHost& add(const std::string& name);
+  FakeHost& at(const std::string& name) { return hosts_.at(name); }
+  HostLinks::Open opener();
+
+  // The connection breaks off, if there is one.
+  void cut(const std::string& name, Error error = fail(Code::unavailable, "connection reset"));
+  int opened(const std::string& name) const;
+  size_t open_now() const;
+  int left() const { return left_; }  // wires that were left in order
+  // An order begins on a host: the n-th of that host.
+  std::function<void(const std::string& host, int n)> on_order = {};
+
+ private:
+  class Wire;
+  RealReactor& reactor_;
+  std::map<std::string, FakeHost> hosts_;
+  std::map<std::string, int> opened_, orders_;
+  std::map<std::string, Wire*> open_;
+  int left_ = 0;
+};
+
+}  // namespace muster

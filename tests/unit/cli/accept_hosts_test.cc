@@ -1,0 +1,116 @@
+// The verb `muster accept --hosts`: what it is told, and what it says in the end.
+#include <stdlib.h>
+
+#include "cli/accept_hosts.h"
+#include "tests/catch.h"
+#include "tests/fakes/muster_command.h"
+#include "tests/fakes/temp_dir.h"
+
+using namespace muster;
+using namespace muster::cli;
+
+namespace {
+
+int exit_of_command(const std::vector<std::string>& words) {
+  return muster::testing::muster_command(words).exit;
+}
+
+class StateHome {
+ public:
+  explicit StateHome(const std::string& path) {
+    if (const char* before = ::getenv("XDG_STATE_HOME")) before_ = before;
+    ::setenv("XDG_STATE_HOME", path.c_str(), 1);
+  }
+  ~StateHome() {
+    if (before_.empty())
+      ::unsetenv("XDG_STATE_HOME");
+    else
+      ::setenv("XDG_STATE_HOME", before_.c_str(), 1);
+  }
+
+ private:
+  std::string before_;
+};
+
+AcceptHostsFlags flags_of(const std::string& hosts) {
+  AcceptHostsFlags out;
+  out.hosts = hosts;
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("accept --hosts: a session has each host's command, address and folder", "[hosts]") {
+  TempDir dir;
+  const StateHome home(dir.path("state"));
+  dir.write("GPU hosts.txt",
+            "gpu[01-02] ops@10.0.3.[1-2] group=h100\nlogin ssh://10.0.4.1:2222 address=10.9.9.9\n");
+  const auto made = session_options(flags_of(dir.path("GPU hosts.txt")));
+  REQUIRE(made.ok());
+  CHECK(made->cluster == "gpu-hosts");
+  CHECK(made->core.state == dir.path("state") + "/muster/accept/gpu-hosts");
+  CHECK(made->keys == dir.path("state") + "/muster/accept");
+  CHECK(made->profile == "standard");
+  REQUIRE(made->hosts.size() == 3);
+  CHECK(made->hosts[1].name == "gpu02");
+  CHECK(made->hosts[1].address == "10.0.3.2");
+  CHECK(made->hosts[1].group == "h100");
+  CHECK(made->hosts[2].address == "10.9.9.9");
+  CHECK(made->hosts[1].argv.front() == "ssh");
+  CHECK(made->hosts[1].argv.back() == "/bin/sh");
+
+  auto via = flags_of("10.0.3.1");
+  via.hosts = "gpu01 10.0.3.1";
+  via.via = "srun -w {host}";
+  via.name = "night";
+  via.beside_jobs = true;
+  const auto other = session_options(via);
+  REQUIRE(other.ok());
+  CHECK(other->cluster == "night");
+  CHECK(other->profile == "beside-jobs");
+  CHECK(other->hosts.front().argv == std::vector<std::string>{"srun", "-w", "10.0.3.1", "/bin/sh"});
+}
+
+TEST_CASE("accept --hosts: wrong input is said before anything is reached", "[hosts]") {
+  TempDir dir;
+  const StateHome home(dir.path("state"));
+  dir.write("bad.txt", "gpu01 -oProxyCommand=x\n");
+  dir.write("empty.txt", "# none\n");
+  const std::string bad = dir.path("bad.txt"), empty = dir.path("empty.txt"), none = dir.path("none.txt");
+  CHECK(session_options(flags_of(bad)).error().code == Code::invalid);
+  CHECK(session_options(flags_of(empty)).error().code == Code::invalid);
+  CHECK(session_options(flags_of(none)).error().code == Code::not_found);
+  for (const std::string& hosts : {bad, empty, none})
+    CHECK(exit_of_command({"accept", "--hosts", hosts}) == kUsage);
+  CHECK(exit_of_command({"accept", "--hosts", "gpu01 10.0.0.1", "--via", "srun"}) == kUsage);
+  CHECK(exit_of_command({"accept", "--hosts", "gpu01 10.0.0.1", "--name", "No Name"}) == kUsage);
+  CHECK(exit_of_command({"accept", "--hosts", "gpu01 10.0.0.1", "--ssh-config", none}) == kUsage);
+  CHECK(exit_of_command({"accept", "--hosts", "gpu01 10.0.0.1", "--beside-jobs", "--profile", "quick"}) ==
+        kUsage);
+  CHECK(exit_of_command({"accept", "gpu01", "--hosts", "gpu01 10.0.0.1"}) == kUsage);
+  CHECK(exit_of_command({"accept", "--drift-only"}) == kUsage);
+  CHECK(exit_of_command({"accept", "--user", "gpu01"}) == kUsage);
+}
+
+TEST_CASE("accept --hosts: the last word for programs", "[hosts]") {
+  SessionOutcome outcome;
+  outcome.title = "gaggle: 1 of 2 hosts accepted";
+  outcome.run = 7;
+  outcome.hosts = {{"gpu01", HostVerdict::accepted, "", "sudo"},
+                   {"gpu02", HostVerdict::not_reached, "Permission denied (publickey)"}};
+  const int exit = exit_of_outcome(outcome, false);
+  CHECK(exit == kPartial);
+  const Json json = outcome_json(outcome, exit);
+  CHECK(json["verdict"] == "partial");
+  CHECK(json["exit"] == kPartial);
+  CHECK(json["run"] == 7);
+  CHECK(json["hosts"][0]["how"] == "sudo");
+  CHECK(json["hosts"][1]["verdict"] == "not_reached");
+  CHECK(json["drift"].contains("groups"));
+
+  outcome.hosts.pop_back();
+  CHECK(exit_of_outcome(outcome, true) == kAccepted);
+  outcome.drift = {{"hosts", {"gpu01"}, {{"kernel", Agreement::outliers, {}, {}}}}};
+  CHECK(exit_of_outcome(outcome, true) == kDegraded);
+  CHECK(exit_of_outcome(outcome, false) == kAccepted);
+}

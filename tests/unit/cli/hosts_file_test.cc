@@ -1,0 +1,230 @@
+// Lists of hosts: what is read of them, and that everything wrong is said at once, with its place.
+#include "cli/hosts_file.h"
+
+#include "cli/destination.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using namespace muster::cli;
+
+namespace {
+
+// "3:7: message" of each error.
+std::vector<std::string> errors_of(const std::string& text) {
+  std::vector<std::string> out;
+  for (const SpecError& error : read_hosts_file(text).errors) out.push_back(to_string(error, "f"));
+  return out;
+}
+std::string places_of(const std::string& text) {
+  std::string out;
+  for (const SpecError& error : read_hosts_file(text).errors)
+    out += std::to_string(error.line) + ":" + std::to_string(error.column) + " ";
+  return out;
+}
+bool says(const std::string& text, const std::string& words) {
+  const auto errors = errors_of(text);
+  INFO(text);
+  for (const auto& error : errors) {
+    INFO(error);
+    if (error.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::string names_of(const HostsFile& file) {
+  std::string out;
+  for (const ListedHost& host : file.hosts) out += host.name + " ";
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("hosts: names, destinations, addresses and groups of a range go in step", "[cli][hosts]") {
+  const HostsFile file = read_hosts_file(
+      "# the new rack\n"
+      "gpu[01-03] admin@10.0.3.[7-9] address=10.40.3.{n+6} group=h100\n"
+      "\n"
+      "login   # by its own name\n"
+      "\tcpu01\tssh://ops@[2001:db8::7]:2222\tgroup=cpu\t\n");
+  REQUIRE(file.errors.empty());
+  CHECK(file.warnings.empty());
+  REQUIRE(file.hosts.size() == 5);
+  CHECK(names_of(file) == "gpu01 gpu02 gpu03 login cpu01 ");
+  CHECK(file.hosts[1].destination == "admin@10.0.3.8");
+  CHECK(file.hosts[1].address == "10.40.3.8");
+  CHECK(file.hosts[1].group == "h100");
+  CHECK(file.hosts[1].line == 2);
+  CHECK(file.hosts[3].destination == "login");
+  CHECK(file.hosts[3].address == "");
+  CHECK(file.hosts[3].group == "");
+  CHECK(file.hosts[4].destination == "ssh://ops@[2001:db8::7]:2222");
+  CHECK(file.hosts[4].line == 5);
+  CHECK(file.hosts[4].column == 2);
+}
+
+TEST_CASE("hosts: a destination's range keeps its own digits", "[cli][hosts]") {
+  const HostsFile file = read_hosts_file("gpu[1-3] rack2-n[09-11].site\nn[1,5] h[2,4]");
+  REQUIRE(file.errors.empty());
+  REQUIRE(file.hosts.size() == 5);
+  CHECK(file.hosts[0].destination == "rack2-n09.site");
+  CHECK(file.hosts[2].destination == "rack2-n11.site");
+  CHECK(file.hosts[4].name == "n5");
+  CHECK(file.hosts[4].destination == "h4");
+}
+
+TEST_CASE("hosts: files of editors of other systems", "[cli][hosts]") {
+  const std::string bom = "\xef\xbb\xbf";
+  const HostsFile file = read_hosts_file(bom + "gpu01 h1\r\n\r\ngpu02\th2 # x\r\ngpu03");
+  REQUIRE(file.errors.empty());
+  CHECK(names_of(file) == "gpu01 gpu02 gpu03 ");
+  CHECK(file.hosts[0].destination == "h1");
+  CHECK(file.hosts[0].column == 1);
+  CHECK(says(std::string("\xff\xfeg\0p\0", 6), "UTF-16"));
+  CHECK(says(std::string("\xfe\xff\0g", 4), "UTF-16"));
+  // One error for a line, whatever it is full of.
+  CHECK(places_of(std::string("g\0p\0u\0\n", 7)) == "1:2 ");
+  CHECK(says("gpu01\x1b[2J h1\n", "control character 0x1b"));
+  CHECK(says("gpu01\rgpu02\n", "control character 0x0d"));
+  CHECK(places_of("gpu01 \xc2\xa0h1\n") == "1:7 ");
+  CHECK(says("g\xc3\xbcnther\n", "not ASCII"));
+  // In a comment anything may stand; a column counts characters.
+  CHECK(errors_of("gpu01 # \xc3\xbc\x1b\n").empty());
+}
+
+TEST_CASE("hosts: everything that is wrong is said at once, with its place", "[cli][hosts]") {
+  CHECK(places_of("GPU01\n"
+                  "gpu02 -oProxyCommand=reboot\n"
+                  "gpu03 h3 addresz=10.0.0.3\n"
+                  "gpu04 h4 address=10.0.0.300 group=Rack_1\n"
+                  "gpu05 h5 h6\n"
+                  "gpu[06-08] h[6-7]\n"
+                  "gpu[10-09]\n"
+                  "gpu02 h2\n") == "1:1 2:7 3:10 4:18 4:35 5:10 6:12 7:1 8:1 ");
+  CHECK(says("gpu03 addresz=10.0.0.3", "did you mean 'address'?"));
+  CHECK(says("gpu03 ansible_host=10.0.0.3", "unknown key 'ansible_host'; known: address, group"));
+  CHECK(says("gpu02\nn1\ngpu02", "f:3:1: listed twice: gpu02 (first in line 1)"));
+  CHECK(says("gpu[01-09]\ngpu[02-09]", "listed twice: gpu02, gpu03, gpu04 and 5 more (first in line 1)"));
+  CHECK(says("n[1,1]", "listed twice: n1"));
+}
+
+TEST_CASE("hosts: names are those of nodes", "[cli][hosts]") {
+  for (const char* name : {"GPU01", "1gpu", "gpu_1", "-gpu", "gpu-", "localhost", "all", "[gpu]", "gpu[1-2",
+                           "gpu1-2]", "a[1]b[2]", "gpu[0x1-0x3]", "gpu[01-003]", "'gpu01'", "*"})
+    CHECK(places_of(std::string(name) + "\n") == "1:1 ");
+  CHECK(says("gpu01.example.com\n", "write a short name first: node01 gpu01.example.com"));
+  CHECK(says("admin@gpu01\n", "write a short name first"));
+  CHECK(says(std::string(64, 'a') + "\n", "at most 63"));
+  CHECK(says(std::string(100000, 'a') + "[1-4096]\n", "a name of 100008 characters"));
+  CHECK(says("address=10.0.0.1 group=x\n", "the name is missing"));
+}
+
+TEST_CASE("hosts: keys are given once and hold something", "[cli][hosts]") {
+  CHECK(says("n1 group=a group=b", "group is given twice"));
+  CHECK(says("n1 address=", "address= has no value"));
+  CHECK(says("n1 group=-x", "is not a group"));
+  CHECK(says("n1 group=" + std::string(41, 'a'), "is not a group"));
+  CHECK(errors_of("n1 group=" + std::string(40, 'a')).empty());
+  CHECK(says("n1 =x", "unknown key ''"));
+  CHECK(read_hosts_file("n1 address=10.0.0.1 h1").hosts.at(0).destination == "h1");
+}
+
+TEST_CASE("hosts: addresses are those at which hosts reach one another", "[cli][hosts]") {
+  for (const char* address : {"10.0.0", "10.0.0.256", "010.0.0.1", "2001:db8::1", "gpu01", "10.0.0.1/24",
+                              "127.0.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "10.0.0.{n}"})
+    CHECK(places_of(std::string("n1 address=") + address) == "1:12 ");
+  CHECK(says("a address=10.0.0.1\nb address=10.0.0.1", "10.0.0.1 is given to both a and b"));
+  CHECK(says("n[1-3] address=10.0.0.1", "1 address for 3 names"));
+  CHECK(says("n[1-3] address=10.0.0.[1-4]", "4 addresses for 3 names"));
+  CHECK(says("n[254-256] address=10.0.0.{n}", "'10.0.0.256' is not an IPv4 address"));
+  CHECK(says("n1 address=10.0.0.{x}", "may stand in braces"));
+}
+
+TEST_CASE("hosts: one destination for several names", "[cli][hosts]") {
+  CHECK(says("n[1-3] gateway", "1 destination for 3 names"));
+  CHECK(says("n1 h[1-4]", "4 destinations for 1 name"));
+  const HostsFile file = read_hosts_file("a root@H1.site\nb h1.site\nc h2\nd ssh://h2:2222\nh2 x\n");
+  CHECK(file.errors.empty());
+  REQUIRE(file.warnings.size() == 1);
+  CHECK(file.warnings[0].line == 2);
+  CHECK(file.warnings[0].message == "2 names for one destination, h1.site: a, b");
+  // A name is a destination as well.
+  CHECK(read_hosts_file("gpu01\nspare gpu01\n").warnings.size() == 1);
+}
+
+TEST_CASE("hosts: a destination is no option and no shell's word", "[cli][hosts]") {
+  for (const char* good : {"gpu01", "10.0.0.1", "root@gpu01.site", "DOM\\user@gpu01", "a@b@gpu01",
+                           "2001:db8::1", "fe80::1%eth0", "ops@2001:db8::1", "ssh://gpu01",
+                           "ssh://ops@gpu01:22/", "ssh://[2001:db8::1]:22", "SSH://gpu01", "gpu_01"}) {
+    INFO(good);
+    CHECK(wrong_destination(good) == "");
+  }
+  for (const char* bad : {"",
+                          "-oProxyCommand=x",
+                          "root@-oProxyCommand",
+                          "ssh://-x",
+                          "-l@h",
+                          "@h",
+                          "root@",
+                          "h:22",
+                          "ssh://",
+                          "ssh://h:",
+                          "ssh://h:0",
+                          "ssh://h:65536",
+                          "ssh://h:2x",
+                          "ssh://a/b",
+                          "h/x",
+                          "h;reboot",
+                          "$(reboot)",
+                          "`x`",
+                          "a|b",
+                          "u$x@h",
+                          "h\\x",
+                          "u\\@h",
+                          "[h]x",
+                          "h x",
+                          "h\n",
+                          "h\xc3\xbc",
+                          "h'",
+                          "\"h\"",
+                          "h&",
+                          "<h",
+                          "{h}"}) {
+    INFO(bad);
+    CHECK(wrong_destination(bad) != "");
+  }
+  CHECK(wrong_destination(std::string(321, 'a')) != "");
+  CHECK(destination_key("ops@GPU01.Site.") == "gpu01.site");
+  CHECK(destination_key("ssh://ops@gpu01:22") == "gpu01");
+  CHECK(destination_key("ssh://[2001:DB8::1]:2222") == "2001:db8::1:2222");
+  CHECK(says("n1 h1 -x", "one word too many"));
+  CHECK(says("n[1-2] -oProxyCommand={n}", "would be an option of ssh"));
+}
+
+TEST_CASE("hosts: none, and too many", "[cli][hosts]") {
+  CHECK(says("", "f: lists no host"));
+  CHECK(says("# nothing\n\n  \t\r\n", "lists no host"));
+  CHECK(read_hosts_file("n[0001-4096]").errors.empty());
+  CHECK(read_hosts_file("n[0001-4096]").hosts.size() == 4096);
+  const HostsFile many = read_hosts_file("n[0001-4096]\nm[1-3]\nm4\n");
+  CHECK(many.hosts.size() == 4096);
+  REQUIRE(many.errors.size() == 1);
+  CHECK(to_string(many.errors[0], "f") == "f:2:1: more than 4096 hosts");
+  CHECK(says("n[1-9999]", "more than 4096 names"));
+  CHECK(says(std::string(kMostBytesOfHosts + 1, '#'), "bytes"));
+}
+
+TEST_CASE("hosts: the option has commas where a file has lines", "[cli][hosts]") {
+  const HostsFile file = read_hosts_option("gpu[01-02,05], login ops@l1 group=x,cpu01");
+  REQUIRE(file.errors.empty());
+  CHECK(names_of(file) == "gpu01 gpu02 gpu05 login cpu01 ");
+  CHECK(file.hosts[3].destination == "ops@l1");
+  CHECK(file.hosts[3].column == 16);
+  CHECK(read_hosts_option("gpu01,").hosts.size() == 1);
+  CHECK(read_hosts_option("").errors.size() == 1);
+  const HostsFile bad = read_hosts_option("gpu01,GPU02,gpu01");
+  REQUIRE(bad.errors.size() == 2);
+  CHECK(bad.errors[0].column == 7);
+  CHECK(bad.errors[1].column == 13);
+  CHECK(read_hosts_option("gpu[01-02").errors.size() == 1);
+  CHECK(read_hosts_option("gpu01\ngpu02").errors.size() == 1);
+}

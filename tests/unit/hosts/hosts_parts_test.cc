@@ -1,0 +1,111 @@
+// What a session decides with: which plans are let through, which machine a name stands for, exit codes.
+#include <filesystem>
+
+#include "base/os.h"
+#include "controller/hosts/known_machines.h"
+#include "controller/hosts/measures_only.h"
+#include "controller/hosts/outcome.h"
+#include "controller/hosts/reached.h"
+#include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
+
+using namespace muster;
+
+namespace {
+
+Plan plan_of(ActionKind kind, const std::string& module, const Json& verify = nullptr) {
+  Action action;
+  action.id = "gpu01/accept";
+  action.node = "gpu01";
+  action.kind = kind;
+  action.params = Json{{"steps", {{{"id", "a/b"}, {"module", module}, {"verify", verify}}}}};
+  Plan plan;
+  plan.actions = {action};
+  return plan;
+}
+
+MachineParts machine(const std::string& uuid, const std::string& gpu) {
+  MachineParts out;
+  out.uuid = uuid;
+  out.gpus = {gpu, gpu + "-b"};
+  return out;
+}
+
+constexpr const char* kOne = "4c4c4544-0042-3010-8051-b4c04f4a3232";
+constexpr const char* kOther = "5c4c4544-0042-3010-8051-b4c04f4a3232";
+
+HostOutcome host(HostVerdict verdict) { return {"gpu01", verdict, ""}; }
+
+}  // namespace
+
+TEST_CASE("hosts: a plan that does more than to measure is refused", "[hosts]") {
+  CHECK(measures_only(plan_of(ActionKind::check, "accept")).ok());
+  CHECK(measures_only(plan_of(ActionKind::check, "accept_links")).ok());
+  CHECK(measures_only(plan_of(ActionKind::check, "not_applicable")).ok());
+  for (const ActionKind kind : {ActionKind::steps, ActionKind::reboot, ActionKind::image, ActionKind::netboot,
+                                ActionKind::power_off, ActionKind::inventory})
+    CHECK(measures_only(plan_of(kind, "accept")).error().code == Code::denied);
+  for (const char* module : {"file", "command", "acceptance", ""})
+    CHECK(measures_only(plan_of(ActionKind::check, module)).error().code == Code::denied);
+  CHECK(!measures_only(plan_of(ActionKind::check, "accept", {{"module", "command"}})).ok());
+  Plan destroys = plan_of(ActionKind::check, "accept");
+  destroys.destroys.push_back({});
+  CHECK(!measures_only(destroys).ok());
+}
+
+TEST_CASE("hosts: the history of a name goes on with the same machine only", "[hosts]") {
+  TempDir dir;
+  auto known = KnownMachines::read(dir.path("")).value();
+  CHECK(known.meet("gpu01", machine(kOne, "GPU-1"), 3).same == SameMachine::unknown);
+  CHECK(known.history_after().empty());
+  REQUIRE(known.write().ok());
+
+  auto later = KnownMachines::read(dir.path("")).value();
+  MachineParts as_user = machine("", "GPU-1");
+  CHECK(later.meet("gpu01", as_user, 4).same == SameMachine::yes);
+  CHECK(later.history_after().empty());
+  const auto changed = later.meet("gpu01", machine(kOther, "GPU-7"), 5);
+  CHECK(changed.same == SameMachine::no);
+  CHECK(!changed.changed.empty());
+  CHECK(later.history_after() == std::map<std::string, int64_t>{{"gpu01", 5}});
+  REQUIRE(later.write().ok());
+  CHECK(KnownMachines::read(dir.path("")).value().history_after() == later.history_after());
+
+  dir.write("machines.json", "[1");
+  CHECK(KnownMachines::read(dir.path("")).error().code == Code::corrupt);
+}
+
+TEST_CASE("hosts: exit codes", "[hosts]") {
+  using V = HostVerdict;
+  CHECK(exit_of({host(V::accepted), host(V::accepted)}, false) == 0);
+  CHECK(exit_of({host(V::accepted), host(V::degraded)}, false) == 5);
+  CHECK(exit_of({host(V::accepted), host(V::failed)}, false) == 3);
+  CHECK(exit_of({host(V::failed), host(V::not_reached)}, false) == 1);
+  for (const V alone : {V::not_accepted, V::busy, V::refused, V::not_reached})
+    CHECK(exit_of({host(alone)}, false) == 3);
+  CHECK(exit_of({host(V::accepted)}, true) == 1);
+
+  NodeReport node;
+  node.verdict = NodeVerdict::quarantined;
+  node.checks.resize(1);
+  node.checks[0].verdict = Verdict::skipped;
+  CHECK(outcome_of(node, false).verdict == V::not_accepted);
+  node.checks[0].verdict = Verdict::fail;
+  CHECK(outcome_of(node, false).verdict == V::failed);
+}
+
+TEST_CASE("hosts: one address of two hosts refuses both, one that is unknown its own", "[hosts]") {
+  std::vector<ReachedHost> hosts(4);
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    hosts[i].name = "gpu0" + std::to_string(i);
+    hosts[i].parts = machine("", "GPU-" + std::to_string(i));
+    hosts[i].address = "10.0.0.1";
+  }
+  hosts[2].address = "10.0.0.2";
+  hosts[3].address = "";
+  const auto refused = unfit_hosts(hosts);
+  CHECK(refused.count("gpu00") == 1);
+  CHECK(refused.count("gpu01") == 1);
+  CHECK(refused.count("gpu02") == 0);
+  CHECK(refused.count("gpu03") == 1);
+}

@@ -1,0 +1,343 @@
+// `muster accept --hosts` from the first connection to the report, over hosts that are in this process.
+#include <algorithm>
+#include <filesystem>
+
+#include "base/digest.h"
+#include "base/os.h"
+#include "cli/verify_report.h"
+#include "controller/hosts/session.h"
+#include "controller/report/signature.h"
+#include "tests/catch.h"
+#include "tests/fakes/fake_hosts.h"
+#include "tests/fakes/temp_dir.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr const char* kProfile = R"(playbook: tiny
+help: one measurement
+steps:
+  - name: pcie
+    phase: node
+    module: accept
+    params: { kernel: pcie }
+    expect: { lanes_lost: { max: 0, unit: lanes } }
+)";
+constexpr const char* kChanges = R"(playbook: changes
+help: no acceptance
+steps:
+  - name: motd
+    phase: node
+    module: file
+    params: { path: /etc/motd, content: hello }
+)";
+
+class Bench {
+ public:
+  Bench() {
+    std::filesystem::create_directories(dir_.path("playbooks/acceptance"));
+    dir_.write("playbooks/acceptance/tiny.yaml", kProfile);
+    dir_.write("playbooks/acceptance/changes.yaml", kChanges);
+    dir_.write("muster-agent", "agent");
+    dir_.write("muster-accept", "accept");
+    options.core.state = dir_.path("accept/hosts");
+    options.core.playbooks = dir_.path("playbooks");
+    options.core.agent_binary = dir_.path("muster-agent");
+    options.core.accept_binary = dir_.path("muster-accept");
+    options.keys = dir_.path("accept");
+    options.cluster = "hosts";
+    options.profile = "tiny";
+    options.timing.again_first = options.timing.again_last = 1;
+    options.timing.give_up = 20;
+    options.first_words = 20 * kSecond;
+  }
+  FakeHost& add(const std::string& name) {
+    options.hosts.push_back({name, "10.0.3." + std::to_string(options.hosts.size() + 1), "", {"sh"}});
+    return hosts.add(name);
+  }
+  Result<std::unique_ptr<AcceptSession>> open() {
+    options.open = hosts.opener();
+    return AcceptSession::open(*reactor, options,
+                               {[this](const HostOutcome& host) { out.push_back(host.name); },
+                                [this](SessionOutcome outcome) {
+                                  ended = std::move(outcome);
+                                  reactor->stop();
+                                }});
+  }
+  const SessionOutcome& run() {
+    auto opened = open();
+    REQUIRE(opened.ok());
+    session = std::move(opened).value();
+    reactor->post([this] { session->start(); });
+    reactor->after(60 * kSecond, [this] { reactor->stop(); });
+    reactor->run();
+    REQUIRE(ended);
+    session.reset();
+    return *ended;
+  }
+  // Another command later.
+  void again() {
+    ended.reset();
+    session.reset();
+    reactor = make_reactor(4);
+  }
+  HostVerdict verdict(const std::string& name) const {
+    for (const auto& host : ended->hosts)
+      if (host.name == name) return host.verdict;
+    return HostVerdict::cancelled;
+  }
+  std::string reason(const std::string& name) const {
+    for (const auto& host : ended->hosts)
+      if (host.name == name) return host.reason;
+    return "";
+  }
+  Json report() const { return parse_json(split_signature(ended->report.at("report.json"))->body).value(); }
+  std::string path(const std::string& name) const { return dir_.path(name); }
+  std::string read(const std::string& name) const { return dir_.read(name); }
+
+ private:
+  TempDir dir_;
+
+ public:
+  std::unique_ptr<RealReactor> reactor = make_reactor(4);
+  FakeHosts hosts{*reactor};
+  SessionOptions options;
+  std::unique_ptr<AcceptSession> session;
+  std::optional<SessionOutcome> ended;
+  std::vector<std::string> out;
+};
+
+int exit_code(const SessionOutcome& outcome) { return exit_of(outcome.hosts, outcome.cancelled); }
+
+}  // namespace
+
+TEST_CASE("accept session: hosts are reached, measured, judged, and left", "[hosts]") {
+  Bench bench;
+  for (const char* name : {"gpu01", "gpu02", "gpu03"}) bench.add(name);
+  const auto& ended = bench.run();
+  REQUIRE(ended.ended.ok());
+  CHECK(exit_code(ended) == 0);
+  for (const char* name : {"gpu01", "gpu02", "gpu03"}) CHECK(bench.verdict(name) == HostVerdict::accepted);
+  CHECK(bench.hosts.left() == 3);
+  CHECK(bench.hosts.open_now() == 0);
+  for (const char* file : {"report.html", "report.json", "junit.xml", "nodes.jsonl"})
+    CHECK(!ended.report.at(file).empty());
+  const auto key = key_line(bench.read("accept/report.pub"));
+  REQUIRE(key.ok());
+  CHECK(cli::verify_report_text(ended.report.at("report.json"), *key).verdict ==
+        cli::Verified::Verdict::valid);
+  const auto mode = [&](const char* name) {
+    return static_cast<unsigned>(std::filesystem::status(bench.path(name)).permissions());
+  };
+  CHECK(mode("accept/hosts") == 0700);
+  CHECK(mode("accept/report.key") == 0600);
+}
+
+TEST_CASE("accept session: what a host measured fails that host alone", "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  bench.add("gpu02").lanes_lost = 8;
+  const auto& ended = bench.run();
+  CHECK(exit_code(ended) == 3);
+  CHECK(bench.verdict("gpu01") == HostVerdict::accepted);
+  CHECK(bench.verdict("gpu02") == HostVerdict::failed);
+}
+
+TEST_CASE("accept session: hosts that do not answer, refuse or are at work are named", "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  bench.add("gpu02").refuses = fail(Code::denied, "Permission denied (publickey)");
+  bench.add("gpu03").refuses = fail(Code::unavailable, "No route to host");
+  bench.add("gpu04").busy = "Slurm job 4711 is running";
+  bench.add("gpu05").refuses = fail(Code::unavailable, "connection reset by a busy jump host");
+  bench.hosts.at("gpu05").refuses_times = 2;
+  const auto& ended = bench.run();
+  CHECK(exit_code(ended) == 3);
+  CHECK(bench.verdict("gpu01") == HostVerdict::accepted);
+  CHECK(bench.verdict("gpu02") == HostVerdict::not_reached);
+  CHECK(bench.reason("gpu02") == "Permission denied (publickey)");
+  CHECK(bench.verdict("gpu03") == HostVerdict::not_reached);
+  CHECK(bench.verdict("gpu04") == HostVerdict::busy);
+  CHECK(bench.reason("gpu04") == "Slurm job 4711 is running");
+  CHECK(bench.verdict("gpu05") == HostVerdict::accepted);
+  CHECK(bench.hosts.opened("gpu02") == 1);
+  CHECK(bench.hosts.opened("gpu03") == 3);
+  CHECK(bench.out.size() == 3);
+  CHECK(bench.report()["nodes"].size() == 5);
+  CHECK(ended.title == "hosts: 2 of 5 nodes accepted");
+}
+
+TEST_CASE("accept session: nothing is measured where no host can be", "[hosts]") {
+  Bench bench;
+  bench.add("gpu01").busy = "apt is at work";
+  const auto& ended = bench.run();
+  CHECK(ended.ended.ok());
+  CHECK(ended.run == 0);
+  CHECK(ended.report.empty());
+  CHECK(exit_code(ended) == 3);
+
+  bench.again();
+  FakeHosts hosts(*bench.reactor);
+  hosts.add("gpu01").busy = "apt is at work";
+  bench.options.beside_jobs = true;
+  bench.options.open = hosts.opener();
+  auto session = AcceptSession::open(*bench.reactor, bench.options, {{}, [&](SessionOutcome outcome) {
+                                                                       bench.ended = std::move(outcome);
+                                                                       bench.reactor->stop();
+                                                                     }});
+  REQUIRE(session.ok());
+  bench.reactor->post([&] { (*session)->start(); });
+  bench.reactor->run();
+  CHECK(exit_code(*bench.ended) == 0);
+}
+
+TEST_CASE("accept session: two names of one machine are refused, both", "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  bench.add("gpu02");
+  bench.add("login").facts = bench.hosts.at("gpu02").facts;
+  bench.run();
+  CHECK(bench.verdict("gpu01") == HostVerdict::accepted);
+  CHECK(bench.verdict("gpu02") == HostVerdict::refused);
+  CHECK(bench.verdict("login") == HostVerdict::refused);
+  CHECK(bench.reason("login").find("gpu02") != std::string::npos);
+}
+
+TEST_CASE("accept session: a host that is restarted under the test failed", "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  bench.add("gpu02");
+  bench.hosts.on_order = [&](const std::string& host, int n) {
+    if (host != "gpu02" || n > 1) return;
+    bench.hosts.at(host).boot = "boot-2";
+    bench.hosts.cut(host);
+  };
+  const auto& ended = bench.run();
+  CHECK(exit_code(ended) == 3);
+  CHECK(bench.verdict("gpu01") == HostVerdict::accepted);
+  CHECK(bench.verdict("gpu02") == HostVerdict::failed);
+  CHECK(bench.hosts.opened("gpu02") == 2);
+}
+
+TEST_CASE("accept session: behind a name another machine answers after a break: failed", "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  bench.add("gpu02");
+  bench.hosts.on_order = [&](const std::string& host, int n) {
+    if (host != "gpu02" || n > 1) return;
+    bench.hosts.at(host).facts.system.uuid = "11111111-2222-4333-8444-555555555555";
+    bench.hosts.cut(host);
+  };
+  bench.run();
+  CHECK(bench.verdict("gpu02") == HostVerdict::failed);
+}
+
+TEST_CASE("accept session: a lost connection is taken up again, and the order with it", "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  bench.add("gpu02");
+  bench.options.timing.give_up = 30 * kSecond;
+  int orders = 0;
+  bench.hosts.on_order = [&](const std::string& host, int n) {
+    if (host != "gpu02") return;
+    orders = n;
+    if (n > 2) return;
+    bench.hosts.at(host).refuses = fail(Code::denied, "System is booting up");
+    bench.hosts.at(host).refuses_times = 3;
+    bench.hosts.cut(host);
+  };
+  const auto& ended = bench.run();
+  CHECK(exit_code(ended) == 0);
+  CHECK(orders == 3);
+  CHECK(bench.hosts.opened("gpu02") == 9);
+}
+
+TEST_CASE("accept session: a host that stays away fails, and does not hold the others", "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  bench.add("gpu02");
+  bench.hosts.on_order = [&](const std::string& host, int) {
+    if (host != "gpu02") return;
+    bench.hosts.at(host).refuses = fail(Code::unavailable, "No route to host");
+    bench.hosts.cut(host);
+  };
+  bench.run();
+  CHECK(bench.verdict("gpu01") == HostVerdict::accepted);
+  CHECK(bench.verdict("gpu02") == HostVerdict::failed);
+  CHECK(bench.reason("gpu02").find("No route to host") != std::string::npos);
+}
+
+TEST_CASE("accept session: interrupted it ends in order and reports what there is", "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  bench.add("gpu02").holds = true;
+  bench.hosts.on_order = [&](const std::string& host, int) {
+    if (host == "gpu02") bench.reactor->after(50, [&] { bench.session->cancel("interrupted"); });
+  };
+  const auto& ended = bench.run();
+  CHECK(ended.cancelled);
+  CHECK(exit_code(ended) == 1);
+  CHECK(bench.verdict("gpu02") == HostVerdict::cancelled);
+  CHECK(ended.report.count("report.html") == 1);
+  CHECK(bench.hosts.left() == 2);
+
+  Bench early;
+  early.add("gpu01");
+  early.reactor->post([&] { early.session->cancel("interrupted"); });
+  CHECK(early.run().cancelled);
+  CHECK(early.verdict("gpu01") == HostVerdict::cancelled);
+}
+
+TEST_CASE("accept session: a second command on the same hosts is refused with the pid of the first",
+          "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  const auto first = bench.open();
+  REQUIRE(first.ok());
+  const auto second = bench.open();
+  REQUIRE(!second.ok());
+  CHECK(second.error().code == Code::conflict);
+  CHECK(second.error().message.find(std::to_string(::getpid())) != std::string::npos);
+}
+
+TEST_CASE("accept session: a database that is not ours is refused and left alone", "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  std::filesystem::create_directories(bench.path("accept/hosts"));
+  REQUIRE(Files(bench.path("accept/hosts"))
+              .write("/muster.db", "not a database, but long enough to be one")
+              .ok());
+  const auto opened = bench.open();
+  REQUIRE(!opened.ok());
+  CHECK(opened.error().code == Code::corrupt);
+  CHECK(bench.read("accept/hosts/muster.db") == "not a database, but long enough to be one");
+}
+
+TEST_CASE("accept session: a profile that would change a host is refused before anything is sent",
+          "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  bench.options.profile = "changes";
+  const auto& ended = bench.run();
+  REQUIRE(!ended.ended.ok());
+  CHECK(ended.run == 0);
+  CHECK(bench.hosts.left() == 1);
+}
+
+TEST_CASE("accept session: only looking measures nothing, and finds what differs", "[hosts]") {
+  Bench bench;
+  for (const char* name : {"gpu01", "gpu02", "gpu03"}) bench.add(name);
+  bench.hosts.at("gpu02").facts.kernel = "6.1.0-9-amd64";
+  bench.hosts.at("gpu03").busy = "Slurm job 4711 is running";
+  bench.options.drift_only = true;
+  const auto& ended = bench.run();
+  CHECK(ended.run == 0);
+  CHECK(exit_code(ended) == 0);
+  REQUIRE(ended.drift.size() == 1);
+  const auto& properties = ended.drift.front().properties;
+  const auto kernel = std::find_if(properties.begin(), properties.end(),
+                                   [](const DriftProperty& one) { return one.name == "kernel"; });
+  REQUIRE(kernel != properties.end());
+  CHECK(kernel->agreement == Agreement::outliers);
+}
