@@ -80,7 +80,7 @@ struct AcceptCore {
   Json status();
 
   RealReactor& reactor;
-  const DaemonOptions options;
+  DaemonOptions options;  // `lab` is set when the hosts are known
   const LockFile lock;
   const pki::KeyPair key;
   const Owner owner;

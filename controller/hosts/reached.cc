@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/json_dump.h"
@@ -70,6 +71,13 @@ Result<ReachedHost> reached_host(const std::string& name, const HostLooked& look
   out.parts = machine_parts(*facts, facts->machine_id);
   if (looked.look.is_object()) out.look = looked.look;
   return out;
+}
+
+bool all_simulated(const std::vector<ReachedHost>& hosts) {
+  return !hosts.empty() && std::all_of(hosts.begin(), hosts.end(), [](const ReachedHost& host) {
+    const auto facts = host.text.facts();
+    return facts && facts->system.vendor == "SIMULATED";
+  });
 }
 
 std::string busy_words(const Json& look) {

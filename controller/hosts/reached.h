@@ -26,6 +26,10 @@ struct ReachedHost {
 // invalid: its inventory is none.
 Result<ReachedHost> reached_host(const std::string& name, const HostLooked& looked);
 
+// Whether all are hosts of lab/hosts.sh, by the maker that their firmware names: only they are accepted by a
+// profile that would accept broken servers. No: there are none.
+bool all_simulated(const std::vector<ReachedHost>& hosts);
+
 // "Slurm job 4711 is running; apt is at work"; "" where no work of others was seen.
 std::string busy_words(const Json& look);
 

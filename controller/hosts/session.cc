@@ -280,6 +280,7 @@ void Session::meet_machines() {
 void Session::write_spec() {
   if (const auto kept = machines_->write(); !kept.ok()) return end(kept.error());
   const auto hosts = present();
+  core_->options.lab = all_simulated(hosts);
   const auto made = hosts_spec(options_.cluster, options_.profile, accept_hosts(hosts), options_.vars);
   if (!made.ok()) return end(made.error());
   notes_.insert(notes_.end(), made->notes.begin(), made->notes.end());

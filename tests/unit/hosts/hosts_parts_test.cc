@@ -109,3 +109,17 @@ TEST_CASE("hosts: one address of two hosts refuses both, one that is unknown its
   CHECK(refused.count("gpu02") == 0);
   CHECK(refused.count("gpu03") == 1);
 }
+
+TEST_CASE("only hosts whose firmware names no maker of servers are simulated ones", "[hosts]") {
+  const auto host = [](const std::string& name, const std::string& vendor) {
+    HardwareFacts facts;
+    facts.system.vendor = vendor;
+    auto reached = reached_host(name, {to_json(facts), Json::object()});
+    REQUIRE(reached.ok());
+    return std::move(reached).value();
+  };
+  CHECK(all_simulated({host("node01", "SIMULATED"), host("node02", "SIMULATED")}));
+  CHECK_FALSE(all_simulated({host("node01", "SIMULATED"), host("gpu02", "Supermicro")}));
+  CHECK_FALSE(all_simulated({host("node01", "SIMULATED"), host("gpu02", "")}));
+  CHECK_FALSE(all_simulated({}));
+}
