@@ -167,12 +167,12 @@ void PipeLink::take_answer(const Json& json) {
     const auto fetching = std::move(found->second);
     fetching_.erase(found);
     if (error != json.end()) return fetching->set(error_of(*error));
+    incoming_ = fetching;
     missing_ = number_of(json, "bytes");
     packed_ = {{}, number_of(json, "raw")};
     if (missing_ == 0 || missing_ > kLargestProgram || packed_.size > kLargestProgram)
       return end(fail(Code::invalid, "the command sent a program of no size, or too large"));
     packed_.bytes.reserve(missing_);
-    incoming_ = fetching;
     return;
   }
   // An answer whose call is over: what is raw behind it would be taken for lines.

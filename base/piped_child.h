@@ -33,7 +33,8 @@ class PipedChild {
   // not_found: there is no such program; unavailable: no descriptors or no memory for one more.
   static Result<std::unique_ptr<PipedChild>> start(RealReactor& reactor, const std::vector<std::string>& argv,
                                                    Events events);
-  // Kills it and its process group where it still runs; blocks until it is gone.
+  // Ends it and its process group where it still runs: SIGTERM, half a second later SIGKILL. Blocks until it
+  // is gone.
   ~PipedChild();
   PipedChild(const PipedChild&) = delete;
   PipedChild& operator=(const PipedChild&) = delete;

@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kLook = 200;  // at a child whose end the kernel does not announce (before Linux 5.3)
+constexpr int kEndTries = 100, kEndTryMs = 5;  // for a child whose owner is gone, before it is killed
 
 // Closed at the end of the scope unless they were taken.
 struct Pipe {
@@ -109,6 +110,11 @@ PipedChild::~PipedChild() {
   for (int* fd : {&in_, &out_, &err_, &exit_}) close(*fd);
   if (look_timer_) reactor_.cancel(look_timer_);
   if (ended_) return;
+  ::kill(-pid_, SIGTERM);
+  for (int i = 0; i < kEndTries; ++i) {
+    if (::waitpid(pid_, nullptr, WNOHANG) != 0) return;
+    ::poll(nullptr, 0, kEndTryMs);
+  }
   ::kill(-pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
 }

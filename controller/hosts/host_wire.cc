@@ -42,7 +42,7 @@ class RealHostWire : public HostWire {
   void leave(std::function<void()> done) override {
     left_ = std::move(done);
     if (timer_) reactor_.cancel(std::exchange(timer_, 0));
-    if (!child_) return gone();
+    if (!child_ || child_over_) return gone();
     if (stage_ == Stage::talks) send(Json{{"leave", true}});
     child_->close_input();
     const DurationMs grace = stage_ == Stage::talks ? kLeave : kLeaveEarly;
@@ -71,16 +71,26 @@ class RealHostWire : public HostWire {
     });
   }
 
-  // Behind what is going on: `lost` may be the end of this object.
+  // Once. The command gets a moment to end by itself: a shell in the middle of the script removes what it
+  // made.
   void lose(Error why) {
     if (stage_ == Stage::lost || stage_ == Stage::leaves) return;
     stage_ = Stage::lost;
+    why_ = std::move(why);
     if (timer_) reactor_.cancel(std::exchange(timer_, 0));
-    reactor_.post([this, alive = alive_, why = std::move(why)] {
+    if (!child_ || child_over_) return report_lost();
+    child_->close_input();
+    timer_ = reactor_.after(kLeaveEarly, [this] { terminate(SIGTERM); });
+  }
+
+  // Behind what is going on: `lost` may be the end of this object.
+  void report_lost() {
+    reactor_.post([this, alive = alive_] {
       if (!*alive || stage_ != Stage::lost) return;
+      if (timer_) reactor_.cancel(std::exchange(timer_, 0));
       child_.reset();
-      const auto lost = events_.lost;
-      if (lost) lost(why);
+      const auto on_lost = events_.lost;
+      if (on_lost) on_lost(why_);
     });
   }
 
@@ -123,7 +133,9 @@ class RealHostWire : public HostWire {
   }
 
   void child_ended(int status) {
+    child_over_ = true;
     if (stage_ == Stage::leaves) return gone();
+    if (stage_ == Stage::lost) return report_lost();
     if (stage_ != Stage::talks && !line_.empty()) start_up_line_ = line_.substr(0, kKeptErr);
     lose(lost_reason({status, err_, start_up_line_, stage_ == Stage::talks}));
   }
@@ -225,6 +237,8 @@ class RealHostWire : public HostWire {
   Stage stage_ = Stage::starts;
   std::string line_, err_, start_up_line_;
   size_t start_up_ = 0, unsent_ = 0;
+  bool child_over_ = false;
+  Error why_;  // it is lost
   SteadyMs last_sign_;
   Reactor::TimerId timer_ = 0;
   std::function<void()> left_;

@@ -122,7 +122,7 @@ TEST_CASE("wire: an agent that sends something else ends it", "[hosts]") {
   SECTION("a request without a number") {
     bench.agent_is(hello + R"(echo '{"poll":{"have":[],"boot":"b"}}'; cat)");
   }
-  SECTION("an endless line") { bench.agent_is(hello + "cat /dev/zero | tr '\\0' x"); }
+  SECTION("an endless line") { bench.agent_is(hello + "cat /dev/zero"); }
   SECTION("a hello that is none") { bench.agent_is("echo 'MUSTER1 {}'; cat"); }
   SECTION("a hello of a later version") {
     std::string later = hello;
