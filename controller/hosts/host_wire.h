@@ -10,8 +10,8 @@
 // one JSON object a line, both ways:
 //     host:     {"poll": {"have": [ID], "boot": BOOT, ...}, "n": N}   answer: {"n": N, "orders": PollReply}
 //               {"post": EventBatch, "n": N}                         answer: {"n": N, "ack": SEQ}
-//               {"program": SHA256, "n": N}                          answer: {"n": N, "bytes": B, "raw": R} and
-//                                                                    B bytes of gzip, R when unpacked
+//               {"program": SHA256, "n": N}   answer: {"n": N, "bytes": B, "raw": R} and
+//                                             B bytes of gzip, R when unpacked
 //               {"looked": HostLooked}                               once, before the first poll
 //               {"alive": true}                                      every 10 s; both ways
 //     command:  an answer, also {"n": N, "error": {"code", "message"}}; {"leave": true}: the agent ends
