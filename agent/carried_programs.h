@@ -2,9 +2,9 @@
 //
 // A host that muster did not image has none of them. The order says which ones it needs:
 //     "programs": [{"name": "muster-accept", "sha256": "<hex>", "size": BYTES}, ...]
-// Fetched from the boot HTTP server into /usr/lib/muster by an agent that is a service, over its own pipe into
-// memory by one that came over SSH (`muster accept --hosts`). A program that is there with that digest is not
-// fetched again. An order without "programs" uses what its image brought.
+// Fetched from the boot HTTP server into /usr/lib/muster by an agent that is a service, over its own pipe
+// into memory by one that came over SSH (`muster accept --hosts`). A program that is there with that digest
+// is not fetched again. An order without "programs" uses what its image brought.
 // Thread: the worker's; may block for minutes.
 #pragma once
 

@@ -35,7 +35,8 @@ struct StepContext {
   // Another module of the registry, by name; nullptr when there is none.
   std::function<const struct StepModule*(const std::string& name)> module = {};
   std::string order = {};  // id of the order under way; empty: there is none
-  // What the order brought with it (agent/carried_programs.h): name -> path. Others lie where images have them.
+  // What the order brought with it (agent/carried_programs.h): name -> path. Others lie where images have
+  // them.
   std::map<std::string, std::string> programs = {};
   std::string folder = "/run";  // for what steps of one agent leave to each other; `{folder}` in options
   bool root = true;             // false: the agent is a plain user's

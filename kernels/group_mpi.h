@@ -1,8 +1,8 @@
 // A group over MPI, for the playbooks whose subject it is: the same loads as over TCP
 // (kernels/together/loads.h).
 //
-// MPI's C interface only, which libmpi.so.40 of Debian 12 and 13 has. An error in MPI ends all ranks: lost() is
-// always empty, and within() changes nothing. Thread: the one that called MPI_Init.
+// MPI's C interface only, which libmpi.so.40 of Debian 12 and 13 has. An error in MPI ends all ranks: lost()
+// is always empty, and within() changes nothing. Thread: the one that called MPI_Init.
 #pragma once
 
 #include <memory>

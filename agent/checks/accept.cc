@@ -140,8 +140,8 @@ Json unmeasured_part(const PairTest& test, const Peer& peer, const Error& error)
 }
 
 // Serves while it measures: every node runs this step at the same time, so each finds the others' servers.
-// The server ends by itself, and with this agent. Peers are measured one after the other, each node beginning with the one after
-// it in name order, so that at any moment most nodes are busy with different partners.
+// The server ends by itself, and with this agent. Peers are measured one after the other, each node beginning
+// with the one after it in name order, so that at any moment most nodes are busy with different partners.
 Result<Json> measure_with_peers(StepContext& context, const Json& params, const PairTest& test) {
   TRY(std::vector<Peer> peers, peers_of(params, "peers"));
   if (peers.empty()) return Json{{"check", test.check}, {"parts", Json::array()}};

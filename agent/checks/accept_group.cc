@@ -1,5 +1,5 @@
-// Loads of several nodes without MPI: `muster-accept group` on the one that leads, `muster-accept group-serve`
-// on the others (kernels/together/group_leader.h, group_server.h).
+// Loads of several nodes without MPI: `muster-accept group` on the one that leads, `muster-accept
+// group-serve` on the others (kernels/together/group_leader.h, group_server.h).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -116,8 +116,8 @@ Json order_of_goodbye(const Action& action, const std::string& id) {
   return order;
 }
 
-// The step by which this action led a group; null: it has none, or none serves any more, since it could not be
-// run (agent/checks/accept_group.cc).
+// The step by which this action led a group; null: it has none, or none serves any more, since it could not
+// be run (agent/checks/accept_group.cc).
 const wire::Step* led_group(const std::vector<wire::Step>& planned, const Json& result) {
   for (const auto& step : planned)
     if (const Json answer = step.module == kGroupModule ? answer_of(result, step.id) : Json();

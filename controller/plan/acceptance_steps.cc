@@ -104,8 +104,8 @@ class PeersInPlan {
   std::map<RenderedStepPtr, RenderedStepPtr> without_;
 };
 
-// `{folder}` of options is filled in by the agent. On a node that muster imaged it is /run, and an agent of an
-// earlier version, which does not know the word, may run there: what it gets has /run in it.
+// `{folder}` of options is filled in by the agent. On a node that muster imaged it is /run, and an agent of
+// an earlier version, which does not know the word, may run there: what it gets has /run in it.
 class FolderOfImages {
  public:
   void fill(Draft& d) {

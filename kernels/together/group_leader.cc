@@ -144,8 +144,8 @@ class Leader {
       lose(call.rank, Loss::astray, "what it sent is no result");
   }
 
-  // Rank 0's is the measurement. Else a rank that this node saw end, since the others gave none because of it;
-  // else what the members agreed on, which each of them reports; else those that did not answer.
+  // Rank 0's is the measurement. Else a rank that this node saw end, since the others gave none because of
+  // it; else what the members agreed on, which each of them reports; else those that did not answer.
   Measurement conclude() {
     if (fates_[0].result && took_part(*fates_[0].result)) return finished(std::move(*fates_[0].result));
     const auto ended = [](const Fate& f) { return f.loss && *f.loss != Loss::silent; };

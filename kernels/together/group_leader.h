@@ -1,9 +1,9 @@
 // Starts a load over a group from one node and puts together what its members report: `muster-accept group`.
 //
-// Contacts the server of each member (kernels/together/group_server.h), hands it its rank, carries out the own
-// rank where this node is a member, and returns one measurement: that of rank 0. Where the load did not come
-// about or broke off, it names the members that are the reason: by what this node saw itself (no connection,
-// a connection that closed, no result in time), else by what the members agreed on.
+// Contacts the server of each member (kernels/together/group_server.h), hands it its rank, carries out the
+// own rank where this node is a member, and returns one measurement: that of rank 0. Where the load did not
+// come about or broke off, it names the members that are the reason: by what this node saw itself (no
+// connection, a connection that closed, no result in time), else by what the members agreed on.
 // Each wait has an end: connect_seconds, then deadline_seconds for the load.
 // Thread: one, in a process that has no other.
 #pragma once

@@ -2,9 +2,9 @@
 // group-serve`.
 //
 // Accepts connections from the addresses of its peers only; others are closed without a word. One rank at a
-// time, each in a process of its own, which ends with the leader's connection. It never outlives: the leader's
-// `bye`, the end of its time, the process that started it, or a leader that has not been there for a while.
-// Thread: one, in a process that has no other.
+// time, each in a process of its own, which ends with the leader's connection. It never outlives: the
+// leader's `bye`, the end of its time, the process that started it, or a leader that has not been there for a
+// while. Thread: one, in a process that has no other.
 #pragma once
 
 #include <string>

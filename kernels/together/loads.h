@@ -1,5 +1,5 @@
-// Loads of several nodes together, over any Group: all-reduce, the training load, and both on GPUs. A pair of nodes is
-// measured by the same loads with two members.
+// Loads of several nodes together, over any Group: all-reduce, the training load, and both on GPUs. A pair of
+// nodes is measured by the same loads with two members.
 //
 // Every member makes the call. The measurement counts on rank 0; the others say that they took part
 // (detail.rank), or why it could not be done. Data that was wrong on any member is `corrupt` on rank 0, and

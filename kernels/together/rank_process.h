@@ -1,5 +1,6 @@
-// One rank of a load, in a process of its own: it may hang, crash or be ended without its owner, which goes on
-// to watch the others. Forked, not executed: a static program has nothing else to load. It ends with its owner.
+// One rank of a load, in a process of its own: it may hang, crash or be ended without its owner, which goes
+// on to watch the others. Forked, not executed: a static program has nothing else to load. It ends with its
+// owner.
 //
 // Owned by the leader of a group, or by a server. Thread: one, in a process that has no other.
 #pragma once
@@ -16,8 +17,8 @@ namespace muster::together {
 
 class RankProcess {
  public:
-  // `listening`: at this member's address; it stays open here, and is the process's for as long as its members
-  // meet.
+  // `listening`: at this member's address; it stays open here, and is the process's for as long as its
+  // members meet.
   static Result<RankProcess> start(const Work& work, const GpuHere& here, const Socket& listening);
   RankProcess(RankProcess&& other) noexcept;
   RankProcess& operator=(RankProcess&& other) noexcept;

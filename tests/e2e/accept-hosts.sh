@@ -16,12 +16,14 @@ trap 'ended=$?; set +e; hosts_end; (exit $ended); cleanup' EXIT
 on() { local name=$1; shift; lab/hosts.sh run "$name" "$@"; }
 accept() { "$program" accept --hosts "${hosts:-$dir/hosts.txt}" --ssh-config "$dir/ssh_config" --name try "$@"; }
 # All files of the hosts with their times, and all processes; less what a login itself leaves: sshd, sudo and PAM write there.
+# Folders in which a plain user makes a private one keep everything but their own time.
 listing() {  # listing NAME...
   local name
   for name in "$@"; do
     on "$name" sh -c 'find / /run /tmp /dev /dev/shm /sys/class /var/tmp -xdev -printf "%p %y %m %u %s %T@ %l\n" 2>/dev/null | sort -u; ps -eo args=' |
-      grep -v -e '^/var/log/\(wtmp\|lastlog\|btmp\|faillog\|wtmp.db\) ' -e '^/var/log d ' -e '^/run/sudo' -e '^/run d ' -e '^/run/utmp' -e '^/var/lib/lastlog' \
-        -e '^ps -eo' -e '^sh -c find' -e '^sort -u' -e '^/proc' | sed "s/^/$name /"
+      grep -v -e '^/var/log/\(wtmp\|lastlog\|btmp\|faillog\|wtmp.db\) ' -e '^/var/log d ' -e '^/run/sudo' -e '^/run/motd.dynamic ' -e '^/run d ' -e '^/run/utmp' -e '^/var/lib/lastlog' \
+        -e '^ps -eo' -e '^sh -c find' -e '^sort -u' -e '^/proc' |
+      sed -E -e 's#^(/dev/shm|/tmp|/var/tmp) d ([0-9]+ \S+ [0-9]+) \S+#\1 d \2#' -e "s/^/$name /"
   done
 }
 same_as_before() { listing "${live[@]}" >"$work/after"; cmp -s "$work/before" "$work/after"; }
@@ -63,25 +65,26 @@ check "nothing is left" nothing_left
 ends_with 0 --profile lab --user --report "$work/report"
 check "all are accepted, as a plain user" test "$(jq '[.hosts[] | select(.verdict == "accepted" and .how == "user")] | length' "$work/json")" = 8
 check "nothing is left" nothing_left
-ends_with 0 --drift-only
-check "nothing differs but the release" jq -e '[.drift.groups[].properties[] | select(.agreement == "outliers")] == []' "$work/json"
+ends_with 5 --drift-only
+check "nothing differs but the release, of which there are two" jq -e '[.drift.groups[].properties[] |
+  select(.agreement == "outliers" or .agreement == "tie") | .name] == ["operating system"]' "$work/json"
 
 # ---- a command that ends before its time
 begins --profile lab
-check "it measures" wait_until 60 measures node03 'dgemm'
+check "it measures" wait_until 60 measures node03 'link-serve'
 expect_exit 4 accept --profile lab --json >/dev/null   # another one at the same time
 kill -KILL "$begun"
 wait "$begun" 2>/dev/null || true
 check "killed: nothing is left" nothing_left
 begins --profile lab
-check "it measures" wait_until 60 measures node03 'dgemm'
+check "it measures" wait_until 60 measures node03 'link-serve'
 kill -INT "$begun"
 got=0
 wait "$begun" || got=$?
 check "interrupted: exit 1" test $got = 1
 check "nothing is left" nothing_left
 begins --profile lab --json
-check "it measures" wait_until 60 measures node03 'dgemm'
+check "it measures" wait_until 60 measures node03 'link-serve'
 kill -KILL "$(pgrep -P "$begun" -f 'node03 /bin/sh')"
 got=0
 wait "$begun" || got=$?

@@ -1,5 +1,5 @@
-// The verbs `group` and `group-serve` of muster-accept, as programs over loopback: a right result, wrong data,
-// members that are not there, refuse, die or answer nonsense, a leader that is lost.
+// The verbs `group` and `group-serve` of muster-accept, as programs over loopback: a right result, wrong
+// data, members that are not there, refuse, die or answer nonsense, a leader that is lost.
 #include <poll.h>
 
 #include <list>

@@ -24,7 +24,8 @@ PlannerInput three() {
   return in;
 }
 
-// Of each node, the step of stage 4: "module: names of its hosts or peers"; those that have none are left out.
+// Of each node, the step of stage 4: "module: names of its hosts or peers"; those that have none are left
+// out.
 std::map<std::string, std::string> stage(const Plan& plan) {
   std::map<std::string, std::string> out;
   for (const auto& action : plan.actions)
