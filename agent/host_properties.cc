@@ -89,9 +89,11 @@ void add_board(Collected& out) {
   out.put_file("BIOS date", dmi + "bios_date");
   out.put_file("BIOS release", dmi + "bios_release");
   out.put_file("BMC or EC firmware", dmi + "ec_firmware_release");
-  out.put("board", out.files().read_line(dmi + "board_vendor") + " " +
-                       out.files().read_line(dmi + "board_name") + " " +
-                       out.files().read_line(dmi + "board_version"));
+  std::string board;
+  for (const char* file : {"board_vendor", "board_name", "board_version"})
+    if (const std::string text = out.files().read_line(dmi + file); !text.empty())
+      board += (board.empty() ? "" : " ") + text;
+  out.put("board", board);
   // Of an EFI variable the first four bytes are its attributes.
   const auto secure =
       out.files().read("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c");

@@ -1,10 +1,5 @@
 #include "cli/host_addresses.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -24,16 +19,13 @@ constexpr DurationMs kLookUp = 10 * kSecond;
 // The first IPv4 address of a name; "" where there is none.
 std::string address_of_name(const std::string& name) {
   if (parse_ipv4(name)) return name;
-  addrinfo hints = {};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0 || !found) return "";
-  char text[INET_ADDRSTRLEN] = {};
-  const auto* at = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
-  const bool ok = ::inet_ntop(AF_INET, &at->sin_addr, text, sizeof text) != nullptr;
-  ::freeaddrinfo(found);
-  return ok ? text : "";
+  Command look;
+  look.argv = {"getent", "ahostsv4", name};
+  look.deadline = kLookUp;
+  const auto found = make_process()->run(look);
+  if (!found.ok() || !found->ok()) return "";
+  const std::string first = found->out.substr(0, found->out.find_first_of(" \n"));
+  return parse_ipv4(first) ? first : "";
 }
 
 // The host of a destination, without user and port.

@@ -2,7 +2,7 @@
 //
 // server -> leader, when it accepts:  {"muster_group": 1}
 // leader -> server:                   {"work": {token, rank, members, load, ...}}    or {"bye": true}
-// server -> leader, when it is done:  {"result": Measurement} or {"error": "why there is no result", "how": Loss}
+// server -> leader, when it is done:  {"result": Measurement} or {"error": "why", "how": Loss}
 //
 // Both read what the other one sends as they read anything from the network: bounded, each field by its type.
 // Where programs and libraries lie is no part of it: each node has its own.

@@ -48,7 +48,8 @@ struct Bench {
                                  {"role", "gpu"}});
   }
   Result<Json> measure() {
-    REQUIRE(check_parameters(module, params).ok());
+    const auto known = check_parameters(module, params);
+    if (!known.ok()) FAIL(known.error().message);
     return module.measure(context, params);
   }
 };
@@ -119,7 +120,8 @@ TEST_CASE("accept_group in pairs: each by itself, with the algorithm that shows 
   b.process.answers = {{kTwo, prints("measured", 2)},
                        {"node04=10.0.0.4,node03=10.0.0.3", prints("failed", 0, 1)}};
   b.params.update({{"load", "nccl"}, {"libs", "/shared/nccl"}, {"options", {{"gpus", "8"}}}});
-  b.params["pairs"] = {{"node01", "node02"}, {"node04", "node03"}, {"node05", "node01"}};
+  // Said to be an array: nlohmann makes an object of a list of pairs of strings.
+  b.params["pairs"] = Json::array({{"node01", "node02"}, {"node04", "node03"}, {"node05", "node01"}});
   const Json out = b.measure().value();
   REQUIRE(out["parts"].size() == 2);  // node05 is gone
   CHECK(out["parts"][0]["result"]["outcome"] == "measured");

@@ -38,7 +38,6 @@ class Bench {
   Bench() {
     std::filesystem::create_directories(dir_.path("playbooks/acceptance"));
     dir_.write("playbooks/acceptance/tiny.yaml", kProfile);
-    dir_.write("playbooks/acceptance/changes.yaml", kChanges);
     dir_.write("muster-agent", "agent");
     dir_.write("muster-accept", "accept");
     options.core.state = dir_.path("accept/hosts");
@@ -83,8 +82,11 @@ class Bench {
     reactor = make_reactor(4);
   }
   HostVerdict verdict(const std::string& name) const {
-    for (const auto& host : ended->hosts)
-      if (host.name == name) return host.verdict;
+    for (const auto& host : ended->hosts) {
+      if (host.name != name) continue;
+      UNSCOPED_INFO(name << ": " << host.reason);  // shown where a check fails
+      return host.verdict;
+    }
     return HostVerdict::cancelled;
   }
   std::string reason(const std::string& name) const {
@@ -94,6 +96,7 @@ class Bench {
   }
   Json report() const { return parse_json(split_signature(ended->report.at("report.json"))->body).value(); }
   std::string path(const std::string& name) const { return dir_.path(name); }
+  void write(const std::string& name, const std::string& text) const { dir_.write(name, text); }
   std::string read(const std::string& name) const { return dir_.read(name); }
 
  private:
@@ -116,7 +119,7 @@ TEST_CASE("accept session: hosts are reached, measured, judged, and left", "[hos
   Bench bench;
   for (const char* name : {"gpu01", "gpu02", "gpu03"}) bench.add(name);
   const auto& ended = bench.run();
-  REQUIRE(ended.ended.ok());
+  if (!ended.ended.ok()) FAIL(ended.ended.error().message);
   CHECK(exit_code(ended) == 0);
   for (const char* name : {"gpu01", "gpu02", "gpu03"}) CHECK(bench.verdict(name) == HostVerdict::accepted);
   CHECK(bench.hosts.left() == 3);
@@ -318,6 +321,7 @@ TEST_CASE("accept session: a profile that would change a host is refused before 
           "[hosts]") {
   Bench bench;
   bench.add("gpu01");
+  bench.write("playbooks/acceptance/changes.yaml", kChanges);
   bench.options.profile = "changes";
   const auto& ended = bench.run();
   REQUIRE(!ended.ended.ok());

@@ -29,8 +29,8 @@ PlannerInput three() {
 std::map<std::string, std::string> stage(const Plan& plan) {
   std::map<std::string, std::string> out;
   for (const auto& action : plan.actions)
-    if (action.id == action.node + "/accept-4")
-      for (const Json& step : action.params.json()["steps"]) {
+    if (const Json params = action.params.json(); action.id == action.node + "/accept-4")
+      for (const Json& step : params["steps"]) {
         std::string text = step["module"].get<std::string>() + ":";
         for (const char* key : {"hosts", "peers"})
           for (const Json& one : step["params"].value(key, Json::array()))

@@ -242,7 +242,7 @@ TEST_CASE("nobody is put behind a leader of something that it has not", "[plan][
     }
   // Whoever has it is.
   for (const std::string both :
-       {"gpu02 scheduler", "login01 scheduler", "arc02 monitoring", "gpu02 storage-shared", "gpu02 mpi"}) {
+       {"gpu02 scheduler", "login01 scheduler", "arc02 monitoring", "gpu02 storage-shared"}) {
     CAPTURE(both);
     CHECK(seen.count(both) == 1);
   }
