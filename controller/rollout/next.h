@@ -43,6 +43,7 @@ enum class Reason {
   // Until another night:
   jobs,       // they did not end in time
   cancelled,  // its run was
+  refused,    // by the planner
   // Until another batch:
   canary,       // its image is not proven yet, or the next batch is of canaries
   unavailable,  // max_unavailable is reached
