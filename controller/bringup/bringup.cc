@@ -31,7 +31,10 @@ Result<PlanRequest> planner_request(const Bringup::Request& request) {
   out.profile = request.profile;
   out.through_ram = request.through_ram;
   out.reimage = request.reimage;
-  if (!request.profile.empty() && request.kind != RequestKind::accept)
+  out.batch = request.batch;
+  if (request.batch && request.kind != RequestKind::reimage)
+    return fail(Code::invalid, "a batch of a rollout is a re-image");
+  if (!request.profile.empty() && request.kind != RequestKind::accept && !request.batch)
     return fail(Code::invalid, "a profile is named for `accept` only; the spec's is used otherwise");
   for (const auto& name : request.force)
     if (std::find(out.nodes.begin(), out.nodes.end(), name) == out.nodes.end())
@@ -245,6 +248,23 @@ void Bringup::trial(Spec spec, const std::string& node, const NodeObservation& s
 
 void Bringup::plan_under(const Under& under, Show show, Done done) {
   worker_.make([this, under] { return look(under); }, std::move(show), std::move(done));
+}
+
+void Bringup::find_ways(const std::vector<std::string>& nodes,
+                        std::function<void(Result<std::vector<NodeWay>>)> done) {
+  Request request;
+  request.kind = RequestKind::reimage;
+  request.nodes = nodes;
+  auto seen = look(request);
+  if (!seen.ok()) return done(seen.error());
+  using Ways = Result<std::vector<NodeWay>>;
+  const auto ways =
+      std::make_shared<Ways>(fail(Code::failed, "it was not found out: see the controller's log"));
+  parts_.offload([ways, snapshot = std::make_shared<const PlanningSnapshot>(
+                            std::move(seen).value())] { *ways = ways_of(planner_input(*snapshot)); },
+                 [alive = alive_, ways, done = std::move(done)] {
+                   if (*alive) done(std::move(*ways));
+                 });
 }
 
 Status Bringup::still_holds(const Made& made, const Under& under) {
