@@ -34,6 +34,8 @@
 #include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
 #include "controller/bringup/own_machine_here.h"
+#include "controller/bringup/rollout_service.h"
+#include "controller/bringup/rollout_world.h"
 #include "controller/power/power_service.h"
 #include "controller/power/sakura/provider_parts.h"
 #include "controller/boot/ram_options.h"
@@ -103,12 +105,15 @@ struct Core {
   StorageTold storage;
   std::unique_ptr<ProviderInstall> provider_install;
   std::unique_ptr<Bringup> bringup;
+  std::unique_ptr<RolloutWorld> rollout_world;
+  std::unique_ptr<RolloutService> rollout;
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
   };  // the ports on the network: their address, or what DHCP gives, changed
 
   Status finish();
+  void make_rollout();
   ExecutorHooks hooks();
   void observe(const RunEvent& event);
   Result<PowerService::Where> bmc_of(const std::string& node);
@@ -141,9 +146,10 @@ Status Core::finish() {
                                                  pool.offload(std::move(work), std::move(done));
                                                },
                                                authority.ca_fingerprint(), own});
+  make_rollout();
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
-                                                 boot, power, *vault, images, *bringup, archive, discovery,
-                                                 storage, problems});
+                                                 boot, power, *vault, images, *bringup, *rollout, archive,
+                                                 discovery, storage, problems});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });
@@ -153,9 +159,22 @@ Status Core::finish() {
     if (const auto now = spec.get(); now.ok()) forget_installs(*vault, *store, (*now)->spec);
     reopen();
     held_run.spec_changed();
+    rollout->poke();
   });
   discovery.on_change([this] { reopen(); });
   return Ok{};
+}
+
+void Core::make_rollout() {
+  rollout_world = std::make_unique<RolloutWorld>(RolloutWorld::Parts{
+      *store, spec, *bringup, images, storage, [this] { return held_run.holds(); },
+      [this](const rollout::Record& record) {
+        events.add(0, "", "rollout", {{"id", record.id}, {"state", rollout::state_of(record)}});
+      },
+      [&pool = reactor](Reactor::Task work, Reactor::Task done) {
+        pool.offload(std::move(work), std::move(done));
+      }});
+  rollout = std::make_unique<RolloutService>(reactor, *store, *rollout_world);
 }
 
 // Undeclared machines are the discovery's: the executor, which changes nodes, never hears of them.
@@ -216,6 +235,7 @@ ExecutorHooks Core::hooks() {
     log::info("run ended", {{"run", std::to_string(run.id)}, {"state", std::string(to_string(run.state))}});
     provider_install->run_over(installed_by_provider(executor.plan()));
     events.poke();
+    rollout->poke();
   };
   return made;
 }
@@ -459,6 +479,7 @@ Status RealDaemon::start() {
     open_network();
     core_->warn_of_older_copy();
     core_->held_run.begin();
+    core_->rollout->begin();
   });
   // Last: an operator's request must find a run that goes on already going on.
   TRY_(open_unix());
