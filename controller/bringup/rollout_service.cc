@@ -22,7 +22,7 @@ std::vector<std::string> names_of(const View& view, const std::vector<size_t>& n
   return out;
 }
 
-// Those that may be in a batch: nobody has to find out about the others.
+// Those that may be in a batch.
 std::vector<std::string> to_find_ways_of(const View& view) {
   std::vector<std::string> out;
   const auto& roles = view.policy.roles;

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "base/words.h"
 #include "controller/rollout/rollout_row_json.h"
 #include "controller/rollout/survey.h"
 
@@ -14,17 +15,8 @@ std::string group_name(const View& view, int group) {
   return group < 0 ? "" : view.groups[static_cast<size_t>(group)].name;
 }
 
-std::string way_word(Way way) {
-  switch (way) {
-    case Way::in_place:
-      return "in-place";
-    case Way::through_ram:
-      return "through-ram";
-    case Way::none:
-      return "none";
-  }
-  return "";
-}
+constexpr Words<Way, 3> kWays = {
+    {{Way::in_place, "in-place"}, {Way::through_ram, "through-ram"}, {Way::none, "none"}}};
 
 Json names_of(const View& view, const std::vector<size_t>& nodes) {
   Json out = Json::array();
@@ -39,7 +31,7 @@ Json node_shown(const Node& node) {
           {"now", node.image_now},
           {"wanted", node.image_wanted},
           {"current", current},
-          {"way", current ? "" : way_word(node.way)},
+          {"way", current ? "" : std::string(word_of(kWays, node.way))},
           {"way_reason", node.way_reason},
           {"batch", 0},
           {"bound", ""},

@@ -11,7 +11,7 @@ using namespace rollout;
 
 namespace {
 
-// Sections of which nothing is copied or missing, as far as anybody reports.
+// Sections of which nothing is copied or missing, as far as agents report.
 std::set<std::string> healthy_sections(const Json& status) {
   std::set<std::string> out;
   for (const Json& section : status)

@@ -88,7 +88,7 @@ struct Batch {
 enum class Do { run, wait, stop, done };
 enum class WaitFor {
   nothing,
-  run,        // the rollout's own: fold it in (judged()), then ask again
+  run,        // the rollout's own: fold it in (judged()), then call again
   other_run,  // of an operator
   resume,     // it is paused
   window,     // to begin
