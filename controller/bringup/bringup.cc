@@ -250,21 +250,18 @@ void Bringup::plan_under(const Under& under, Show show, Done done) {
   worker_.make([this, under] { return look(under); }, std::move(show), std::move(done));
 }
 
-void Bringup::find_ways(const std::vector<std::string>& nodes,
-                        std::function<void(Result<std::vector<NodeWay>>)> done) {
-  Request request;
-  request.kind = RequestKind::reimage;
-  request.nodes = nodes;
-  auto seen = look(request);
-  if (!seen.ok()) return done(seen.error());
-  using Ways = Result<std::vector<NodeWay>>;
-  const auto ways =
-      std::make_shared<Ways>(fail(Code::failed, "it was not found out: see the controller's log"));
-  parts_.offload([ways, snapshot = std::make_shared<const PlanningSnapshot>(
-                            std::move(seen).value())] { *ways = ways_of(planner_input(*snapshot)); },
-                 [alive = alive_, ways, done = std::move(done)] {
-                   if (*alive) done(std::move(*ways));
-                 });
+void Bringup::find_ways(const Request& request, WaysFound done) {
+  find_proving_times(request, [this, request, done = std::move(done)] {
+    auto seen = look(request);
+    if (!seen.ok()) return done(seen.error());
+    const auto ways = std::make_shared<Result<std::vector<NodeWay>>>(
+        fail(Code::failed, "it was not found out: see the controller's log"));
+    parts_.offload([ways, snapshot = std::make_shared<const PlanningSnapshot>(
+                              std::move(seen).value())] { *ways = ways_of(planner_input(*snapshot)); },
+                   [alive = alive_, ways, done] {
+                     if (*alive) done(std::move(*ways));
+                   });
+  });
 }
 
 Status Bringup::still_holds(const Made& made, const Under& under) {

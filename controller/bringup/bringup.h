@@ -60,6 +60,7 @@ class Bringup {
   using Show = PlanWorker::Show;
   using Done = PlanWorker::Done;
   using Started = std::function<void(Result<int64_t>)>;
+  using WaysFound = std::function<void(Result<std::vector<NodeWay>>)>;
 
   explicit Bringup(Parts parts);
   ~Bringup();
@@ -91,9 +92,8 @@ class Bringup {
   // it is stored now, and nobody else gets it.
   int64_t coming_revision(bool take = false);
 
-  // By which way each of these nodes would be re-imaged now.
-  void find_ways(const std::vector<std::string>& nodes,
-                 std::function<void(Result<std::vector<NodeWay>>)> done);
+  // By which way each of the nodes of this re-image would go now.
+  void find_ways(const Request& request, WaysFound done);
 
   // What is known of a node now, as the planner gets it.
   NodeObservation observe(const std::string& node);

@@ -93,23 +93,31 @@ Result<SeenCluster> RolloutWorld::look() {
 void RolloutWorld::find_ways(const std::vector<std::string>& nodes,
                              std::function<void(Result<std::vector<NodeWay>>)> done) {
   if (nodes.empty()) return done(std::vector<NodeWay>{});
-  parts_.bringup.find_ways(nodes, std::move(done));
+  const auto request = request_for({nodes, {}, 0});
+  if (!request.ok()) return done(request.error());
+  parts_.bringup.find_ways(*request, std::move(done));
+}
+
+// With the rollout's own limits: a trial that is too short for a node is a reason to leave it.
+Result<Bringup::Request> RolloutWorld::request_for(const BatchOrder& order) {
+  TRY(const SpecPtr current, parts_.spec.get());
+  if (!current->spec.rollout) return fail(Code::conflict, "the spec changed meanwhile");
+  const RolloutSpec& rollout = *current->spec.rollout;
+  Bringup::Request out;
+  out.kind = RequestKind::reimage;
+  out.nodes = order.nodes;
+  out.profile = rollout.acceptance;
+  out.batch = BatchTerms{{order.prefetch.begin(), order.prefetch.end()},
+                         rollout.drain_timeout,
+                         rollout.trial,
+                         order.failure_budget};
+  return out;
 }
 
 void RolloutWorld::plan(const BatchOrder& order, std::function<void(Result<PlannedBatch>)> done) {
-  const auto current = parts_.spec.get();
-  if (!current.ok()) return done(current.error());
-  if (!(*current)->spec.rollout) return done(fail(Code::conflict, "the spec changed meanwhile"));
-  const RolloutSpec& rollout = *(*current)->spec.rollout;
-  Bringup::Request request;
-  request.kind = RequestKind::reimage;
-  request.nodes = order.nodes;
-  request.profile = rollout.acceptance;
-  request.batch = BatchTerms{{order.prefetch.begin(), order.prefetch.end()},
-                             rollout.drain_timeout,
-                             rollout.trial,
-                             order.failure_budget};
-  parts_.bringup.plan_and_store(request, {}, [done = std::move(done)](Result<Bringup::MadePtr> made) {
+  const auto request = request_for(order);
+  if (!request.ok()) return done(request.error());
+  parts_.bringup.plan_and_store(*request, {}, [done = std::move(done)](Result<Bringup::MadePtr> made) {
     if (!made.ok()) return done(made.error());
     done(PlannedBatch{(*made)->digest, (*made)->plan, (*made)->refusals});
   });

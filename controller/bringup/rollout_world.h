@@ -48,6 +48,7 @@ class RolloutWorld : public RolloutPort {
   rollout::Node node(const NodeSpec& declared, const rollout::Approval& now,
                      const rollout::Serving& serving) const;
   int64_t active_run() const;
+  Result<Bringup::Request> request_for(const BatchOrder& order);
 
   Parts parts_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
