@@ -1,5 +1,6 @@
 // What agents say of the storage that is mounted on their nodes, held against the spec's sections, and what
-// the scheduler says of the nodes (agent/storage_state.h). Kept in memory: an agent says it again with its next request. Thread: the reactor's.
+// the scheduler says of the nodes (agent/storage_state.h). Kept in memory: an agent says it again with its
+// next request. Thread: the reactor's.
 #pragma once
 
 #include <functional>
