@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "controller/bringup/rollout_shown.h"
+#include "controller/bringup/rollout_window.h"
 #include "controller/rollout/forecast.h"
 
 namespace muster {
@@ -396,48 +397,11 @@ void RolloutService::approve(const std::string& digest, const std::string& by, D
   });
 }
 
-// The record with which a window begins.
-Result<Record> RolloutService::opened(const SeenCluster& seen) const {
-  if (!record_) return fail(Code::denied, "no rollout is approved: `muster rollout approve`");
-  if (const std::string why = spent(*record_); !why.empty())
-    return fail(Code::denied, fmt::format("rollout {} was stopped: {}. `muster rollout status` shows what "
-                                          "failed; `muster rollout approve` begins another one",
-                                          record_->id, why));
-  if (const std::string why = not_covered(record_->approval, seen.now); !why.empty())
-    return fail(Code::denied, fmt::format("the approval does not count any more: {}. `muster rollout plan`, "
-                                          "then `muster rollout approve`",
-                                          why));
-  Record next = *record_;
-  const std::string target = target_of(seen.now, seen.view.policy);
-  if (next.row && next.row->paused)
-    return fail(Code::denied,
-                fmt::format("the rollout is paused ({}): `muster rollout resume`", next.why_paused));
-  const bool other = next.row && (next.row->target != target || next.row->stage == Stage::stopped);
-  if (other && next.row->batch)
-    return fail(Code::conflict, fmt::format("run {} of other images is under way", next.row->batch->run));
-  if (other) {
-    next = {};
-    next.id = record_->id + 1;
-    next.approval = record_->approval;
-    next.night = record_->night;
-  }
-  if (next.row) {
-    TRY(next.row, started_again(std::move(*next.row), target));
-  } else {
-    next.row = begun(next.id, target);
-    next.started = reactor_.now();
-  }
-  next.ended = 0;
-  ++next.night;
-  next.window_until = reactor_.now() + seen.rollout.window;
-  return next;
-}
-
 void RolloutService::start(Done done) {
   in_turn(std::move(done), [this](const Done& answer) {
     const auto seen = port_.look();
     if (!seen.ok()) return answer(seen.error());
-    auto next = opened(*seen);
+    auto next = opened(record_, *seen, reactor_.now());
     if (!next.ok()) return answer(next.error());
     const bool already = next->id == record_->id && going_on() && reactor_.now() < record_->window_until;
     if (!already)

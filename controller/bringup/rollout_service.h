@@ -78,7 +78,6 @@ class RolloutService {
   void hold(const std::string& why);
   void stop_for_another_target();
 
-  Result<rollout::Record> opened(const SeenCluster& seen) const;
   Json shown_now();
   void fill_in(SeenCluster& seen, const rollout::Row& row) const;
   bool going_on() const;
