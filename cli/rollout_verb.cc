@@ -183,7 +183,9 @@ void print_packages(const Json& packages) {
 }
 
 void print_report(const Json& r) {
-  print_status(r);
+  Json status = r;
+  status.erase("left");  // of a report: {node: reason}, below
+  print_status(status);
   for (const Json& image : list_of(r, "images")) {
     fmt::print("\n{} -> {}: {}\n", short_digest(text_of(image, "from")), short_digest(text_of(image, "to")),
                joined(list_of(image, "nodes")));

@@ -56,11 +56,11 @@ Json phases_json(const PhaseTimes& now, const PhaseTimes& before) {
 }
 
 Json images_json(const Record& record, const PackagesOf& packages) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> pairs;
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> pairs;  // one may have had two runs
   for (const BatchRun& run : record.runs)
     for (const auto& [node, image] : run.images)
       if (const auto before = record.before.find(node); before != record.before.end())
-        pairs[{before->second, image}].push_back(node);
+        pairs[{before->second, image}].insert(node);
   Json out = Json::array();
   for (const auto& [pair, nodes] : pairs) {
     const auto from = packages(pair.first), to = packages(pair.second);

@@ -38,14 +38,15 @@ std::vector<std::string> to_find_ways_of(const View& view) {
 }
 
 void put_ways(View& view, const std::vector<NodeWay>& ways) {
-  for (const NodeWay& way : ways)
-    for (Node& node : view.nodes) {
-      if (node.name != way.node) continue;
-      node.way = way.by == NodeWay::By::in_place      ? Way::in_place
-                 : way.by == NodeWay::By::through_ram ? Way::through_ram
-                                                      : Way::none;
-      node.way_reason = way.why;
-    }
+  for (const NodeWay& way : ways) {
+    const auto node = std::lower_bound(view.nodes.begin(), view.nodes.end(), way.node,
+                                       [](const Node& a, const std::string& name) { return a.name < name; });
+    if (node == view.nodes.end() || node->name != way.node) continue;
+    node->way = way.by == NodeWay::By::in_place      ? Way::in_place
+                : way.by == NodeWay::By::through_ram ? Way::through_ram
+                                                     : Way::none;
+    node->way_reason = way.why;
+  }
 }
 
 std::map<std::string, std::string> reasons_of(const View& view, const std::vector<Left>& left) {
@@ -207,7 +208,7 @@ void RolloutService::finish_batch(const Underway& batch) {
   }
   const auto over = port_.ended(batch.run);
   if (!over.ok()) return later(over.error().message);
-  if (!*over) return rest();
+  if (!*over) return later("");  // one that is ended as a held run (held_run.h) is not announced
   port_.read_end(batch.run, guarded([this](Result<RunEnd> end) { judge(std::move(end)); }));
 }
 
@@ -246,19 +247,20 @@ void RolloutService::find_ways(std::shared_ptr<SeenCluster> seen) {
   const auto nodes = to_find_ways_of(seen->view);
   port_.find_ways(nodes, guarded([this, seen](Result<std::vector<NodeWay>> ways) {
                     if (!ways.ok()) return later(ways.error().message);
-                    put_ways(seen->view, *ways);
+                    ways_ = std::move(ways).value();
+                    put_ways(seen->view, ways_);
                     act(*seen, next(seen->view, *record_->row));
                   }));
 }
 
 void RolloutService::act(const SeenCluster& seen, const Answer& answer) {
-  answer_ = answer;
   trouble_.clear();
   if (answer.what == Do::run) return order(seen, answer);
   Record next = *record_;
   next.row = with_answer(std::move(*next.row), answer);
   const bool over = next.row->stage != record_->row->stage || next.row->stop != record_->row->stop;
-  const bool for_now = answer.wait == WaitFor::night || answer.wait == WaitFor::window;
+  const bool for_now = answer.wait == WaitFor::night || answer.wait == WaitFor::resume ||
+                       (answer.what == Do::wait && !seen.view.window_open);
   if (over) next.ended = reactor_.now();
   if (over || for_now) next.left = reasons_of(seen.view, answer.left);
   if (over || next.left != record_->left) return save(std::move(next), [this] { rest(); });
@@ -452,6 +454,7 @@ Json RolloutService::shown_now() {
   out["not_covered"] = not_covered(record_->approval, seen->now);
   if (!record_->row) return out;
   fill_in(*seen, *record_->row);
+  put_ways(seen->view, ways_);
   const Answer now = next(seen->view, *record_->row);
   out["waits_for"] = now.what == Do::wait ? to_string(now.wait) : "";
   out["left"] = left_shown(seen->view, now.left);

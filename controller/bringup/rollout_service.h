@@ -100,8 +100,8 @@ class RolloutService {
   bool busy_ = false, again_ = false;
   std::deque<Work> waiting_;  // operators' requests
   Reactor::TimerId timer_ = 0;
-  rollout::Answer answer_;  // the last one
-  std::string trouble_;     // why it is tried again
+  std::vector<NodeWay> ways_;  // as they were found last, for status()
+  std::string trouble_;        // why it is tried again
 };
 
 }  // namespace muster

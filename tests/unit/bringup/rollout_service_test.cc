@@ -454,6 +454,43 @@ TEST_CASE("rollout service: it waits for a section to heal, and looks again by i
   CHECK(w.run().nodes == Names{"n2"});
 }
 
+TEST_CASE("rollout service: a window that closes while a section heals leaves nodes with that reason",
+          "[rollout][service]") {
+  World w(3);
+  w.cluster.groups.push_back({"data", GroupKind::storage, 1, true});
+  for (const char* name : {"n1", "n2"}) w.cluster.node(name).groups = {0};
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  w.end_run();
+  w.cluster.groups[0].healed = false;
+  w.end_run();
+  CHECK(w.status()["waits_for"] == "healing");
+  w.reactor.advance(w.cluster.spec.window + RolloutService::kAgain);
+  CHECK(w.service->record()->left == std::map<std::string, std::string>{{"n2", "healing: data"}});
+}
+
+TEST_CASE("rollout service: status knows the nodes without a way, as the loop does", "[rollout][service]") {
+  World w(4);
+  w.cluster.no_way = {"n3"};
+  w.cluster.refuse = {"n1"};
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  w.end_run();
+  CHECK(w.run().nodes == Names{"n2"});
+  w.end_run();
+  CHECK(w.status()["waits_for"] == "night");
+  CHECK(w.service->record()->left.at("n3") == "no-way: as the test says");
+}
+
+TEST_CASE("rollout service: a run that ended unannounced is found within a minute", "[rollout][service]") {
+  World w(3);
+  REQUIRE(w.approve().ok());
+  REQUIRE(w.start().ok());
+  w.cluster.end_run();
+  w.reactor.advance(RolloutService::kAgain + 1000);
+  CHECK(w.cluster.runs.size() == 2);
+}
+
 TEST_CASE("rollout service: killed before its run was known, it finds it again", "[rollout][service]") {
   World w(3);
   REQUIRE(w.approve().ok());
