@@ -19,6 +19,7 @@ constexpr int64_t kAskAgain = 60, kLongestRest = 400;  // seconds
 constexpr int64_t kShare = 20;     // a question may take one part in that many of the time
 constexpr size_t kLongest = 2048;  // of the text; in a request it becomes longer
 constexpr size_t kWords = 400;     // of an engine's complaint
+constexpr const char* kSlurm = "slurm";
 
 bool is_below(const std::string& path, const std::string& folder) {
   return path == folder || path.rfind(folder + "/", 0) == 0;
@@ -72,6 +73,21 @@ StorageState::Question StorageState::of_engine(const HealthQuestion& question) {
             if (words->empty()) return {{"ok", true}};
             return {{"ok", false}, {"health", words->substr(0, kWords)}};
           }};
+}
+
+// What Slurm says of this node, where it computes: state and reason.
+StorageState::Question StorageState::of_scheduler(const std::string& host) {
+  Command command;
+  command.argv = {"sinfo", "-h", "-N", "-n", host, "-o", "%T|%E"};
+  command.deadline = kEnginesAnswer;
+  return {
+      kSlurm, command, [](const std::string& out) -> Json {
+        const std::string line = out.substr(0, out.find('\n'));
+        const size_t bar = line.find('|');
+        if (bar == std::string::npos || bar == 0) return nullptr;
+        const std::string reason = line.substr(bar + 1);
+        return {{"state", line.substr(0, bar)}, {"reason", reason == "none" ? "" : reason.substr(0, kWords)}};
+      }};
 }
 
 // The process of an earlier question: in uninterruptible sleep it does not die. Of others only the name is
@@ -163,6 +179,9 @@ Json StorageState::look(int64_t seconds) {
   for (const auto& [target, mount] : mounts)
     if (!is_systems(target) && is_served(mount)) ask(of_mount(target), seconds);
   for (const auto& engine : engines) ask(of_engine(engine), seconds);
+  const bool computes = files_.exists("/etc/slurm/slurm.conf") && files_.exists("/usr/sbin/slurmd");
+  const std::string host = computes ? files_.read_line("/proc/sys/kernel/hostname") : "";
+  if (!host.empty()) ask(of_scheduler(host), seconds);
   done_.wait_for(lock, std::chrono::milliseconds(patience_), [&] {
     return std::none_of(answers_.begin(), answers_.end(),
                         [&](const auto& one) { return one.second.busy && one.second.asked == seconds; });
@@ -178,6 +197,10 @@ Json StorageState::look(int64_t seconds) {
     else
       continue;  // asked for the first time just now
     out.push_back(std::move(one));
+  }
+  if (const Answer& slurm = answers_[kSlurm]; !host.empty() && slurm.answered >= 0 && !slurm.silent) {
+    out.push_back(slurm.said);
+    out.back()["scheduler"] = kSlurm;
   }
   for (const auto& [target, mount] : mounts)
     if (!is_systems(target) && (is_local(mount) || is_served(mount)))

@@ -38,6 +38,7 @@ class StorageState {
   StorageState(const StorageState&) = delete;
   StorageState& operator=(const StorageState&) = delete;
   // Engines first: [{engine, ok, health?} or {engine, silent}], health in words where ok is false; then
+  // {scheduler: "slurm", state, reason} of this node, where slurmd is installed and Slurm answers; then
   // mounts: [{at, fs, from, size?, used?, array?, health?, ok?, silent?, age?}]: sizes in bytes; array: its
   // level; health in words; ok: false when it is not; silent: its server does not answer; age: seconds since
   // it did, where that is not this question. `seconds`: of a clock that only goes on.
@@ -63,6 +64,7 @@ class StorageState {
   void run(const Question& question, int64_t seconds);
   bool still_asks(const Command& command) const;
   static Question of_mount(const std::string& target);
+  static Question of_scheduler(const std::string& host);
   static Question of_engine(const HealthQuestion& question);
   Json mount_entry(const MountEntry& mount, int64_t seconds);
 

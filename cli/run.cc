@@ -77,6 +77,7 @@ int run(int argc, const char* const* argv) {
   add_report(app, context);
   add_reimage(app, context);
   add_rollback(app, context);
+  add_rollout(app, context);
   add_accept(app, context);
   add_power(app, context);
   add_node(app, context);

@@ -14,6 +14,7 @@ void add_plan(CLI::App& app, Context& context);
 void add_approve(CLI::App& app, Context& context);
 void add_reimage(CLI::App& app, Context& context);
 void add_rollback(CLI::App& app, Context& context);
+void add_rollout(CLI::App& app, Context& context);
 void add_accept(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
 void add_watch(CLI::App& app, Context& context);

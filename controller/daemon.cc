@@ -34,6 +34,8 @@
 #include "controller/nodes/states.h"
 #include "controller/nodes/storage_told.h"
 #include "controller/bringup/own_machine_here.h"
+#include "controller/bringup/rollout_service.h"
+#include "controller/bringup/rollout_world.h"
 #include "controller/power/power_service.h"
 #include "controller/power/sakura/provider_parts.h"
 #include "controller/boot/ram_options.h"
@@ -53,6 +55,9 @@ struct Core {
 
   RealReactor& reactor;
   const DaemonOptions options;
+  const PlanWorker::Offload offload = [this](Reactor::Task work, Reactor::Task done) {
+    reactor.offload(std::move(work), std::move(done));
+  };
   const Authority authority;
   const OwnMachine own = read_own_machine(options.sys);
   MachinesWithOwn machines_with_own{own.uuid};
@@ -69,11 +74,11 @@ struct Core {
       reactor,
       *store,
       authority,
-      {[this](const std::string& mac) { return node_of_mac(mac); },
+      {[this](const std::string& mac) { return node_of_mac(spec, mac); },
        [this](const std::string& node, const std::string& mac, const std::string& token) {
          return boot_script(node, mac, token);
        },
-       [this] { return netboot_limit(); },
+       [this] { return netboot_limit(spec); },
        [this](const std::string& node, const std::string& kind, const Json& data) {
          events.add(executor.active() ? executor.run_id() : 0, node, kind, data);
        },
@@ -103,6 +108,8 @@ struct Core {
   StorageTold storage;
   std::unique_ptr<ProviderInstall> provider_install;
   std::unique_ptr<Bringup> bringup;
+  std::unique_ptr<RolloutWorld> rollout_world;
+  std::unique_ptr<RolloutService> rollout;
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
@@ -114,8 +121,6 @@ struct Core {
   Result<PowerService::Where> bmc_of(const std::string& node);
   std::map<std::string, PowerTarget> serial_consoles();
   Status may_take_down(const std::string& node);
-  std::string node_of_mac(const std::string& mac);
-  DurationMs netboot_limit();
   Result<std::string> boot_script(const std::string& node, const std::string& mac, const std::string& token);
   BootDecision ram_system(const Spec& cluster, const NodeSpec* node, const std::string& name,
                           const std::string& token);
@@ -135,15 +140,18 @@ Status Core::finish() {
          events.add(executor.active() ? executor.run_id() : 0, node, "power", {{"action", what}});
        },
        [this](const std::string& node) { return executor.node_row(node).boot_id; }});
-  bringup =
-      std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault,
-                                               [&pool = reactor](Reactor::Task work, Reactor::Task done) {
-                                                 pool.offload(std::move(work), std::move(done));
-                                               },
-                                               authority.ca_fingerprint(), own});
+  bringup = std::make_unique<Bringup>(Bringup::Parts{options, reactor, *store, spec, executor, images, *vault,
+                                                     offload, authority.ca_fingerprint(), own});
+  rollout_world = std::make_unique<RolloutWorld>(RolloutWorld::Parts{
+      *store, spec, *bringup, images, storage, [this] { return held_run.holds(); },
+      [this](const rollout::Record& record) {
+        events.add(0, "", "rollout", {{"id", record.id}, {"state", rollout::state_of(record)}});
+      },
+      offload});
+  rollout = std::make_unique<RolloutService>(reactor, *store, *rollout_world);
   services = std::make_unique<Services>(Services{options, authority, reactor, *store, spec, events, link,
-                                                 boot, power, *vault, images, *bringup, archive, discovery,
-                                                 storage, problems});
+                                                 boot, power, *vault, images, *bringup, *rollout, archive,
+                                                 discovery, storage, problems});
   // Reads the playbooks, which takes longer than a request should.
   contain_exceptions("reading the playbooks", [this] { (void)bringup->names(); });
   power.guard([this](const std::string& node) { return may_take_down(node); });
@@ -153,6 +161,7 @@ Status Core::finish() {
     if (const auto now = spec.get(); now.ok()) forget_installs(*vault, *store, (*now)->spec);
     reopen();
     held_run.spec_changed();
+    rollout->poke();
   });
   discovery.on_change([this] { reopen(); });
   return Ok{};
@@ -191,7 +200,7 @@ void Core::forget_declared() {
   if (!names.ok()) return;
   for (const auto& name : *names) {
     const std::string mac = mac_of_unknown(name);
-    if (mac.empty() || node_of_mac(mac).empty() || !executor.forget(name)) continue;
+    if (mac.empty() || node_of_mac(spec, mac).empty() || !executor.forget(name)) continue;
     store->write({DeleteNode{name}}, [name](Status written) {
       if (!written.ok()) log::error("row not deleted", {{"node", name}, {"error", written.error().message}});
     });
@@ -206,16 +215,14 @@ void Core::warn_of_older_copy() {
 }
 
 ExecutorHooks Core::hooks() {
-  ExecutorHooks made = acceptance_hooks(
-      {spec, executor, *store, authority.report_key(), [this](Reactor::Task work, Reactor::Task done) {
-         reactor.offload(std::move(work), std::move(done));
-       }});
+  ExecutorHooks made = acceptance_hooks({spec, executor, *store, authority.report_key(), offload});
   made.panic = [this](const std::string& node, SteadyMs since) { return consoles.panic_since(node, since); };
   made.observe = [this](const RunEvent& event) { observe(event); };
   made.ended = [this](const RunRow& run) {
     log::info("run ended", {{"run", std::to_string(run.id)}, {"state", std::string(to_string(run.state))}});
     provider_install->run_over(installed_by_provider(executor.plan()));
     events.poke();
+    rollout->poke();
   };
   return made;
 }
@@ -293,19 +300,6 @@ Status Core::may_take_down(const std::string& name) {
   return fail(Code::denied,
               fmt::format("own-machine: the controller runs on {} ({}): it is not switched off from here",
                           name, sign));
-}
-
-std::string Core::node_of_mac(const std::string& mac) {
-  const auto current = spec.get();
-  if (!current.ok()) return "";
-  for (const auto& node : (*current)->spec.nodes)
-    if (!node.mac.empty() && normal_mac(node.mac) == mac) return node.name;
-  return "";
-}
-
-DurationMs Core::netboot_limit() {
-  const auto current = spec.get();
-  return current.ok() ? (*current)->spec.limits.netboot : LimitsSpec().netboot;
 }
 
 // But for where its network is.
@@ -459,6 +453,7 @@ Status RealDaemon::start() {
     open_network();
     core_->warn_of_older_copy();
     core_->held_run.begin();
+    core_->rollout->begin();
   });
   // Last: an operator's request must find a run that goes on already going on.
   TRY_(open_unix());

@@ -22,6 +22,7 @@ class ImageService;
 class LinkHub;
 class PowerService;
 class RealReactor;
+class RolloutService;
 class StorageTold;
 class Store;
 class Vault;
@@ -39,6 +40,7 @@ struct Services {
   Vault& vault;
   ImageService& images;
   Bringup& bringup;  // plans and runs
+  RolloutService& rollout;
   api::ArchiveAnswers& archive;
   Discovery& discovery;  // machines nobody declared
   const StorageTold& storage;

@@ -59,6 +59,11 @@ CREATE TABLE report (
   json     TEXT NOT NULL,  -- the signed text, byte for byte
   measured TEXT NOT NULL   -- {node: {"check|subject": {value, verdict}}}
 ) STRICT;
+CREATE TABLE rollout (
+  id   INTEGER PRIMARY KEY,
+  time INTEGER NOT NULL,  -- of its last change
+  text TEXT NOT NULL
+) STRICT;
 CREATE TABLE run (
   id          INTEGER PRIMARY KEY,
   plan_digest TEXT NOT NULL,

@@ -23,6 +23,16 @@ void cancel_run(const CallPtr&);
 Json planned_json(const Plan& plan, const std::string& digest);
 std::string body_with_plan(const Json& others, const Plan& plan);
 Json refusals_json(const std::vector<Refusal>& refusals);  // the body of a 403
+// Who requests something: as the body's `by` says, and from where.
+std::string requested_by(const Call& call);
+// rollout_api.cc
+void get_rollout(const CallPtr&);
+void plan_rollout(const CallPtr&);
+void approve_rollout(const CallPtr&);
+void start_rollout(const CallPtr&);
+void pause_rollout(const CallPtr&);
+void resume_rollout(const CallPtr&);
+void report_rollout(const CallPtr&);
 // admit_api.cc
 void set_discovery(const CallPtr&);
 void admit_machine(const CallPtr&);

@@ -140,11 +140,14 @@ void get_plan(const CallPtr& call) {
                                 });
 }
 
-void approve_plan(const CallPtr& call) {
-  const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
+std::string requested_by(const Call& call) {
+  const auto body = parse_json(call.request.body.empty() ? "{}" : call.request.body);
   const std::string by = body.ok() && body->is_object() ? body->value("by", "operator") : "operator";
-  const std::string who = call->request.remote == "unix" ? by : by + " from " + call->request.remote;
-  call->services.bringup.approve(call->arg("digest"), who, [call](Result<int64_t> run) {
+  return call.request.remote == "unix" ? by : by + " from " + call.request.remote;
+}
+
+void approve_plan(const CallPtr& call) {
+  call->services.bringup.approve(call->arg("digest"), requested_by(*call), [call](Result<int64_t> run) {
     if (!run.ok()) return call->error(run.error());
     call->ok({{"run", *run}});
   });

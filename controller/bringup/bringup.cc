@@ -31,7 +31,10 @@ Result<PlanRequest> planner_request(const Bringup::Request& request) {
   out.profile = request.profile;
   out.through_ram = request.through_ram;
   out.reimage = request.reimage;
-  if (!request.profile.empty() && request.kind != RequestKind::accept)
+  out.batch = request.batch;
+  if (request.batch && request.kind != RequestKind::reimage)
+    return fail(Code::invalid, "a batch of a rollout is a re-image");
+  if (!request.profile.empty() && request.kind != RequestKind::accept && !request.batch)
     return fail(Code::invalid, "a profile is named for `accept` only; the spec's is used otherwise");
   for (const auto& name : request.force)
     if (std::find(out.nodes.begin(), out.nodes.end(), name) == out.nodes.end())
@@ -245,6 +248,20 @@ void Bringup::trial(Spec spec, const std::string& node, const NodeObservation& s
 
 void Bringup::plan_under(const Under& under, Show show, Done done) {
   worker_.make([this, under] { return look(under); }, std::move(show), std::move(done));
+}
+
+void Bringup::find_ways(const Request& request, WaysFound done) {
+  find_proving_times(request, [this, request, done = std::move(done)] {
+    auto seen = look(request);
+    if (!seen.ok()) return done(seen.error());
+    const auto ways = std::make_shared<Result<std::vector<NodeWay>>>(
+        fail(Code::failed, "it was not found out: see the controller's log"));
+    parts_.offload([ways, snapshot = std::make_shared<const PlanningSnapshot>(
+                              std::move(seen).value())] { *ways = ways_of(planner_input(*snapshot)); },
+                   [alive = alive_, ways, done] {
+                     if (*alive) done(std::move(*ways));
+                   });
+  });
 }
 
 Status Bringup::still_holds(const Made& made, const Under& under) {

@@ -49,16 +49,18 @@ class Bringup {
   struct Request {
     RequestKind kind = RequestKind::up;
     std::vector<std::string> nodes = {};
-    std::vector<std::string> force = {};  // these nodes although nothing changed
-    std::string profile = {};             // accept: another acceptance profile than the spec's
-    bool through_ram = false;             // reimage: not in place
-    bool reimage = false;                 // up: also accepted nodes that run an older build of their image
+    std::vector<std::string> force = {};   // these nodes although nothing changed
+    std::string profile = {};              // accept, and batches: another acceptance profile than the spec's
+    bool through_ram = false;              // reimage: not in place
+    bool reimage = false;                  // up: also accepted nodes that run an older build of their image
+    std::optional<BatchTerms> batch = {};  // reimage: it is one of a rollout
   };
   using Made = MadePlan;
   using MadePtr = MadePlanPtr;
   using Show = PlanWorker::Show;
   using Done = PlanWorker::Done;
   using Started = std::function<void(Result<int64_t>)>;
+  using WaysFound = std::function<void(Result<std::vector<NodeWay>>)>;
 
   explicit Bringup(Parts parts);
   ~Bringup();
@@ -89,6 +91,9 @@ class Bringup {
   // The revision that a spec which is only planned with will get, the same until a newer one is stored. take:
   // it is stored now, and nobody else gets it.
   int64_t coming_revision(bool take = false);
+
+  // By which way each of the nodes of this re-image would go now.
+  void find_ways(const Request& request, WaysFound done);
 
   // What is known of a node now, as the planner gets it.
   NodeObservation observe(const std::string& node);

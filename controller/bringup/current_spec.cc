@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "controller/boot/boot_service.h"
+
 namespace muster {
 
 Result<std::shared_ptr<const SpecRevision>> CurrentSpec::get() {
@@ -26,6 +28,19 @@ Result<std::shared_ptr<const SpecRevision>> CurrentSpec::get() {
 void CurrentSpec::changed() {
   cached_.reset();
   if (listener_) listener_();
+}
+
+std::string node_of_mac(CurrentSpec& spec, const std::string& mac) {
+  const auto current = spec.get();
+  if (!current.ok()) return "";
+  for (const auto& node : (*current)->spec.nodes)
+    if (!node.mac.empty() && normal_mac(node.mac) == mac) return node.name;
+  return "";
+}
+
+DurationMs netboot_limit(CurrentSpec& spec) {
+  const auto current = spec.get();
+  return current.ok() ? (*current)->spec.limits.netboot : LimitsSpec().netboot;
 }
 
 int prefix_length(const std::string& cidr) {

@@ -31,14 +31,21 @@ InputFields fields_of(const PlannerImage& image) {
   return {{"digest", digest}, {"manifest", manifest_path}, {"trial", yes(trial)}};
 }
 
+std::string terms_of(const std::optional<BatchTerms>& batch) {
+  if (!batch) return "";
+  const auto& [prefetch, drain_timeout, trial, failure_budget] = *batch;
+  return fmt::format("{} {} {} {}", drain_timeout, trial, failure_budget, list_of(prefetch));
+}
+
 InputFields fields_of(const PlanRequest& request) {
-  const auto& [kind, nodes, force, profile, through_ram, reimage] = request;
+  const auto& [kind, nodes, force, profile, through_ram, reimage, batch] = request;
   return {{"kind", std::to_string(static_cast<int>(kind))},
           {"nodes", list_of(nodes)},
           {"force", list_of(force)},
           {"profile", profile},
           {"through_ram", yes(through_ram)},
-          {"reimage", yes(reimage)}};
+          {"reimage", yes(reimage)},
+          {"batch", terms_of(batch)}};
 }
 
 InputFields fields_of(const OwnMachine& own) {

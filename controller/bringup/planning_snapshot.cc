@@ -17,6 +17,11 @@ PlannerInput planner_input(const PlanningSnapshot& snapshot) {
   PlannerInput in = snapshot.in;
   in.spec = snapshot.spec->spec;
   in.revision = snapshot.spec->revision;
+  if (const auto& batch = in.request.batch) {
+    in.spec.limits.drain_timeout = batch->drain_timeout;
+    in.spec.limits.trial = batch->trial;
+    in.spec.limits.failure_budget = batch->failure_budget;
+  }
   in.playbooks = snapshot.playbooks->all;
   for (const auto& [name, at] : snapshot.looked_at) add_facts(in.nodes[name], name, at);
   return in;

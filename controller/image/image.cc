@@ -13,6 +13,7 @@
 #include "controller/image/folder.h"
 #include "controller/image/inputs.h"
 #include "controller/image/layers.h"
+#include "controller/image/package_list.h"
 #include "controller/image/ram.h"
 #include "controller/image/shared_cache.h"
 
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 
 // Raised whenever this code makes another image out of the same recipe.
 constexpr int kBuilder = 5;
+constexpr const char* kDpkgStatus = "/dpkg-status";  // in the stage, until the packages are recorded
 constexpr const char* kFsUuid = "6d757374-6572-4f53-8000-000000000001";
 constexpr const char* kHashSeed = "6d757374-6572-4f53-8000-000000000002";
 constexpr const char* kEpoch = "1767225600";  // 2026-01-01: equal input gives equal time stamps
@@ -221,6 +223,10 @@ Status collect_files(const Build& b, ImageManifest& m) {
   }
   TRY(const RamContents ram, collect_ram_tree(b.tree(), m.kernel, b.stage + "/ram"));
   report(b, "RAM system: " + to_text(ram), 0.7);
+  std::error_code ec;
+  fs::copy_file(b.tree() + "/var/lib/dpkg/status", b.stage + kDpkgStatus,
+                fs::copy_options::overwrite_existing,
+                ec);  // without it, nothing says later which packages changed
   return Ok{};
 }
 
@@ -229,7 +235,11 @@ Status write_records(const Build& b, ImageManifest& m) {
   m.digest = manifest_digest(m);
   const Files files("/");
   TRY_(files.write(b.stage + "/manifest.json", to_text(m)));
-  return files.write(b.stage + "/build.json", dump_json(Json{{"inputs", b.inputs}, {"sources", b.sources}}));
+  const Json packages = installed_packages(files.read(b.stage + kDpkgStatus).value_or(""));
+  std::error_code ec;
+  fs::remove(b.stage + kDpkgStatus, ec);
+  return files.write(b.stage + "/build.json",
+                     dump_json(Json{{"inputs", b.inputs}, {"sources", b.sources}, {"packages", packages}}));
 }
 
 bool complete(const ImageInfo& info) {

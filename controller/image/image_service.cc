@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "base/digest.h"
+#include "base/json_dump.h"
 #include "base/log.h"
 #include "base/manifest.h"
 #include "base/os.h"
@@ -50,6 +52,13 @@ std::set<std::string> needed_by(const Spec& spec) {
 
 std::string ImageService::folder(const std::string& image) const {
   return options_.state + "/images/" + image + "/current";
+}
+
+std::string ImageService::built_from(const std::string& image) const {
+  const auto text = Files("/").read(folder(image) + "/build.json");
+  const auto record = text.ok() ? parse_json(*text) : Result<Json>(text.error());
+  const Json inputs = record.ok() && record->is_object() ? record->value("inputs", Json()) : Json();
+  return inputs.is_null() ? "" : sha256(dump_json(inputs));
 }
 
 bool ImageService::publishes(const std::string& image, const std::string& digest, const std::string& file) {

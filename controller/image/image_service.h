@@ -66,6 +66,9 @@ class ImageService {
   bool publishes(const std::string& image, const std::string& digest, const std::string& file);
   // What every system carries beside its image.
   Programs& programs() { return programs_; }
+  // Digest of what the present image was built from: recipe, kernel variant, all that is baked in; "" where
+  // that is not recorded.
+  std::string built_from(const std::string& image) const;
   // Folder with ram-vmlinuz and ram-initrd.
   std::string folder(const std::string& image) const;
 

@@ -162,6 +162,22 @@ void StorageTold::heard(const std::string& node, const std::string& text) {
     told_.erase(node);
 }
 
+// Slurm's long form: "idle", "mixed-", "drained*", "draining".
+SchedulersWord StorageTold::scheduler(const std::string& node) const {
+  SchedulersWord out;
+  const auto told = told_.find(node);
+  if (told == told_.end()) return out;
+  for (const Json& one : told->second) {
+    if (!one.is_object() || text_of(one, "scheduler").empty()) continue;
+    const std::string state = text_of(one, "state");
+    const auto is = [&](const char* word) { return state.rfind(word, 0) == 0; };
+    out.busy = is("alloc") || is("mixed") || is("comp") || is("draining") || is("drng");
+    const bool takes_none = is("drain") || is("drng") || is("down") || is("fail") || is("maint");
+    out.out = takes_none && text_of(one, "reason").rfind("muster reimage", 0) != 0;
+  }
+  return out;
+}
+
 Json StorageTold::status(const Spec& spec, const std::function<bool(const std::string& node)>& silent) const {
   Json out = Json::array();
   for (const auto& s : spec.storage) {

@@ -1,5 +1,6 @@
-// What agents say of the storage that is mounted on their nodes, held against the spec's sections. Kept in
-// memory: an agent says it again with its next request. Thread: the reactor's.
+// What agents say of the storage that is mounted on their nodes, held against the spec's sections, and what
+// the scheduler says of the nodes (agent/storage_state.h). Kept in memory: an agent says it again with its
+// next request. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -11,11 +12,19 @@
 
 namespace muster {
 
+// What the scheduler says of a node, as its agent reported it last. Both false where nothing is known.
+struct SchedulersWord {
+  bool busy = false;  // it has jobs
+  bool out = false;   // it takes none: drained, down, failed; not by muster's own re-image
+};
+
 class StorageTold {
  public:
   // `text`: of agent/storage_state.h. What is no list, or too long to be one, is not kept; empty text (an
   // agent of an older version, a RAM system) forgets.
   void heard(const std::string& node, const std::string& text);
+
+  SchedulersWord scheduler(const std::string& node) const;
 
   // One entry per section of the spec: {name, engine, mount, healthy, size_bytes, used_bytes, nodes,
   // problems}. `healthy`: false where something is wrong, true where nothing is and somebody told, else null.

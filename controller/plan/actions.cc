@@ -64,6 +64,7 @@ void write_actions(Planning& p) {
     write_slot_and_pause(p, d);
     if (d.imaging && d.slot.empty()) write_image(p, d);
   }
+  write_prefetches(p);
   write_trials(p);
   for (auto& d : p.drafts) {
     if (d.configure.empty() || p.kind() == RequestKind::accept) continue;

@@ -213,6 +213,25 @@ void write_return(Planning& p, Draft& d) {
                   {"look-old", ActionKind::inventory, "return", "there: look at it", was, kInventory});
 }
 
+// Fills in the draft of a node whose other slot can be written now. What does not fit is left to the batch
+// that the node is in.
+bool may_prefetch(Planning& p, const std::string& name, Draft& d) {
+  const auto seen = p.in.nodes.find(name);
+  d.spec = p.spec.node(name);
+  if (!d.spec || seen == p.in.nodes.end() || !seen->second.facts) return false;
+  d.seen = &seen->second;
+  const bool planned = std::find(p.plan.nodes.begin(), p.plan.nodes.end(), name) != p.plan.nodes.end();
+  if (planned || d.seen->on_trial || d.seen->held_by != HeldBy::nobody || !p.image_of(d)) return false;
+  d.imaging = true;
+  d.disks = choose_disks(p.spec, *d.spec, *d.seen->facts,
+                         {true, imaged_here(d, *d.seen->facts), d.spec->image, p.in.authority});
+  Slots slots;
+  if (!d.disks.refusals.empty() || !why_not_in_place(p, d, slots).empty()) return false;
+  d.slot = slots.other;
+  d.slot_digest = p.image_of(d)->digest;
+  return true;
+}
+
 void note_way(Planning& p, const Draft& d) {
   p.plan.notes.push_back(fmt::format(
       "{} is {} in place: one reboot{}", d.spec->name, p.rolls_back() ? "rolled back" : "re-imaged",
@@ -228,6 +247,7 @@ void choose_way(Planning& p, Draft& d) {
   Slots slots;
   const std::string why = p.rolls_back() ? why_no_rollback(p, d, slots) : why_not_in_place(p, d, slots);
   if (!why.empty()) {
+    d.not_in_place = why;
     if (p.rolls_back())
       p.refuse(d.spec->name, "rollback", why);
     else
@@ -257,6 +277,31 @@ void write_slot_and_pause(Planning& p, Draft& d) {
   add(p, d,
       {"pause", ActionKind::steps, "pause", fmt::format("out of its work ({} steps)", d.pause.size()),
        order_params(d.pause, false), p.spec.limits.drain_timeout + kSpare, 1});
+}
+
+void write_prefetches(Planning& p) {
+  if (!p.in.request.batch || p.in.request.batch->prefetch.empty()) return;
+  std::vector<std::string> batch;
+  for (const auto& d : p.drafts)
+    if (!d.last.empty()) batch.push_back(d.last);
+  const int behind = static_cast<int>(p.plan.barriers.size());
+  const size_t actions = p.plan.actions.size();
+  for (const auto& name : p.in.request.batch->prefetch) {
+    Draft d;
+    if (!may_prefetch(p, name, d)) continue;
+    const size_t before = p.plan.actions.size();
+    write_slot_and_pause(p, d);
+    if (p.plan.actions.size() == before) continue;
+    p.plan.actions.back().behind = behind;
+    p.plan.nodes.push_back(name);
+    p.plan.serving.push_back(name);
+    add(p, d,
+        {"look", ActionKind::inventory, "image", "look at what was written", Json::object(), kInventory});
+    add_when_failed(p, d, "",
+                    {"look-old", ActionKind::inventory, "return", "as it was: look at it",
+                     Json{{"state", to_string(d.seen->state)}}, kInventory});
+  }
+  if (p.plan.actions.size() > actions) p.plan.barriers.push_back(std::move(batch));
 }
 
 void write_trials(Planning& p) {

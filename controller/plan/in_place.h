@@ -19,6 +19,9 @@ void choose_way(Planning& p, Draft& d);
 // The actions before the node leaves its system: write the other slot, and the steps of phase `pause`. The
 // latter also for a node that goes through the RAM system.
 void write_slot_and_pause(Planning& p, Draft& d);
+// Of the next batch of a rollout: the other slot is written when this plan's nodes leave their systems. They
+// are in Plan::serving, and stay what they are, also where the write fails.
+void write_prefetches(Planning& p);
 // The boots, behind everything that the nodes of the plan do before. From here on the trial's time runs, so
 // nothing behind them may wait for jobs; a node that hangs is waited for no longer than two boots.
 void write_trials(Planning& p);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "controller/plan/actions.h"
 #include "controller/plan/drain.h"
 #include "controller/plan/lint.h"
@@ -41,7 +43,49 @@ void check_adopted_are_kept(Planning& p) {
   }
 }
 
+Error joined(const std::vector<std::string>& problems) {
+  std::string all;
+  for (const auto& problem : problems) all += (all.empty() ? "" : "\n") + problem;
+  return fail(Code::invalid, all);
+}
+
+NodeWay way_of(const Planning& p, const std::string& name) {
+  NodeWay out{name, NodeWay::By::none, "it cannot be planned for now"};
+  const auto refused = std::find_if(p.refusals.begin(), p.refusals.end(),
+                                    [&](const Refusal& refusal) { return refusal.node == name; });
+  if (refused != p.refusals.end()) {
+    out.why = refused->message;
+    return out;
+  }
+  const auto draft =
+      std::find_if(p.drafts.begin(), p.drafts.end(), [&](const Draft& d) { return d.spec->name == name; });
+  if (draft == p.drafts.end()) return out;
+  if (!draft->unlike.empty())
+    out.why = draft->unlike;
+  else if (!draft->disks.destroys.empty())
+    out.why =
+        "disks of it would be formatted, which takes an approval of its own: `muster reimage " + name + "`";
+  else
+    out = {name, draft->slot.empty() ? NodeWay::By::through_ram : NodeWay::By::in_place, draft->not_in_place};
+  return out;
+}
+
 }  // namespace
+
+Result<std::vector<NodeWay>> ways_of(const PlannerInput& input) {
+  Planning p(input);
+  p.address = p.in.controller_address.empty() ? provisioning_address(p.spec) : p.in.controller_address;
+  find_machines(p);
+  choose_nodes(p);
+  for (const auto& d : p.drafts)
+    if (!d.seen->facts) p.refuse(d.spec->name, "not-seen", "what is in it is not known: `muster up` looks");
+  std::erase_if(p.drafts, [](const Draft& d) { return !d.seen->facts; });
+  prepare_all(p);
+  if (!p.problems.empty()) return joined(p.problems);
+  std::vector<NodeWay> out;
+  for (const auto& name : input.request.nodes) out.push_back(way_of(p, name));
+  return out;
+}
 
 Result<PlanOutcome> make_plan(const PlannerInput& input) {
   Planning p(input);
@@ -75,11 +119,7 @@ Result<PlanOutcome> make_plan(const PlannerInput& input) {
     else if (fine)
       write_actions(p);
   }
-  if (!p.problems.empty()) {
-    std::string all;
-    for (const auto& problem : p.problems) all += (all.empty() ? "" : "\n") + problem;
-    return fail(Code::invalid, all);
-  }
+  if (!p.problems.empty()) return joined(p.problems);
   if (p.refusals.empty())
     for (const auto& problem : lint_plan(p.plan)) p.problems.push_back(problem);
   if (p.refusals.empty()) check_adopted_are_kept(p);

@@ -52,6 +52,17 @@ struct PlanOutcome {
   std::vector<Refusal> refusals;
 };
 
+// How a node would get its image, were it re-imaged now.
+struct NodeWay {
+  enum class By { in_place, through_ram, none };
+  std::string node;
+  By by = By::none;
+  std::string why;  // not in place; of `none`: what stands in the way
+};
+// Of the nodes that the request, a re-image, names; in their order. Each is judged alone: what storage can
+// miss is not looked at. An Error as of make_plan().
+Result<std::vector<NodeWay>> ways_of(const PlannerInput& input);
+
 // An Error means wrong input (a playbook that does not render, an unknown node in --limit), all of it
 // reported at once.
 Result<PlanOutcome> make_plan(const PlannerInput& input);

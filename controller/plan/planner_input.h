@@ -55,15 +55,24 @@ enum class RequestKind { up, reimage, rollback, accept, admit, adopt, drain, und
 // By its word in the API; invalid for a word that is none of them.
 Result<RequestKind> request_kind_from_string(std::string_view word);
 
+// A batch of a rollout (controller/rollout/): what takes the place of the spec's limits, and what is done
+// beside it.
+struct BatchTerms {
+  std::set<std::string> prefetch;  // nodes of the next batch: their other slot is written, and nothing else
+  DurationMs drain_timeout = 0, trial = 0;
+  int failure_budget = 0;  // negative: any number
+};
+
 struct PlanRequest {
   RequestKind kind = RequestKind::up;
   std::vector<std::string> nodes;  // --limit; empty: all (not for reimage and admit)
   // Of them: up, also when nothing changed; admit and reimage, also when another machine answers; all of
   // these, also when it has other hardware than declared.
   std::set<std::string> force = {};
-  std::string profile = {};  // accept: another acceptance profile than the spec's
+  std::string profile = {};  // accept, and batches: another acceptance profile than the spec's
   bool through_ram = false;  // reimage: by way of the RAM system, also where it could be done in place
   bool reimage = false;      // up: also accepted nodes that run an older build of their image
+  std::optional<BatchTerms> batch = {};  // reimage: it is one of a rollout
 };
 
 struct PlannerInput {

@@ -78,9 +78,8 @@ bool has_quorum(const Planning& p, const StorageSpec& s) {
 }
 
 std::string ends_a_hang(const NodeSpec& node) {
-  if (rented(node)) return "its provider's power cycle";
-  if (in_band(node) || by_hand(node) || node.power.driver.empty()) return "";
-  return "its BMC's power cycle";
+  if (!is_switched(node)) return "";
+  return rented(node) ? "its provider's power cycle" : "its BMC's power cycle";
 }
 
 std::string image_digest_of(const Planning& p, const Draft& d) {

@@ -25,10 +25,11 @@ struct Draft {
   bool imaging = false;
   // Its image is another build of the one that is declared, and stays: nobody said that it is to be replaced.
   bool older = false;
-  std::string slot;         // the root slot that it boots once, in place ("a", "b"); empty: not in place
-  std::string slot_digest;  // of the image in it then
-  std::string unlike;       // other hardware than declared, in words: it is not installed
-  bool serves = false;      // only lets others in (add_servers)
+  std::string slot;          // the root slot that it boots once, in place ("a", "b"); empty: not in place
+  std::string slot_digest;   // of the image in it then
+  std::string not_in_place;  // why it goes through the RAM system
+  std::string unlike;        // other hardware than declared, in words: it is not installed
+  bool serves = false;       // only lets others in (add_servers)
   std::vector<PlannedStep> configure, accept;
   std::map<std::string, std::vector<PlannedStep>> cluster;  // by playbook
   std::vector<PlannedStep> accept_cluster;

@@ -8,7 +8,7 @@
 namespace muster::rollout {
 namespace {
 
-constexpr Words<Reason, 22> kReasonWords = {{{Reason::none, ""},
+constexpr Words<Reason, 23> kReasonWords = {{{Reason::none, ""},
                                              {Reason::failed, "failed"},
                                              {Reason::no_way, "no-way"},
                                              {Reason::unknown_image, "unknown-image"},
@@ -23,6 +23,7 @@ constexpr Words<Reason, 22> kReasonWords = {{{Reason::none, ""},
                                              {Reason::on_trial, "on-trial"},
                                              {Reason::jobs, "jobs"},
                                              {Reason::cancelled, "cancelled"},
+                                             {Reason::refused, "refused"},
                                              {Reason::canary, "canary"},
                                              {Reason::unavailable, "unavailable"},
                                              {Reason::section, "section"},
@@ -56,10 +57,10 @@ Waiting waiting_for(const Survey& s) {
   for (const Reason reason : s.reason) {
     w.healing = w.healing || reason == Reason::healing;
     w.nodes = w.nodes || reason == Reason::unavailable || reason == Reason::section;
-    w.night = w.night || reason == Reason::jobs || reason == Reason::cancelled;
+    w.night = w.night || is_of_this_night(reason);
     w.no_canary = w.no_canary || reason == Reason::no_canary;
   }
-  // Those that wait for a canary wait for what it waits for; `jobs` and `cancelled` are counted above.
+  // Those that wait for a canary wait for what it waits for; those of this night are counted above.
   for (const ImageProof& image : s.images)
     w.nodes = w.nodes || (!image.is_proven() && image.another_night == 0 && image.away > 0);
   return w;

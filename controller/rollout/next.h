@@ -43,6 +43,7 @@ enum class Reason {
   // Until another night:
   jobs,       // they did not end in time
   cancelled,  // its run was
+  refused,    // by the planner
   // Until another batch:
   canary,       // its image is not proven yet, or the next batch is of canaries
   unavailable,  // max_unavailable is reached
@@ -87,7 +88,7 @@ struct Batch {
 enum class Do { run, wait, stop, done };
 enum class WaitFor {
   nothing,
-  run,        // the rollout's own: fold it in (judged()), then ask again
+  run,        // the rollout's own: fold it in (judged()), then call again
   other_run,  // of an operator
   resume,     // it is paused
   window,     // to begin

@@ -11,7 +11,7 @@ bool is_failure(Outcome outcome) { return outcome == Outcome::returned || outcom
 
 void postpone(Row& row, const std::string& node, const RunEnd& end, const NodeEnd& of_node) {
   Postponed& p = row.postponed[node];
-  p = {of_node.reason, end.run, end.night, p.times + 1, of_node.outcome == Outcome::unfinished};
+  p = {of_node.reason, end.run, end.night, p.times + 1, of_node.outcome == Outcome::unfinished, false};
 }
 
 void judge(Row& row, const std::string& node, const RunEnd& end, const NodeEnd& of_node) {
@@ -62,6 +62,14 @@ Result<Row> without_batch(Row row) {
   if (!row.batch) return fail(Code::conflict, "no batch is under way");
   if (row.batch->run != 0) return fail(Code::conflict, "the batch has a run");
   row.batch.reset();
+  return row;
+}
+
+Row refused_in(Row row, const std::map<std::string, std::string>& reasons, int64_t night) {
+  for (const auto& [node, reason] : reasons) {
+    Postponed& p = row.postponed[node];
+    p = {reason, 0, night, p.times + 1, false, true};
+  }
   return row;
 }
 

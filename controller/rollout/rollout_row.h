@@ -41,7 +41,8 @@ struct Postponed {
   std::string reason;
   int64_t run = 0, night = 0;  // the last ones
   int times = 0;               // at least 1
-  bool cancelled = false;      // its run was cancelled; false: its jobs did not end in time
+  bool cancelled = false;      // its run was cancelled
+  bool refused = false;        // its plan was refused, and nothing was done; neither: its jobs did not end
 };
 struct Underway {
   int64_t number = 0;  // from 1
@@ -97,6 +98,8 @@ Result<Row> with_run(Row row, int64_t run);
 // The run of the batch was never started: nothing happened to its nodes. conflict: there is no batch, or it
 // has a run.
 Result<Row> without_batch(Row row);
+// The planner refused these nodes, for these reasons: they are left for this night.
+Row refused_in(Row row, const std::map<std::string, std::string>& reasons, int64_t night);
 // The batch's run ended. A node of the batch that `end` does not name counts as failed; a cancelled run
 // pauses the rollout. conflict: no batch is under way, or another run.
 Result<Row> judged(Row row, const RunEnd& end);

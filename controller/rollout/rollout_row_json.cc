@@ -39,6 +39,7 @@ Status read(const Json& json, Postponed& out) {
   r.get("night", out.night);
   r.get("times", out.times);
   r.get("cancelled", out.cancelled);
+  r.get("refused", out.refused);
   return r.finish();
 }
 
@@ -89,11 +90,9 @@ std::string to_text(const Row& row) {
   for (const auto& [node, f] : row.failed)
     failed[node] = {{"reason", f.reason}, {"run", f.run}, {"canary", f.canary}, {"returned", f.returned}};
   for (const auto& [node, p] : row.postponed)
-    postponed[node] = {{"reason", p.reason},
-                       {"run", p.run},
-                       {"night", p.night},
-                       {"times", p.times},
-                       {"cancelled", p.cancelled}};
+    postponed[node] = {{"reason", p.reason},       {"run", p.run},
+                       {"night", p.night},         {"times", p.times},
+                       {"cancelled", p.cancelled}, {"refused", p.refused}};
   if (row.batch)
     batch = {{"number", row.batch->number},
              {"run", row.batch->run},

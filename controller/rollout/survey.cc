@@ -84,13 +84,17 @@ void count_canary(ImageProof& image, const Node& node, Reason reason) {
     image.running = image.running || !is_away(node);
   else if (reason == Reason::none)
     ++image.now;
-  else if (reason == Reason::jobs || reason == Reason::cancelled)
+  else if (is_of_this_night(reason))
     ++image.another_night;
   else if (is_away(node))
     ++image.away;
 }
 
 }  // namespace
+
+bool is_of_this_night(Reason reason) {
+  return reason == Reason::jobs || reason == Reason::cancelled || reason == Reason::refused;
+}
 
 bool in_scope(const View& view, const Node& node) {
   const auto& roles = view.policy.roles;
@@ -118,7 +122,8 @@ Survey survey(const View& view, const Row& row) {
   s.missing.assign(view.groups.size(), 0);
   for_each_known(view, row.postponed, [&](size_t at, const Postponed& p) {
     s.times[at] = p.times;
-    if (p.night >= view.night) s.reason[at] = p.cancelled ? Reason::cancelled : Reason::jobs;
+    if (p.night >= view.night)
+      s.reason[at] = p.cancelled ? Reason::cancelled : p.refused ? Reason::refused : Reason::jobs;
   });
   for_each_known(view, row.failed, [&](size_t at, const Failure&) { s.reason[at] = Reason::failed; });
   if (row.batch)

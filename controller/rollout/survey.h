@@ -41,6 +41,8 @@ struct Survey {
   int room = 0;                    // max_unavailable less those that are away; may be negative
 };
 
+// It was given back in this night, and has a turn again in another one.
+bool is_of_this_night(Reason reason);
 bool in_scope(const View& view, const Node& node);
 bool is_away(const Node& node);
 // Its failure costs nothing but itself, and it can be taken back without a person.

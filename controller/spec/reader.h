@@ -58,7 +58,10 @@ class SpecReader {
   struct Between {
     DurationMs least, most;
   };
-  void read_duration(const YamlNode* limits, const char* key, const Between& range, DurationMs& out);
+  // Of a trial, and of the time that jobs have.
+  static constexpr DurationMs kShortestTrial = 2 * kMinute, kLongestTrial = 24 * 60 * kMinute,
+                              kShortestDrain = kMinute, kLongestDrain = 14 * kLongestTrial;
+  void read_duration(const ValuePlace& section, const char* key, const Between& range, DurationMs& out);
   void read_rate(const YamlNode* limits, const char* key, int64_t& out);
   void check_playbooks(const YamlNode* list, const std::string& path);
   // reader_vars.cc
@@ -87,6 +90,13 @@ class SpecReader {
   std::vector<std::string> known_profiles() const;
   // reader_lab.cc
   void read_lab();
+  // reader_rollout.cc
+  void read_rollout();
+  void read_max_unavailable(const YamlNode& rollout, RolloutSpec& out);
+  void read_rollout_roles(const YamlNode& rollout, RolloutSpec& out);
+  void check_rollout_role(const YamlNode& at, const std::string& path, const std::string& role);
+  void check_canaries(const YamlNode& at, const RolloutSpec& rollout);
+  void check_rollout_times(const YamlNode& rollout, const RolloutSpec& out);
   // reader_acceptance.cc
   void read_acceptance();
   void read_gpu_acceptance();

@@ -18,7 +18,6 @@ namespace {
 
 // A deadline below this is a slip of the unit; one above that is no deadline.
 constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = 24 * 60 * kMinute;
-constexpr DurationMs kShortestTrial = 2 * kMinute, kLongestDrain = 14 * kLongestLimit;
 
 }  // namespace
 
@@ -89,6 +88,11 @@ const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage) {
     if (!first) first = &node;
   }
   return first;
+}
+
+bool is_switched(const NodeSpec& node) {
+  const std::string& driver = node.power.driver;
+  return !driver.empty() && driver != "ssh" && driver != "manual";
 }
 
 std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
@@ -191,6 +195,7 @@ ParsedSpec SpecReader::read() {
   read_storage();
   std::sort(spec_.nodes.begin(), spec_.nodes.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
+  read_rollout();
   return {std::move(spec_), std::move(errors_)};
 }
 
@@ -377,20 +382,21 @@ void SpecReader::read_limits() {
   spec_.limits.parallel_imaging = static_cast<int>(integer(limits, "parallel_imaging", 16));
   spec_.limits.parallel_netboot = static_cast<int>(integer(limits, "parallel_netboot", 16));
   spec_.limits.failure_budget = static_cast<int>(integer(limits, "failure_budget", -1));
-  read_duration(limits, "power_stagger", {0, kLongestLimit}, spec_.limits.power_stagger);
-  read_duration(limits, "netboot", {kShortestDeadline, kLongestLimit}, spec_.limits.netboot);
-  read_duration(limits, "boot", {kShortestDeadline, kLongestLimit}, spec_.limits.boot);
-  read_duration(limits, "trial", {kShortestTrial, kLongestLimit}, spec_.limits.trial);
-  read_duration(limits, "drain_timeout", {kShortestDeadline, kLongestDrain}, spec_.limits.drain_timeout);
+  read_duration({limits, "limits"}, "power_stagger", {0, kLongestLimit}, spec_.limits.power_stagger);
+  read_duration({limits, "limits"}, "netboot", {kShortestDeadline, kLongestLimit}, spec_.limits.netboot);
+  read_duration({limits, "limits"}, "boot", {kShortestDeadline, kLongestLimit}, spec_.limits.boot);
+  read_duration({limits, "limits"}, "trial", {kShortestTrial, kLongestTrial}, spec_.limits.trial);
+  read_duration({limits, "limits"}, "drain_timeout", {kShortestDrain, kLongestDrain},
+                spec_.limits.drain_timeout);
   read_rate(limits, "image_write_rate", spec_.limits.image_write_rate);
 }
 
-// One of `limits`; what it was stays where the key is absent or wrong.
-void SpecReader::read_duration(const YamlNode* limits, const char* key, const Between& range,
+// What it was stays where the key is absent or wrong.
+void SpecReader::read_duration(const ValuePlace& section, const char* key, const Between& range,
                                DurationMs& out) {
-  const YamlNode* at = child(limits, key);
+  const YamlNode* at = child(section.at, key);
   if (!at || !at->is_text()) return;
-  const std::string path = std::string("limits.") + key;
+  const std::string path = section.path + "." + key;
   const Result<DurationMs> parsed = parse_duration(at->text);
   if (!parsed.ok()) return error(*at, path, parsed.error().message);
   if (*parsed < range.least || *parsed > range.most)

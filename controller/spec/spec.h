@@ -226,6 +226,22 @@ struct LimitsSpec {
   int64_t image_write_rate = 0;  // bytes per second that an image is written with beside jobs; 0: no cap
 };
 
+// `rollout:`: how nodes at work get the newest build of their image, some at a time (docs/rollout.md).
+struct RolloutSpec {
+  // As declared, else those with an image and the playbook `scheduler`; in the order of names.
+  std::vector<std::string> roles;
+  int max_unavailable = 1;
+  int max_unavailable_percent = 0;  // more than 0: of the nodes of the roles; then the number does not count
+  int canary = 1;
+  int failure_budget = 0;
+  DurationMs window = 8 * 60 * kMinute;         // after a start no batch begins later than this
+  DurationMs drain_timeout = 2 * 60 * kMinute;  // in place of limits.drain_timeout
+  DurationMs trial = 0;                         // in place of limits.trial, of which it is the default
+  std::string acceptance;                       // profile of its runs; empty: the spec's
+  // An image that was built again from the same recipe is covered by the approval that there is.
+  bool rebuilt_images = false;
+};
+
 struct Spec {
   std::string cluster;
   Network network;
@@ -239,6 +255,7 @@ struct Spec {
   GpuAcceptance gpu_acceptance;
   std::vector<DriveModel> drive_models;  // acceptance.drives: before the shipped ones
   LimitsSpec limits;
+  std::optional<RolloutSpec> rollout;
   std::string time_zone;  // "Europe/Berlin"; may be empty
   std::vector<FirewallRule> firewall;
   Additions additions;                              // of every node
@@ -259,6 +276,8 @@ struct Spec {
 // What the spec says of a variable for this node: its own word, else the cluster's. Null: the cluster's.
 std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
                               const std::string& otherwise = "");
+// Something beside its own system and a person switches its power, and so ends a hang of it.
+bool is_switched(const NodeSpec& node);
 // The member that leads the section: its declared server, else the first by name; null without members.
 const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage);
 

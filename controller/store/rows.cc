@@ -103,6 +103,13 @@ Status put(Connection& db, const ReportRow& r) {
       {r.run, r.time, r.json.text(), r.measured});
 }
 
+Status put(Connection& db, const RolloutRow& r) {
+  return db.run(
+      "INSERT INTO rollout (id, time, text) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET time = "
+      "excluded.time, text = excluded.text",
+      {r.id, r.time, r.text});
+}
+
 Status put(Connection& db, const DeleteSecret& r) {
   return db.run("DELETE FROM secret WHERE name = ?", {r.name});
 }
@@ -175,6 +182,7 @@ Result<CertificateRow> certificate_row(const Row& r) {
   return CertificateRow{r.text(0), r.text(1), r.text(2), r.number(3), r.number(4) != 0, r.number(5) != 0};
 }
 Result<SecretRow> secret_row(const Row& r) { return SecretRow{r.text(0), r.number(1), r.text(2)}; }
+Result<RolloutRow> rollout_row(const Row& r) { return RolloutRow{r.number(0), r.number(1), r.text(2)}; }
 Result<ReportRow> report_row(const Row& r) {
   return ReportRow{r.number(0), r.number(1), r.text(2), r.text(3)};
 }
@@ -317,6 +325,15 @@ Result<std::vector<EventRow>> read_events(Connection& db, int64_t after_seq, siz
       db, event_row,
       "SELECT seq, time, run, node, kind, json FROM event WHERE node = ? AND seq > ? ORDER BY seq LIMIT ?",
       {node, after_seq, most});
+}
+
+Result<RolloutRow> read_rollout(Connection& db, int64_t id) {
+  return one(db, rollout_row,
+             "SELECT id, time, text FROM rollout WHERE id = coalesce(?, (SELECT max(id) FROM rollout))",
+             {null_if_zero(id)}, "no such rollout");
+}
+Result<std::vector<RolloutRow>> read_rollouts(Connection& db) {
+  return all(db, rollout_row, "SELECT id, time, '' FROM rollout ORDER BY id");
 }
 
 Result<ReportRow> read_report(Connection& db, int64_t run) {

@@ -29,6 +29,8 @@ Result<SecretRow> read_secret(sqlite::Connection& db, const std::string& name);
 Result<std::vector<EventRow>> read_events(sqlite::Connection& db, int64_t after_seq, size_t limit,
                                           const std::string& node);
 
+Result<RolloutRow> read_rollout(sqlite::Connection& db, int64_t id);
+Result<std::vector<RolloutRow>> read_rollouts(sqlite::Connection& db);
 Result<ReportRow> read_report(sqlite::Connection& db, int64_t run);
 Result<std::vector<ReportRow>> read_reports(sqlite::Connection& db, int64_t run, size_t limit);
 

@@ -182,6 +182,8 @@ class SqliteStore : public Store {
   Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override {
     return read_reports(reader_, run, limit);
   }
+  Result<RolloutRow> rollout(int64_t id) override { return read_rollout(reader_, id); }
+  Result<std::vector<RolloutRow>> rollouts() override { return read_rollouts(reader_); }
   TimeMs restored() const override { return start_.restored; }
   std::string restored_why() const override { return start_.why; }
   std::string history() const override { return start_.history; }

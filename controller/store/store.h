@@ -107,6 +107,14 @@ struct ReportRow {
   std::string measured;
 };
 
+// A rollout and the approval it stands on (controller/rollout/rollout_record.h). The newest one is the one
+// there is; the others are history.
+struct RolloutRow {
+  int64_t id = 0;
+  TimeMs time = 0;  // of its last change
+  std::string text;
+};
+
 struct DeleteSecret {
   std::string name;
 };
@@ -122,9 +130,10 @@ struct PurgeTokens {
 struct DeleteJoinTokens {
   std::string node;
 };  // used or not: a power-on of the node begins
-using Write = std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow,
-                           EventRow, ReportRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens,
-                           DeleteJoinTokens>;  // rows with a key replace the row of that key
+using Write =
+    std::variant<SpecRow, PlanRow, RunRow, JournalRow, NodeRow, TokenRow, CertificateRow, SecretRow, EventRow,
+                 ReportRow, RolloutRow, DeleteSecret, DeleteNode, RevokeCertificates, PurgeTokens,
+                 DeleteJoinTokens>;  // rows with a key replace the row of that key
 
 // What is stored of runs: specs, plans, journals, reports. Read only.
 class RunArchive {
@@ -202,6 +211,8 @@ class Store : public RunArchive {
     return fail(Code::not_found, "no secret " + name);
   }
   virtual Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) = 0;
+  virtual Result<RolloutRow> rollout(int64_t id) = 0;      // 0: the newest; not_found when none
+  virtual Result<std::vector<RolloutRow>> rollouts() = 0;  // oldest first, without text
   // The controller went on from newer rows than these: the database is an older copy of itself, or was lost.
   // When that was found, last; 0: never. Rows about machines from before that moment may be untrue. `why` of
   // this start: "" when it was not found by it.

@@ -353,6 +353,23 @@ void reports_are_kept_per_run(StoreHarness& h) {
   CHECK(h.store().reports(0, 1)->front().run == 3);
 }
 
+void rollouts_are_kept_by_id(StoreHarness& h) {
+  CHECK(h.store().rollout(0).error().code == Code::not_found);
+  CHECK(h.store().rollouts()->empty());
+  must(h, {RolloutRow{1, 10, "{\"it's\": 1}"}, RolloutRow{2, 20, "second"}});
+  must(h, {RolloutRow{2, 30, "changed"}});
+  CHECK(h.store().rollout(0)->text == "changed");
+  CHECK(h.store().rollout(0)->time == 30);
+  CHECK(h.store().rollout(1)->text == "{\"it's\": 1}");
+  CHECK_FALSE(h.store().rollout(3).ok());
+  h.reopen();
+  const auto all = h.store().rollouts();
+  REQUIRE(all->size() == 2);
+  CHECK(all->at(0).id == 1);
+  CHECK(all->at(1).id == 2);
+  CHECK(all->at(1).text == "");
+}
+
 void ids_grow(StoreHarness& h) {
   const int64_t first = h.store().next_run_id();
   CHECK(first == 1);

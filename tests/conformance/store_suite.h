@@ -32,6 +32,7 @@ void large_parts_are_left_out(StoreHarness& h);
 void the_archive_has_what_the_store_has(StoreHarness& h);
 void events_are_paged(StoreHarness& h);
 void reports_are_kept_per_run(StoreHarness& h);
+void rollouts_are_kept_by_id(StoreHarness& h);
 void ids_grow(StoreHarness& h);
 void everything_survives_reopening(StoreHarness& h);
 

@@ -129,6 +129,7 @@ Status MemStore::apply(const std::vector<Write>& rows) {
         tables_.events[r.seq] = r;
       },
       [&](const ReportRow& r) { tables_.reports[r.run] = r; },
+      [&](const RolloutRow& r) { tables_.rollouts[r.id] = r; },
       [&](const DeleteSecret& r) { tables_.secrets.erase(r.name); },
       [&](const RevokeCertificates& r) {
         for (auto& [serial, certificate] : tables_.certificates)
@@ -221,6 +222,14 @@ Result<std::vector<EventRow>> MemStore::events(int64_t after_seq, size_t limit, 
 
 Result<ReportRow> MemStore::report(int64_t run) {
   return lookup(tables_.reports, run ? run : last_key(tables_.reports), "no report of this run");
+}
+Result<RolloutRow> MemStore::rollout(int64_t id) {
+  return lookup(tables_.rollouts, id ? id : last_key(tables_.rollouts), "no such rollout");
+}
+Result<std::vector<RolloutRow>> MemStore::rollouts() {
+  auto rows = values(tables_.rollouts);
+  for (RolloutRow& row : rows) row.text.clear();
+  return rows;
 }
 Result<std::vector<ReportRow>> MemStore::reports(int64_t run, size_t limit) {
   std::vector<ReportRow> out;

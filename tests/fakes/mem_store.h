@@ -54,6 +54,8 @@ class MemStore : public Store {
   Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) override;
   Result<ReportRow> report(int64_t run) override;
   Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override;
+  Result<RolloutRow> rollout(int64_t id) override;
+  Result<std::vector<RolloutRow>> rollouts() override;
   int64_t next_run_id() override;
   int64_t next_spec_revision() override;
 
@@ -69,6 +71,7 @@ class MemStore : public Store {
     std::map<std::string, SecretRow> secrets;
     std::map<int64_t, EventRow> events;
     std::map<int64_t, ReportRow> reports;
+    std::map<int64_t, RolloutRow> rollouts;
   };
   struct Batch {
     std::vector<Write> rows;

@@ -46,6 +46,8 @@ class StoreInFront : public Store {
   Result<std::vector<ReportRow>> reports(int64_t run, size_t limit) override {
     return store_.reports(run, limit);
   }
+  Result<RolloutRow> rollout(int64_t id) override { return store_.rollout(id); }
+  Result<std::vector<RolloutRow>> rollouts() override { return store_.rollouts(); }
   TimeMs restored() const override { return store_.restored(); }
   std::string restored_why() const override { return store_.restored_why(); }
   std::string history() const override { return store_.history(); }

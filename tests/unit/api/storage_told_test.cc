@@ -195,3 +195,20 @@ TEST_CASE("a mount that a node had no room to tell of is not known, and not abse
   CHECK(home["problems"].size() == 1);
   CHECK(told.status(spec(), nobody)[0]["nodes"][0]["state"] == "mounted");
 }
+
+TEST_CASE("storage told: what the scheduler says of a node", "[storage][rollout]") {
+  const auto word = [](const std::string& state, const std::string& reason = "") {
+    StorageTold told;
+    told.heard("node01",
+               R"([{"scheduler": "slurm", "state": ")" + state + R"(", "reason": ")" + reason + "\"}]");
+    return told.scheduler("node01");
+  };
+  CHECK_FALSE(word("idle").busy);
+  CHECK_FALSE(word("idle").out);
+  for (const char* state : {"allocated", "mixed-", "completing", "draining*"}) CHECK(word(state).busy);
+  for (const char* state : {"drained*", "draining", "down", "fail", "maint"}) CHECK(word(state, "psu").out);
+  CHECK_FALSE(word("drained", "muster reimage").out);  // left behind by a run: the next one resumes it
+  StorageTold none;
+  CHECK_FALSE(none.scheduler("node01").busy);
+  CHECK_FALSE(none.scheduler("node01").out);
+}

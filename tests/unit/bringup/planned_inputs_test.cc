@@ -187,6 +187,7 @@ TEST_CASE("planned inputs: the request", "[bringup][approve]") {
       request([](PlanRequest& r) { r.profile = "burn"; }),
       request([](PlanRequest& r) { r.through_ram = true; }),
       request([](PlanRequest& r) { r.reimage = true; }),
+      request([](PlanRequest& r) { r.batch.emplace(); }),
   };
   for (size_t i = 0; i < changes.size(); ++i) {
     CAPTURE(i);

@@ -352,6 +352,7 @@ bool Checker::reason_holds(const Left& left, const Answer& answer) const {
       return node.on_trial;
     case Reason::jobs:
     case Reason::cancelled:
+    case Reason::refused:
       return postponed_[left.node] == view_.night;
     case Reason::canary:
       return proof(node.image_wanted) == 0 || std::any_of(chosen_.begin(), chosen_.end(), is_canary);

@@ -1,0 +1,250 @@
+// muster rollout: new images for nodes at work, some at a time (docs/rollout.md).
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "base/time.h"
+#include "cli/carry_out.h"
+#include "cli/cli_context.h"
+#include "cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr auto kPoll = std::chrono::seconds(5);
+
+std::string text_of(const Json& json, const char* key) {
+  const auto it = json.is_object() ? json.find(key) : json.end();
+  return it != json.end() && it->is_string() ? it->get<std::string>() : "";
+}
+
+Json list_of(const Json& json, const char* key) { return json.value(key, Json::array()); }
+
+std::string short_digest(const std::string& digest) {
+  const size_t colon = digest.find(':');
+  return digest.empty() ? "-" : digest.substr(colon == std::string::npos ? 0 : colon + 1, 12);
+}
+
+std::string joined(const Json& names) {
+  std::string out;
+  for (const Json& name : names) out += (out.empty() ? "" : ", ") + name.get<std::string>();
+  return out;
+}
+
+std::string with_group(const Json& node, const char* key) {
+  const std::string group = text_of(node, "group");
+  return text_of(node, key) + (group.empty() ? "" : " (" + group + ")");
+}
+
+void print_approval(const Json& approval) {
+  for (const Json& line : list_of(approval, "effects")) fmt::print("  {}\n", line.get<std::string>());
+}
+
+void print_plan_of(const Json& plan) {
+  fmt::print("{:<16} {:<13} {:<13} {:<12} {:>5}  {}\n", "NODE", "NOW", "WANTED", "WAY", "BATCH",
+             "BOUND BY / WHY NOT");
+  for (const Json& node : list_of(plan, "nodes")) {
+    const bool current = node.value("current", false);
+    const int batch = node.value("batch", 0);
+    const std::string why = current     ? "up to date"
+                            : batch > 0 ? with_group(node, "bound")
+                                        : with_group(node, "reason");
+    fmt::print("{:<16} {:<13} {:<13} {:<12} {:>5}  {}{}\n", text_of(node, "node"),
+               short_digest(text_of(node, "now")), short_digest(text_of(node, "wanted")),
+               current ? "-" : text_of(node, "way"), batch > 0 ? std::to_string(batch) : "-", why,
+               text_of(node, "way_reason").empty() ? "" : ": " + text_of(node, "way_reason"));
+  }
+  fmt::print("\nunder one approval (revision {}):\n", plan["approval"].value("spec_revision", int64_t{0}));
+  print_approval(plan["approval"]);
+  if (plan.value("approved", false))
+    fmt::print("\napproved: `muster rollout start` begins\n");
+  else
+    fmt::print("\nnot approved: {}; `muster rollout approve`\n", text_of(plan, "not_approved"));
+}
+
+void plan(Context& context) {
+  Api api(context);
+  const auto planned = api.post("/v1/rollout/plan", Json::object());
+  if (!planned.ok()) return complain(context, planned.error(), api.details());
+  show(context, *planned, [&] { print_plan_of(*planned); });
+}
+
+void approve_rollout(Context& context, const Approval& approval) {
+  Api api(context);
+  const auto planned = api.post("/v1/rollout/plan", Json::object());
+  if (!planned.ok()) return complain(context, planned.error(), api.details());
+  const Json& shown = (*planned)["approval"];
+  if (!context.json) print_plan_of(*planned);
+  if (const Status fine = approve(context, approval, shown); !fine.ok())
+    return complain(context, fine.error());
+  const auto done = api.post("/v1/rollout/approve",
+                             {{"digest", text_of(shown, "digest")}, {"by", "muster rollout approve"}});
+  if (!done.ok()) return complain(context, done.error(), api.details());
+  show(context, *done, [&] {
+    fmt::print(
+        "rollout {} is approved: `muster rollout start`, or `systemctl enable --now muster-rollout.timer`\n",
+        done->value("id", int64_t{0}));
+  });
+}
+
+void print_nodes(const char* title, const Json& nodes) {
+  for (const Json& node : nodes) {
+    const std::string why = text_of(node, "reason");
+    fmt::print("  {:<10} {:<16} {}\n", title, text_of(node, "node"), why);
+  }
+}
+
+void print_status(const Json& s) {
+  const std::string state = text_of(s, "state");
+  if (state == "none") return fmt::print("no rollout is approved: `muster rollout plan`\n");
+  fmt::print("rollout {}: {}{}\n", s.value("id", int64_t{0}), state,
+             text_of(s, "stop").empty() ? "" : " (" + text_of(s, "stop") + ")");
+  for (const char* key : {"why_paused", "spent", "not_covered", "trouble"})
+    if (const std::string text = text_of(s, key); !text.empty()) fmt::print("  {}\n", text);
+  if (s.value("window_open", false))
+    fmt::print("  window until {}\n", to_iso8601(s.value("window_until", int64_t{0})));
+  if (const Json batch = s.value("batch", Json()); batch.is_object())
+    fmt::print("  batch {}{}: {} (run {})\n", batch.value("number", 0),
+               batch.value("canary", false) ? ", canary" : "", joined(list_of(batch, "nodes")),
+               batch.value("run", int64_t{0}));
+  if (const std::string waits = text_of(s, "waits_for"); !waits.empty())
+    fmt::print("  waits for: {}\n", waits);
+  fmt::print("  accepted on the new image: {}\n", list_of(s, "done").size());
+  print_nodes("failed", list_of(s, "failed"));
+  print_nodes("postponed", list_of(s, "postponed"));
+  for (const Json& node : list_of(s, "left"))
+    fmt::print("  {:<10} {:<16} {}\n", "waits", text_of(node, "node"), with_group(node, "reason"));
+}
+
+// 0: approved, under way or done; 3: nodes were left or failed; 4: stopped, paused, or not approved.
+int exit_of(const Json& s) {
+  const std::string state = text_of(s, "state");
+  if (state == "stopped" || state == "paused" || state == "none") return kRefused;
+  const bool all =
+      list_of(s, "failed").empty() && list_of(s, "postponed").empty() && list_of(s, "left").empty();
+  return state == "done" && !all ? kPartial : kAccepted;
+}
+
+void status(Context& context) {
+  const auto s = Api(context).get("/v1/rollout");
+  if (!s.ok()) return complain(context, s.error());
+  show(context, *s, [&] { print_status(*s); });
+}
+
+// Until nothing more happens in this window.
+bool is_over(const Json& s) {
+  const std::string state = text_of(s, "state");
+  if (s.value("batch", Json()).is_object()) return false;
+  const std::string waits = text_of(s, "waits_for");
+  return (state != "canary" && state != "batches") || !s.value("window_open", false) || waits == "night" ||
+         waits == "window";
+}
+
+void start(Context& context, bool wait) {
+  Api api(context);
+  auto s = api.post("/v1/rollout/start", {{"by", "muster rollout start"}});
+  if (!s.ok()) return complain(context, s.error(), api.details());
+  if (!wait)
+    return show(context, *s, [&] {
+      const std::string until = to_iso8601(s->value("window_until", int64_t{0}));
+      if (s->value("begun", false))
+        fmt::print("begun: no batch begins later than {}; `muster rollout status`\n", until);
+      else
+        fmt::print("a window is open already, until {}\n", until);
+    });
+  do {
+    std::this_thread::sleep_for(kPoll);
+    s = api.get("/v1/rollout");
+    if (!s.ok()) return complain(context, s.error());
+  } while (!is_over(*s));
+  context.exit = exit_of(*s);
+  show(context, *s, [&] { print_status(*s); });
+}
+
+void change(Context& context, const std::string& what, const char* said) {
+  Api api(context);
+  const auto done = api.post("/v1/rollout/" + what, {{"by", "muster rollout " + what}});
+  if (!done.ok()) return complain(context, done.error(), api.details());
+  show(context, *done, [&] { fmt::print("{}", said); });
+}
+
+void print_packages(const Json& packages) {
+  if (!packages.is_object())
+    return fmt::print("  its packages, or those of the other image, are not recorded\n");
+  for (const auto& [name, change] : packages["changed"].items())
+    fmt::print("  {} {} -> {}\n", name, text_of(change, "from"), text_of(change, "to"));
+  for (const auto& [name, version] : packages["added"].items())
+    fmt::print("  + {} {}\n", name, version.get<std::string>());
+  for (const auto& [name, version] : packages["removed"].items())
+    fmt::print("  - {} {}\n", name, version.get<std::string>());
+}
+
+void print_report(const Json& r) {
+  Json status = r;
+  status.erase("left");  // of a report: {node: reason}, below
+  print_status(status);
+  for (const Json& image : list_of(r, "images")) {
+    fmt::print("\n{} -> {}: {}\n", short_digest(text_of(image, "from")), short_digest(text_of(image, "to")),
+               joined(list_of(image, "nodes")));
+    print_packages(image.value("packages", Json()));
+  }
+  fmt::print("\n");
+  for (const Json& node : list_of(r, "nodes")) {
+    fmt::print("{:<16} batch {} (run {}): {}{}\n", text_of(node, "node"), node.value("batch", 0),
+               node.value("run", int64_t{0}), text_of(node, "result"),
+               text_of(node, "reason").empty() ? "" : ": " + text_of(node, "reason"));
+    for (const Json& phase : list_of(node, "phases")) {
+      const Json before = phase.value("before_ms", Json());
+      fmt::print("    {:<12} {:<10} {}\n", text_of(phase, "phase"), to_human(phase.value("ms", int64_t{0})),
+                 before.is_number() ? "before: " + to_human(before.get<int64_t>()) : "");
+    }
+  }
+  for (const auto& [node, reason] : r.value("left", Json::object()).items())
+    fmt::print("{:<16} left: {}\n", node, reason.get<std::string>());
+}
+
+void report(Context& context, int64_t id) {
+  const auto r = Api(context).get(fmt::format("/v1/rollout/report?id={}", id));
+  if (!r.ok()) return complain(context, r.error());
+  show(context, *r, [&] { print_report(*r); });
+}
+
+}  // namespace
+
+void add_rollout(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("rollout", "new images for nodes at work, some at a time");
+  verb->require_subcommand(1);
+  verb->add_subcommand("plan", "per node: image now and wanted, way, batch, what bounds it; does nothing")
+      ->callback([&context] { plan(context); });
+  auto approval = std::make_shared<Approval>();
+  CLI::App* approving = verb->add_subcommand("approve", "approve the rollouts of these images, once");
+  add_approval(approving, *approval, "approve without asking");
+  approving->callback([approval, &context] { approve_rollout(context, *approval); });
+  auto wait = std::make_shared<bool>(false);
+  CLI::App* starting = verb->add_subcommand("start", "a window begins, of `rollout.window`");
+  starting->add_flag("--wait", *wait,
+                     "until nothing more happens in this window; the exit code says how it went");
+  starting->callback([wait, &context] { start(context, *wait); });
+  verb->add_subcommand("status", "how far it is, who waits and why")->callback([&context] {
+    status(context);
+  });
+  verb->add_subcommand("pause", "no batch begins behind the one under way")->callback([&context] {
+    change(context, "pause", "paused: the batch under way ends, and none begins; `muster rollout resume`\n");
+  });
+  verb->add_subcommand("resume", "end a pause")->callback([&context] {
+    change(context, "resume",
+           "resumed; behind the window, it goes on with the next `muster rollout start`\n");
+  });
+  auto id = std::make_shared<int64_t>(0);
+  CLI::App* reporting = verb->add_subcommand("report", "what changed, what it took, who was left and why");
+  reporting->add_option("--id", *id, "of another rollout than the newest")->check(CLI::PositiveNumber);
+  reporting->callback([id, &context] { report(context, *id); });
+  verb->footer(
+      "Examples:\n  muster rollout plan\n  muster rollout approve --yes\n  muster rollout start --wait\n"
+      "  systemctl enable --now muster-rollout.timer");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,59 @@
+// Rollouts: what is approved, how far one is, and its report.
+#include "base/json.h"
+#include "controller/api/from_archive.h"
+#include "controller/api/handlers.h"
+#include "controller/bringup/rollout_report.h"
+#include "controller/bringup/rollout_service.h"
+#include "controller/image/image_service.h"
+#include "controller/services.h"
+#include "controller/store/store.h"
+
+namespace muster::api {
+namespace {
+
+RolloutService::Done answer_to(const CallPtr& call) {
+  return [call](Result<Json> shown) {
+    if (!shown.ok()) return call->error(shown.error());
+    call->ok(*shown);
+  };
+}
+
+}  // namespace
+
+void get_rollout(const CallPtr& call) { call->services.rollout.status(answer_to(call)); }
+
+void plan_rollout(const CallPtr& call) { call->services.rollout.plan(answer_to(call)); }
+
+void approve_rollout(const CallPtr& call) {
+  const auto body = parse_json(call->request.body.empty() ? "{}" : call->request.body);
+  if (!body.ok()) return call->error(body.error());
+  const std::string digest = body->is_object() ? body->value("digest", "") : "";
+  if (digest.empty())
+    return call->error(fail(Code::invalid, "`digest` is missing: that of the approval that the plan showed"));
+  call->services.rollout.approve(digest, requested_by(*call), answer_to(call));
+}
+
+void start_rollout(const CallPtr& call) { call->services.rollout.start(answer_to(call)); }
+
+void pause_rollout(const CallPtr& call) {
+  call->services.rollout.pause(requested_by(*call), answer_to(call));
+}
+
+void resume_rollout(const CallPtr& call) { call->services.rollout.resume(answer_to(call)); }
+
+void report_rollout(const CallPtr& call) {
+  const auto row = call->services.store.rollout(std::strtoll(call->query("id", "0").c_str(), nullptr, 10));
+  if (!row.ok()) return call->error(row.error());
+  auto record = rollout::record_from_text(row->text);
+  if (!record.ok()) return call->error(record.error());
+  const auto packages = [state = call->services.options.state](const std::string& digest) {
+    return packages_of_image(state, digest);
+  };
+  call->services.archive.answer(
+      call, [record = std::move(record).value(), packages](RunArchive& archive) -> Result<HttpResponse> {
+        TRY(const Json report, rollout_report(record, archive, packages));
+        return HttpResponse::json(200, body_of(report));
+      });
+}
+
+}  // namespace muster::api

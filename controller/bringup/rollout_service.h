@@ -1,0 +1,107 @@
+// RolloutService: the loop of a rollout. Looks at the cluster, has rollout::next() decide, and makes of each
+// batch an ordinary plan and an ordinary run; nothing else is done to a node.
+//
+// Where it is lies in one row of the store, which is written before and behind each batch's run
+// (rollout_row.h says in which order), so that a controller that is killed goes on from it. A batch's plan
+// must lie within the standing approval (approval.h); one that does not, or that cannot be made, pauses the
+// rollout until an operator resumes it. A pause, and whatever else an operator requests, has its turn before
+// the next batch's run begins. Runs of operators go first: no batch begins beside one.
+//
+// Of one start until the window closes it goes on by itself: when a run ends, when the spec changed, and
+// every minute while nodes or storage sections are waited for. Thread: the reactor's; `done` may be called
+// before the call returns.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/reactor.h"
+#include "controller/bringup/rollout_port.h"
+#include "controller/rollout/next.h"
+#include "controller/store/store.h"
+
+namespace muster {
+
+class RolloutService {
+ public:
+  using Done = std::function<void(Result<Json>)>;
+
+  // Both outlive it.
+  RolloutService(Reactor& reactor, Store& store, RolloutPort& port)
+      : reactor_(reactor), store_(store), port_(port) {}
+  ~RolloutService();
+  RolloutService(const RolloutService&) = delete;
+  RolloutService& operator=(const RolloutService&) = delete;
+
+  // The controller has started, and a run that goes on is going on.
+  void begin();
+  // A run ended, or the spec changed.
+  void poke();
+
+  // What `approve` would approve (its digest among it), and what a rollout would do now. Does nothing.
+  void plan(Done done);
+  // conflict: `digest` is not what would be approved now, or a batch is under way.
+  void approve(const std::string& digest, const std::string& by, Done done);
+  // A window begins. denied: nothing is approved, the approval does not count any more, or the rollout is
+  // paused or was stopped; the message says which and what to do. While one is open already: nothing.
+  void start(Done done);
+  void pause(const std::string& by, Done done);
+  void resume(Done done);
+  // {state: "none"} before the first approval.
+  void status(Done done);
+  // The newest record; null before the first approval.
+  const rollout::Record* record() const { return record_ ? &*record_ : nullptr; }
+
+  static constexpr DurationMs kAgain = kMinute;
+
+ private:
+  using Work = std::function<void()>;
+  bool load();
+  void in_turn(Done done, std::function<void(const Done&)> work);
+  void step();
+  void finish_batch(const rollout::Underway& batch);
+  void judge(Result<rollout::RunEnd> end);
+  void choose();
+  void find_ways(std::shared_ptr<SeenCluster> seen);
+  void act(const SeenCluster& seen, const rollout::Answer& answer);
+  void order(const SeenCluster& seen, const rollout::Answer& answer);
+  void planned(const SeenCluster& seen, const rollout::Answer& answer, Result<PlannedBatch> made);
+  void refused(const rollout::Answer& answer, const rollout::View& view,
+               const std::vector<Refusal>& refusals);
+  void begin_run(const SeenCluster& seen, const rollout::Answer& answer, const std::string& digest);
+  void started(int64_t number, Result<int64_t> run);
+  void hold(const std::string& why);
+  void stop_for_another_target();
+
+  Json shown_now();
+  void fill_in(SeenCluster& seen, const rollout::Row& row) const;
+  bool going_on() const;
+  // Writes it, then `then`; where it cannot be written all stays as it was, and is tried again.
+  void save(rollout::Record next, Work then);
+  void save_for(rollout::Record next, const Done& done);
+  void go_on();
+  void rest();
+  void later(const std::string& why);
+  // `work` unless this is gone by then.
+  template <typename Function>
+  auto guarded(Function work);
+
+  Reactor& reactor_;
+  Store& store_;
+  RolloutPort& port_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  bool begun_ = false, loaded_ = false;
+  std::optional<rollout::Record> record_;
+  bool busy_ = false, again_ = false;
+  std::deque<Work> waiting_;  // operators' requests
+  Reactor::TimerId timer_ = 0;
+  std::vector<NodeWay> ways_;  // as they were found last, for status()
+  std::string trouble_;        // why it is tried again
+};
+
+}  // namespace muster

@@ -1,0 +1,28 @@
+// A rollout as operators see it: what is approved, what each node gets and when, why the others wait. Pure.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "controller/bringup/rollout_port.h"
+#include "controller/rollout/forecast.h"
+#include "controller/rollout/next.h"
+
+namespace muster {
+
+// {digest, spec_revision, roles, images: {name: digest}, rebuilt_images, effects: [text]}, and of a given
+// approval {by, time}.
+Json approval_shown(const rollout::Approval& approval);
+// {batches: [{number, canary, nodes, bound, bound_group}], end, nodes: [{node, image, now, wanted, way,
+// way_reason, batch, bound, reason, group}]}: all nodes of the roles; `batch` 0: none, and `reason` says why.
+// `bound` of a node is what keeps its batch from being larger.
+Json forecast_shown(const rollout::View& view, const rollout::Forecast& forecast);
+// {id, state, stop, why_paused, night, window_until, started, ended, batches, batch, approval, done, failed,
+// postponed: [...]}.
+Json record_shown(const rollout::Record& record);
+// [{node, reason, group}].
+Json left_shown(const rollout::View& view, const std::vector<rollout::Left>& left);
+// What an answer waits for, or why it stopped: one word.
+std::string word_of_answer(const rollout::Answer& answer);
+
+}  // namespace muster

@@ -1,0 +1,74 @@
+#include "controller/image/package_list.h"
+
+#include "base/os.h"
+#include "controller/image/folder.h"
+
+namespace muster {
+namespace {
+
+// The value of a field that begins this line; "" when it is another one.
+std::string field_of(const std::string& line, const std::string& name) {
+  return line.rfind(name + ": ", 0) == 0 ? line.substr(name.size() + 2) : "";
+}
+
+}  // namespace
+
+PackageList installed_packages(const std::string& status) {
+  PackageList out;
+  std::string name, version;
+  bool installed = false;
+  const auto take = [&] {
+    if (installed && !name.empty()) out[name] = version;
+    name.clear(), version.clear(), installed = false;
+  };
+  for (size_t at = 0; at < status.size();) {
+    const size_t end = std::min(status.find('\n', at), status.size());
+    const std::string line = status.substr(at, end - at);
+    at = end + 1;
+    if (line.empty()) take();
+    if (const auto value = field_of(line, "Package"); !value.empty()) name = value;
+    if (const auto value = field_of(line, "Version"); !value.empty()) version = value;
+    if (const auto value = field_of(line, "Status"); !value.empty())
+      installed = value.size() > 10 && value.compare(value.size() - 10, 10, " installed") == 0;
+  }
+  take();
+  return out;
+}
+
+Json package_changes(const PackageList& before, const PackageList& after) {
+  Json added = Json::object(), removed = Json::object(), changed = Json::object();
+  for (const auto& [name, version] : after) {
+    const auto old = before.find(name);
+    if (old == before.end())
+      added[name] = version;
+    else if (old->second != version)
+      changed[name] = {{"from", old->second}, {"to", version}};
+  }
+  for (const auto& [name, version] : before)
+    if (!after.count(name)) removed[name] = version;
+  return {{"added", added}, {"removed", removed}, {"changed", changed}};
+}
+
+Result<PackageList> packages_of_image(const std::string& state_dir, const std::string& digest) {
+  const size_t colon = digest.find(':');
+  const std::string hex = digest.substr(colon == std::string::npos ? 0 : colon + 1);
+  if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return fail(Code::not_found, "no digest of an image: " + digest);
+  const Files files("/");
+  const std::string folder = state_dir + "/images/";
+  for (const auto& name : files.list(folder)) {
+    if (!valid_image_name(name)) continue;
+    const auto text = files.read(folder + name + "/" + hex + "/build.json");
+    if (!text.ok()) continue;
+    TRY(const Json record, parse_json(*text));
+    const Json packages = record.is_object() ? record.value("packages", Json()) : Json();
+    if (!packages.is_object() || packages.empty()) break;
+    PackageList out;
+    for (const auto& [package, version] : packages.items())
+      if (version.is_string()) out[package] = version.get<std::string>();
+    return out;
+  }
+  return fail(Code::not_found, "the packages of image " + digest + " are not recorded here");
+}
+
+}  // namespace muster

@@ -1,0 +1,187 @@
+#include "controller/rollout/approval.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/digest.h"
+#include "base/json_dump.h"
+
+namespace muster::rollout {
+namespace {
+
+Json images_json(const std::map<std::string, ApprovedImage>& images) {
+  Json out = Json::object();
+  for (const auto& [name, image] : images)
+    out[name] = {{"digest", image.digest}, {"built_from", image.built_from}};
+  return out;
+}
+
+Json shown(const Approval& a) {
+  return {{"spec_revision", a.spec_revision},
+          {"spec_digest", a.spec_digest},
+          {"roles", a.roles},
+          {"images", images_json(a.images)},
+          {"rebuilt_images", a.rebuilt_images}};
+}
+
+Status read_images(const Json& json, std::map<std::string, ApprovedImage>& out) {
+  if (!json.is_object()) return fail(Code::invalid, "approval.images: expected an object");
+  for (const auto& [name, image] : json.items()) {
+    JsonReader r(image, "approval.images");
+    r.get("digest", out[name].digest);
+    r.get("built_from", out[name].built_from);
+    TRY_(r.finish());
+  }
+  return Ok{};
+}
+
+std::string other_image(const Approval& approved, const std::string& name, const ApprovedImage& now) {
+  const auto found = approved.images.find(name);
+  if (found == approved.images.end()) return fmt::format("image '{}' is not among those approved", name);
+  const ApprovedImage& before = found->second;
+  if (before.digest == now.digest) return "";
+  if (!approved.rebuilt_images)
+    return fmt::format("image '{}' was built again (`rollout.rebuilt_images: true` covers that)", name);
+  if (now.built_from.empty() || before.built_from != now.built_from)
+    return fmt::format("image '{}' was built from another recipe, or other playbooks are baked into it",
+                       name);
+  return "";
+}
+
+// Of a node of the batch: everything by which a node is re-imaged.
+bool of_reimage(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::netboot:
+    case ActionKind::inventory:
+    case ActionKind::image:
+    case ActionKind::boot_disk:
+    case ActionKind::steps:
+    case ActionKind::check:
+    case ActionKind::reboot:
+    case ActionKind::write_slot:
+    case ActionKind::boot_slot:
+    case ActionKind::return_slot:
+      return true;
+    case ActionKind::power_off:
+    case ActionKind::wake:
+      return false;
+  }
+  return false;
+}
+
+bool is_within(const Plan& plan, const BatchNodes& batch, const Action& action) {
+  if (batch.nodes.count(action.node)) return of_reimage(action.kind);
+  if (batch.prefetch.count(action.node))
+    return action.kind == ActionKind::write_slot || action.kind == ActionKind::inventory;
+  return plan.only_serves(action.node) && action.kind == ActionKind::steps;
+}
+
+}  // namespace
+
+Policy policy_of(const RolloutSpec& rollout) {
+  Policy out;
+  out.roles = rollout.roles;
+  out.max_unavailable = {rollout.max_unavailable, rollout.max_unavailable_percent};
+  out.canary = rollout.canary;
+  out.failure_budget = rollout.failure_budget;
+  return out;
+}
+
+Result<Approval> to_approve(const Declared& now) {
+  if (!now.spec.rollout) return fail(Code::invalid, "the spec has no section `rollout`: docs/rollout.md");
+  Approval out;
+  out.spec_revision = now.revision;
+  out.spec_digest = now.digest;
+  out.roles = now.spec.rollout->roles;
+  out.rebuilt_images = now.spec.rollout->rebuilt_images;
+  for (const auto& node : now.spec.nodes) {
+    const bool in_roles = std::find(out.roles.begin(), out.roles.end(), node.role) != out.roles.end();
+    if (!in_roles || node.image.empty() || out.images.count(node.image)) continue;
+    const auto built = now.built.find(node.image);
+    if (built == now.built.end())
+      return fail(Code::not_found,
+                  fmt::format("image '{0}' is not built: `muster image build {0}`", node.image));
+    out.images[node.image] = built->second;
+  }
+  return out;
+}
+
+std::string digest_of(const Approval& approval) { return sha256(dump_ascii(shown(approval))); }
+
+std::string target_of(const Approval& now, const Policy& policy) {
+  Json images = Json::object();
+  for (const auto& [name, image] : now.images) images[name] = image.digest;
+  return sha256(dump_ascii(Json{{"spec", now.spec_digest},
+                                {"images", images},
+                                {"roles", policy.roles},
+                                {"max_unavailable", policy.max_unavailable.count},
+                                {"percent", policy.max_unavailable.percent},
+                                {"canary", policy.canary},
+                                {"failure_budget", policy.failure_budget}}));
+}
+
+std::vector<std::string> effects_of(const Approval& approval) {
+  std::vector<std::string> images;
+  for (const auto& [name, image] : approval.images)
+    images.push_back(fmt::format("{} ({})", name, image.digest.substr(0, 19)));
+  return {fmt::format("nodes of {} {}: {}", approval.roles.size() == 1 ? "role" : "roles",
+                      fmt::join(approval.roles, ", "), fmt::join(images, ", ")),
+          "written: the root slot of their OS disks that is not in use, and the EFI system partition",
+          "they are drained, rebooted once, configured as the spec says, and accepted; else they roll back",
+          "not touched: data disks, /state, nodes of other roles (storage servers may let nodes mount)",
+          approval.rebuilt_images ? "images built again from the same recipe are covered"
+                                  : "an image that is built again needs another approval"};
+}
+
+std::string not_covered(const Approval& approved, const Approval& now) {
+  if (approved.spec_digest != now.spec_digest)
+    return fmt::format("the spec is another one: revision {} was approved, {} is the newest",
+                       approved.spec_revision, now.spec_revision);
+  for (const auto& [name, image] : now.images)
+    if (const std::string why = other_image(approved, name, image); !why.empty()) return why;
+  return "";
+}
+
+std::string beyond(const Approval& now, const Plan& plan, const BatchNodes& batch) {
+  if (plan.kind != PlanKind::reimage) return fmt::format("it is a plan of kind {}", to_string(plan.kind));
+  if (plan.spec_revision != now.spec_revision)
+    return fmt::format("it is of revision {} of the spec", plan.spec_revision);
+  if (!plan.destroys.empty()) {
+    const Destruction& lost = plan.destroys.front();
+    return fmt::format("{}: disk {} would be written ({})", lost.node,
+                       lost.serial.empty() ? lost.model : lost.serial, lost.why);
+  }
+  for (const auto& [name, digest] : plan.images) {
+    const auto image = now.images.find(name);
+    if (image == now.images.end() || image->second.digest != digest)
+      return fmt::format("image '{}' is not the one approved", name);
+  }
+  for (const Action& action : plan.actions)
+    if (!is_within(plan, batch, action)) return fmt::format("{}: {}", action.id, action.title);
+  return "";
+}
+
+Json to_json(const Approval& a) {
+  Json out = shown(a);
+  out["by"] = a.by;
+  out["time"] = a.time;
+  return out;
+}
+
+Result<Approval> approval_from_json(const Json& json) {
+  Approval out;
+  JsonReader r(json, "approval");
+  r.get("by", out.by);
+  r.get("time", out.time);
+  r.get("spec_revision", out.spec_revision);
+  r.get("spec_digest", out.spec_digest);
+  r.get("roles", out.roles);
+  r.get("rebuilt_images", out.rebuilt_images);
+  TRY_(read_images(r.raw("images"), out.images));
+  TRY_(r.finish());
+  return out;
+}
+
+}  // namespace muster::rollout

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# a rollout over a cluster at work: canary, then batches; no job is killed, storage serves all the time, each node boots once, data as it was
+# stands on: agent/* agent/{disk,image} agent/steps/* agent/steps/{disk,services,system} agent/storage/moosefs* base cli
+# stands on: controller/* controller/{api,bringup,image,link,nodes,plan,rollout,run,spec,store} controller/engines/{engine,local,moosefs}*
+# stands on: controller/power/{power,redfish}* playbooks/{base,firewall,mpi,scheduler,ssh,storage-local,storage-shared}.yaml
+source "$(dirname "$0")/lib.sh"
+books="base, ssh, firewall, storage-local, storage-shared, mpi, scheduler"
+mkdir "$work/site"
+# What is different in the other image: one file.
+change() { printf 'playbook: night\nhelp: marks the image\nsteps:\n  - { name: mark, phase: image, module: file, params: { path: /etc/night, content: "%s\\n" } }\n' "$1" >"$work/site/night.yaml"; }
+node() {  # node NAME NUMBER ROLE [MORE-DISKS]
+  cat <<END
+  - name: $1
+    role: $3
+    power: { driver: redfish, address: "10.20.1.1$2", secret: bmc }
+    mac: "52:54:00:20:00:0$2"
+    image: cpu
+    disks:
+      os:   { match: { serial: "LABOS*", size: 8 GiB, count: 1 }, policy: format-if-blank }
+      fast: { match: { serial: "LABFAST*", size: 2 GiB, count: 2 }, policy: format-if-blank }${4:-}
+END
+}
+bulk='
+      bulk: { match: { serial: "LABBULK*", size: 2 GiB, count: 1 }, policy: format-if-blank }'
+spec() {  # spec MARK: cluster.yaml with an image that has it
+  change "$1"
+  cat >"$work/cluster.yaml" <<END
+cluster: night
+network:
+  provisioning: { cidr: 10.20.0.0/24, dhcp: managed }
+  bmc:          { cidr: 10.20.1.0/24 }
+users:
+  ops: { keys: [ "ssh-ed25519 LAB_SSH_KEY lab" ], sudo: true }
+images:
+  cpu: { recipe: debian-12, kernel: cloud, bake: [ $books, night ] }
+nodes:
+$(node node01 1 head "$bulk")
+$(node node02 2 plain)
+$(node node03 3 store "$bulk")
+$(node node04 4 store "$bulk")
+storage:
+  scratch: { engine: local, disks: fast, level: raid0, fs: xfs, mount: /scratch }
+  shared:  { engine: moosefs, disks: bulk, server: node01, copies: 2, mount: /shared }
+roles:
+  head:  { playbooks: [ $books ], leads: [ scheduler ] }
+  plain: { playbooks: [ $books ] }
+  store: { playbooks: [ $books ] }
+acceptance: { profile: lab }
+limits: { netboot: 10 min, boot: 10 min, trial: 20 min, image_write_rate: 30 MB/s }
+rollout: { roles: [ plain, store ], max_unavailable: 2, window: 6 h, drain_timeout: 1 h }
+playbooks: [ site ]
+lab:
+  memory_mib: 2048
+  drives:
+    - { name: os,   size: 8 GiB, serial_prefix: LABOS }
+    - { name: fast, size: 2 GiB, serial_prefix: LABFAST, count: 2 }
+    - { name: bulk, size: 2 GiB, serial_prefix: LABBULK }
+END
+}
+spec one
+lab_up
+$muster up "$work/cluster.yaml" --yes --report "$work/report" | tail -n 5
+nodes="node02 node03 node04"
+for n in node01 $nodes; do check "$n is accepted" test "$(node_state $n)" = accepted; done
+
+on() { node_ssh "$@" | tr -d '\r'; }
+image_of() { on "$1" cat /etc/muster/image.json | jq -r .digest; }
+boot_id() { on "$1" cat /proc/sys/kernel/random/boot_id; }
+firmware_boots() { grep -ca 'BdsDxe: starting' "$MUSTER_LAB_DIR/nodes/$1/console.log" || true; }
+rollout() { $muster rollout "$@"; }
+state() { $muster rollout status --json | jq -r .state; }
+scratch_of() { on "$1" sudo sha256sum /scratch/blob; }
+for n in $nodes; do on "$n" sudo sh -c "'dd if=/dev/urandom of=/scratch/blob bs=1M count=8 2>/dev/null; sync'"; scratch_of "$n" >"$work/data-$n"; done
+
+# ---- nothing without an approval
+expect_exit 4 "$muster" rollout start 2>/dev/null
+# ---- the other image, and its approval
+spec two
+$muster up "$work/cluster.yaml" --yes --report "$work/report" | tail -n 3
+$muster image build cpu | tail -n 1
+rollout plan | tee "$work/plan.log"
+rollout plan --json >"$work/plan.json"
+check "the canary serves nothing" jq -e '.batches[0].canary and .batches[0].nodes == ["node02"]' "$work/plan.json"
+check "of the storage's nodes one at a time" jq -e '[.batches[1:][] | .nodes | length] == [1, 1]' "$work/plan.json"
+check "and the plan says what bounds that" jq -e '.batches[1].bound == "section"' "$work/plan.json"
+rollout approve --yes
+
+# ---- jobs that outlast a batch, and a writer on the shared storage
+on node01 sudo sh -c "'install -d -o mpi /shared/jobs'"
+submit() { on node01 sudo runuser -u mpi -- sbatch --parsable --no-requeue -w "$1" --chdir=/tmp --output=/tmp/job-%j.log --wrap "'$2'"; }
+declare -A job before
+for n in $nodes; do
+  # shellcheck disable=SC2016  # for the node's shell
+  job[$n]=$(submit "$n" "s=\$(date +%s); for i in \$(seq 300); do seq \$i 100000 | sha256sum >/dev/null; echo \$i >>/shared/jobs/$n; sleep 0.5; done; echo \$((\$(date +%s) - s)) >/shared/jobs/$n.took; sha256sum /shared/jobs/$n >/shared/jobs/$n.sum")
+  before[$n]=$(boot_id "$n")/$(firmware_boots "$n")/$(image_of "$n")
+done
+# shellcheck disable=SC2016
+writer=$(submit node01 'while [ ! -e /shared/jobs/stop ]; do date +%s >>/shared/jobs/writer || echo bad >>/tmp/writer-bad; sleep 1; done')
+is_running() { [[ $(on node01 squeue -h -j "$1" -o %T 2>/dev/null) == RUNNING ]]; }
+for j in "${job[@]}" "$writer"; do check "job $j runs" wait_until 120 is_running "$j"; done
+
+start=$SECONDS
+rollout start --wait --json >"$work/rollout.json" || { cat "$work/rollout.json"; rollout status; die "the rollout"; }
+echo "  the rollout took $((SECONDS - start)) s"
+check "it is over" test "$(state)" = "done"
+for n in $nodes; do
+  check "$n is accepted" test "$(node_state "$n")" = accepted
+  check "$n runs the new image" test "$(on "$n" cat /etc/night)" = two
+  IFS=/ read -r _ boots _ <<<"${before[$n]}"
+  check "$n booted once" test $(($(firmware_boots "$n") - boots)) -le 1
+  check "$n: its data is as it was" sh -c "$muster lab ssh $n -- sudo sha256sum /scratch/blob | diff - '$work/data-$n'"
+  check "$n: its job ended by itself, and was started once" \
+    test "$(on node01 sacct -n -X -D -j "${job[$n]}" -o State 2>/dev/null | tr -d ' ' | sort | uniq -c | tr -s ' ')" = " 1 COMPLETED"
+  check "$n: its job wrote all that it was to write" test "$(on node01 wc -l "</shared/jobs/$n")" = 300
+  check "$n: with the right checksum" on node01 sha256sum -c --quiet "/shared/jobs/$n.sum"
+  echo "  $n: its job took $(on node01 cat "/shared/jobs/$n.took") s beside the prefetch (150 s of it asleep)"
+done
+check "the head was not touched" test "$(on node01 cat /etc/night)" = one
+check "the storage's writer runs" is_running "$writer"
+on node01 sudo touch /shared/jobs/stop
+check "and saw no error" fails_on node01 "test -e /tmp/writer-bad"
+check "nor a gap of more than a minute" on node01 awk "'NR > 1 && \$1 - last > 60 { bad++ } { last = \$1 } END { exit bad > 0 }'" /shared/jobs/writer
+rollout report | tee "$work/report.log"
+check "the report has the phases of each node" sh -c "$muster rollout report --json | jq -e '[.nodes[] | select((.phases | length) > 3)] | length == 3'"
+check "a start behind it has nothing to do" rollout start --wait

@@ -1,0 +1,109 @@
+// What a batch's run came to, per node.
+#include "controller/bringup/rollout_end.h"
+
+#include "tests/catch.h"
+
+using namespace muster;
+using rollout::Outcome;
+
+namespace {
+
+struct Case {
+  Case() {
+    plan.kind = PlanKind::reimage;
+    plan.nodes = {"n1"};
+    for (const auto& [name, kind, phase] :
+         {std::tuple{"write", ActionKind::write_slot, "image"},
+          std::tuple{"pause", ActionKind::steps, "pause"}, std::tuple{"boot", ActionKind::boot_slot, "boot"},
+          std::tuple{"accept", ActionKind::check, "accept"}}) {
+      Action a;
+      a.id = std::string("n1/") + name;
+      a.node = "n1";
+      a.kind = kind;
+      a.phase = phase;
+      plan.actions.push_back(a);
+    }
+    run.id = 7;
+    run.state = RunState::done;
+    row.name = "n1";
+    row.state = NodeState::accepted;
+  }
+  void happened(const std::string& action, const std::string& event, Json data = Json::object()) {
+    JournalRow r;
+    r.run = 7;
+    r.node = "n1";
+    r.action = action.empty() ? "" : "n1/" + action;
+    r.attempt = action.empty() ? 0 : 1;
+    r.event = event;
+    r.time = ++time;
+    r.data = std::move(data);
+    journal.push_back(r);
+  }
+  void did(const std::string& action, const std::string& end) {
+    happened(action, "intent");
+    happened(action, "started");
+    happened(action, end);
+  }
+  rollout::NodeEnd end() const {
+    const auto ended = end_of({run, std::make_shared<const Plan>(plan), journal}, {{"n1", row}});
+    REQUIRE(ended.ok());
+    CHECK(ended->run == 7);
+    CHECK(ended->cancelled == (run.state == RunState::cancelled));
+    return ended->nodes.at("n1");
+  }
+  Plan plan;
+  RunRow run;
+  NodeRow row;
+  std::vector<JournalRow> journal;
+  TimeMs time = 0;
+};
+
+}  // namespace
+
+TEST_CASE("rollout end: accepted by this run, also degraded, and by no other", "[rollout][bringup]") {
+  Case c;
+  c.row.accepted_run = 7;
+  CHECK(c.end().outcome == Outcome::accepted);
+  c.row.state = NodeState::degraded;
+  CHECK(c.end().outcome == Outcome::accepted);
+  c.row.accepted_run = 6;
+  CHECK(c.end().outcome == Outcome::quarantined);
+}
+
+TEST_CASE("rollout end: given back before its system was left is its jobs, and else a failure",
+          "[rollout][bringup]") {
+  Case jobs;
+  jobs.did("write", "succeeded");
+  jobs.did("pause", "failed");
+  jobs.happened("", "returned", {{"reason", "jobs 12"}});
+  CHECK(jobs.end().outcome == Outcome::jobs);
+  Case failed;
+  failed.did("write", "succeeded");
+  failed.did("pause", "succeeded");
+  failed.did("boot", "failed");
+  failed.happened("", "returned", {{"reason", "panic"}});
+  CHECK(failed.end().outcome == Outcome::returned);
+  CHECK(failed.end().reason == "panic");
+  Case write;
+  write.did("write", "failed");
+  write.happened("", "returned", {{"reason", "disk"}});
+  CHECK(write.end().outcome == Outcome::returned);
+}
+
+TEST_CASE("rollout end: quarantined, held, not begun, cancelled", "[rollout][bringup]") {
+  Case c;
+  c.happened("", "quarantined", {{"reason", "silent"}});
+  c.row.state = NodeState::quarantined;
+  c.row.held_by = HeldBy::run;
+  CHECK(c.end().outcome == Outcome::quarantined);
+  c.row.held_by = HeldBy::an_operator;
+  CHECK(c.end().outcome == Outcome::held);
+  Case none;
+  none.happened("", "not_started", {{"reason", "budget"}});
+  CHECK(none.end().outcome == Outcome::not_begun);
+  none.run.state = RunState::cancelled;
+  CHECK(none.end().outcome == Outcome::unfinished);
+  Case cancelled;
+  cancelled.run.state = RunState::cancelled;
+  CHECK(cancelled.end().outcome == Outcome::unfinished);
+}

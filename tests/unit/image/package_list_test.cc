@@ -1,0 +1,37 @@
+#include "controller/image/package_list.h"
+
+#include "base/digest.h"
+#include "base/os.h"
+#include "tests/catch.h"
+#include "tests/fakes/temp_dir.h"
+
+using namespace muster;
+
+TEST_CASE("packages of an image are those that dpkg has installed", "[image][packages]") {
+  const auto list = installed_packages(
+      "Package: bash\nStatus: install ok installed\nVersion: 5.2-1\n\n"
+      "Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n\n"
+      "Package: half\nStatus: install ok half-installed\nVersion: 1\n\n"
+      "Package: zlib\nVersion: 1:1.2\nStatus: install ok installed\nDescription: x\n Version: no field\n");
+  CHECK(list == PackageList{{"bash", "5.2-1"}, {"zlib", "1:1.2"}});
+  CHECK(installed_packages("").empty());
+}
+
+TEST_CASE("packages that are new, gone, or of another version", "[image][packages]") {
+  const Json changes =
+      package_changes({{"a", "1"}, {"b", "1"}, {"c", "1"}}, {{"a", "1"}, {"b", "2"}, {"d", "1"}});
+  CHECK(changes["added"] == Json{{"d", "1"}});
+  CHECK(changes["removed"] == Json{{"c", "1"}});
+  CHECK(changes["changed"] == Json{{"b", {{"from", "1"}, {"to", "2"}}}});
+}
+
+TEST_CASE("packages are found by the image's digest, where they are recorded", "[image][packages]") {
+  TempDir dir;
+  const std::string hex = sha256("x").substr(7);
+  REQUIRE(Files("/").write(dir.path("images/gpu/" + hex + "/build.json"), R"({"packages": {"bash": "5"}})"));
+  CHECK(packages_of_image(dir.path(""), "sha256:" + hex).value() == PackageList{{"bash", "5"}});
+  CHECK(packages_of_image(dir.path(""), sha256("y")).error().code == Code::not_found);
+  CHECK(packages_of_image(dir.path(""), "../../etc").error().code == Code::not_found);
+  REQUIRE(Files("/").write(dir.path("images/gpu/" + hex + "/build.json"), R"({"inputs": {}})"));
+  CHECK(packages_of_image(dir.path(""), "sha256:" + hex).error().code == Code::not_found);
+}
