@@ -50,12 +50,10 @@ Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
   const std::string said = clean_lines(who.err.empty() ? who.out : who.err);
   if (target.user == "root")
     return fail(Code::denied,
-                fmt::format("{}: not a Linux host, or not root there: {}", target.address, said));
-  return fail(
-      Code::denied,
-      fmt::format(
-          "{}@{} is not root there, and `sudo -n` does not make it so (it needs sudo without a password): {}",
-          target.user, target.address, said));
+                fmt::format("{}: not a Linux host, or no root rights there: {}", target.address, said));
+  return fail(Code::denied,
+              fmt::format("{}@{} is not root, and `sudo -n` fails (it needs sudo without a password): {}",
+                          target.user, target.address, said));
 }
 
 }  // namespace
@@ -72,7 +70,7 @@ Result<SshTarget> target_of(const Adopting& what, const std::string& place, cons
     const bool digits =
         !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
     if (!digits || std::stoi(port) < 1 || std::stoi(port) > 65535 || place.find(':') != colon)
-      return fail(Code::invalid, fmt::format("--adopt {}: not HOST or HOST:PORT", place));
+      return fail(Code::invalid, fmt::format("--adopt {}: expected HOST or HOST:PORT", place));
     target.port = static_cast<uint16_t>(std::stoi(port));
     target.address = place.substr(0, colon);
   }
@@ -107,12 +105,11 @@ Result<std::vector<std::string>> allowed_keys(const Adopting& what, const SshTar
 
 Status is_allowed(const SshTarget& target, const std::vector<std::string>& allowed, bool by_spec) {
   if (std::find(allowed.begin(), allowed.end(), target.host_key) != allowed.end()) return Ok{};
-  return fail(
-      Code::denied,
-      fmt::format("{}:{} shows the host key {}, and of no type the one that is {}, {}: another machine "
-                  "answers, or it was installed again; nothing was sent to it",
-                  target.address, target.port, target.host_key, by_spec ? "pinned in the spec" : "allowed",
-                  fmt::join(allowed, " or ")));
+  return fail(Code::denied,
+              fmt::format("{}:{} presents the host key {}, which has another type than the one {}, {}: "
+                          "another machine answers, or the host was reinstalled; nothing was sent to it",
+                          target.address, target.port, target.host_key,
+                          by_spec ? "pinned in the spec" : "allowed", fmt::join(allowed, " or ")));
 }
 
 Status Host::open() {
@@ -134,7 +131,7 @@ Result<Json> Host::ask(const Json& what, DurationMs deadline) {
     return said.error();
   }
   TRY(Json answer, parse_json(*said));
-  if (!answer.is_object()) return fail(Code::failed, target_.address + ": its answer is not understood");
+  if (!answer.is_object()) return fail(Code::failed, target_.address + ": unexpected answer");
   const Json error = answer.value("error", Json());
   if (!error.is_object()) return answer;
   // It did answer, whatever it ran into there: `timeout` is for answers that were lost.
@@ -148,7 +145,7 @@ Result<Json> Host::look(const std::string& node, const std::string& pin, const J
   const Json& answer = *asked;
   const auto facts = answer.find("facts"), joined = answer.find("joined");
   if (facts == answer.end() || !facts->is_object())
-    return fail(Code::failed, target_.address + ": its answer is not understood");
+    return fail(Code::failed, target_.address + ": unexpected answer");
   const std::string refusal = clean_lines(word(answer, "refusal"));
   if (!refusal.empty())
     return fail(Code::conflict, fmt::format("{} cannot be adopted: {}", target_.address, refusal));

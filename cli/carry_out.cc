@@ -87,7 +87,7 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   context.exit = exit_of(context, run);
   if (missing && (context.exit == kAccepted || context.exit == kDegraded)) context.exit = kPartial;
   const auto folder = goal.report_dir.empty()
-                          ? Result<std::string>(fail(Code::not_found, "none was wanted"))
+                          ? Result<std::string>(fail(Code::not_found, "not requested"))
                           : write_report(context, run.value("id", int64_t{0}), goal.report_dir);
   Json out = run;
   out["exit"] = context.exit;
@@ -100,8 +100,7 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     fmt::print("\n{} of {} nodes {}{}\n", results[good], run.value("nodes", Json::array()).size(), good,
                results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
     if (results["returned"])
-      fmt::print("{} back in the system of before: `muster why NODE` says what went wrong\n",
-                 results["returned"]);
+      fmt::print("{} back in the previous system: `muster why NODE` gives the reason\n", results["returned"]);
     if (results["degraded"])  // a floor that all of them miss is asked about there
       for (const Json& note : run.value("notes", Json::array()))
         fmt::print("note: {}\n", note.get<std::string>());
@@ -153,7 +152,7 @@ Status approve(const Context& context, const Approval& approval, const Json& pla
     return fail(Code::denied, fmt::format("the plan is {}, not the approved {}: nothing was done", digest,
                                           approval.digest));
   if (!context.json && ask("Carry out this plan?")) return Ok{};
-  return fail(Code::denied, fmt::format("not approved, nothing was done: say --yes, or --approve {}",
+  return fail(Code::denied, fmt::format("not approved, nothing was done: pass --yes, or --approve {}",
                                         hex_part(digest).substr(0, 12)));
 }
 
@@ -183,7 +182,8 @@ Status image_job(Context& context, const std::string& verb, const std::string& n
     return shown.ok();
   }));
   TRY_(std::move(shown));
-  if (!finished) return fail(Code::failed, fmt::format("image {} {}: it did not finish", verb, name));
+  if (!finished)
+    return fail(Code::failed, fmt::format("image {} {}: the build ended without a result", verb, name));
   return Ok{};
 }
 
@@ -212,7 +212,7 @@ void reach(Context& context, const Goal& goal) {
   std::string kind = goal.kind;
   bool missing = false, woke = false;
   Json last_run;
-  Error last = fail(Code::failed, "discovery found nothing more to plan");
+  Error last = fail(Code::failed, "discovery brought nothing more to plan");
   std::string agreed;  // to the plan of this digest: made again, it is the same, and nobody is asked twice
   for (int runs = 0, conflicts = 0; runs < kMostPlans && conflicts < kMostConflicts;) {
     Api api(context);

@@ -20,7 +20,7 @@ struct Approval {
 
 // Adds --yes and --approve to a verb. `approval` must live as long as the app.
 void add_approval(CLI::App* verb, Approval& approval,
-                  const std::string& what = "approve the plan without asking");
+                  const std::string& what = "approve the plan without a prompt");
 
 struct Goal {
   std::string kind = "auto";            // auto | reimage | accept | ...: what POST /v1/plan takes

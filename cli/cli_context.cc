@@ -22,12 +22,13 @@ Error no_controller(const Context& context, const Error& cause) {
   const std::string where = context.url.empty() ? context.socket : context.url;
   if (context.url.empty() && ::access(where.c_str(), F_OK) == 0 && ::access(where.c_str(), R_OK | W_OK) != 0)
     return fail(Code::denied,
-                fmt::format("{} is not for this user: be root, or of the group that owns it", where));
-  return fail(cause.code, fmt::format("no controller answers at {} ({})\n"
-                                      "  on the head node:      systemctl start musterd\n"
-                                      "  to try it without one: muster lab up\n"
-                                      "  another socket:        --socket PATH or MUSTER_SOCKET",
-                                      where, cause.message));
+                fmt::format("no permission for {}: run as root or as a member of its group", where));
+  return fail(
+      cause.code,
+      fmt::format(
+          "no controller answers at {} ({})\n  on the controller host: systemctl start musterd\n  to try "
+          "muster without:  muster lab up\n  another socket:         --socket PATH or MUSTER_SOCKET",
+          where, cause.message));
 }
 
 // A path that is refused before any handler saw it is answered in plain text.

@@ -153,7 +153,7 @@ std::string node_counts(const Json& nodes) {
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, state.empty() ? "unknown" : state);
   out = fmt::format("{} nodes: {}", nodes.size(), out);
   if (silent_ones) out += fmt::format("; {} silent", silent_ones);
-  if (returned_ones) out += fmt::format("; {} back in the system of before", returned_ones);
+  if (returned_ones) out += fmt::format("; {} back in the previous system", returned_ones);
   return out;
 }
 

@@ -202,7 +202,7 @@ void Core::warn_of_older_copy() {
   const std::string why = store->restored_why();
   if (why.empty()) return;
   problems["database"] = why;
-  log::warning("the database is an older copy", {{"why", why}});
+  log::warning("the database was restored from an older backup", {{"why", why}});
 }
 
 ExecutorHooks Core::hooks() {
@@ -238,7 +238,8 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   const NodeSpec* node = current->spec.node(name);
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
   if (node->power.driver.empty())
-    return fail(Code::invalid, name + " is declared without power: nothing here can switch it on or off");
+    return fail(Code::invalid,
+                name + " is declared without power control: muster cannot switch it on or off");
   PowerService::Where where;
   where.driver = node->power.driver;
   where.target.node = name;
@@ -255,7 +256,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   if (where.target.expected_uuid.empty()) {
     where.target.machines = executor.machines();
     if (!where.target.machines)
-      return fail(Code::unavailable, "which machine each node is cannot be read from the store");
+      return fail(Code::unavailable, "the identities of the nodes cannot be read from the store");
     where.target.machines = machines_with_own.of(where.target.machines);
   }
   if (node->power.secret.empty()) return where;
@@ -291,7 +292,7 @@ Status Core::may_take_down(const std::string& name) {
   const std::string sign = sign_of_own_machine(known, *node, executor.node_row(name).product_uuid, nullptr);
   if (sign.empty()) return Ok{};
   return fail(Code::denied,
-              fmt::format("own-machine: the controller runs on {} ({}): it is not switched off from here",
+              fmt::format("own-machine: the controller runs on {} ({}): it is never switched off by muster",
                           name, sign));
 }
 
@@ -452,7 +453,7 @@ void RealDaemon::open_network() {
 Status RealDaemon::start() {
   core_->reopen = [this] { open_network(); };
   core_->vault->make_own_secrets([](Status made) {
-    if (!made.ok()) log::error("own secrets not made", {{"error", made.error().message}});
+    if (!made.ok()) log::error("own secrets not created", {{"error", made.error().message}});
   });
   // Doors first: agents that find the controller back get answers while the run is being continued.
   core_->reactor.post([this] {

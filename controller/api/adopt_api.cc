@@ -109,15 +109,16 @@ Status same_host(const NodeSpec& node, const NewNode& asked) {
   if (is.host_key != wanted.host_key)
     return fail(
         Code::denied,
-        fmt::format("the spec pins the host key {} for {}, and {} shows {}: another machine answers, or it "
-                    "was installed anew; when that is so on purpose, change 'adopt.host_key' in the spec",
+        fmt::format("the spec pins the host key {} for {}, but {} presents {}: another machine answers, or "
+                    "the host was reinstalled; if that is intended, change 'adopt.host_key' in the spec",
                     is.host_key, node.name, wanted.host, wanted.host_key));
   const bool address = asked.address.empty() || asked.address == node.address;
   if (is.host == wanted.host && is.port == wanted.port && is.user == wanted.user && address) return Ok{};
   return fail(
       Code::invalid,
-      fmt::format("the spec declares {} as {}@{}:{} with the address {}: say the same, or change the spec",
-                  node.name, is.user, is.host, is.port, node.address));
+      fmt::format(
+          "the spec declares {} as {}@{}:{} with the address {}: use these values, or change the spec",
+          node.name, is.user, is.host, is.port, node.address));
 }
 
 Result<Declared> declaration(Services& services, const std::vector<Adoption>& hosts) {
@@ -133,8 +134,8 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
     }
     if (node.like.empty())
       return fail(Code::invalid,
-                  fmt::format("{} is not in the spec: say with --like which declared node it is like, or "
-                              "declare it there with 'adopt: {{ host: {}, host_key: \"{}\" }}'",
+                  fmt::format("{} is not in the spec: name a declared node like it with --like, or declare "
+                              "it there with 'adopt: {{ host: {}, host_key: \"{}\" }}'",
                               node.name, node.adopt.host, node.adopt.host_key));
     if (d.text.empty()) {
       TRY(const SpecRow row, services.store.spec(0));
@@ -266,7 +267,7 @@ void approved(const CallPtr& call, const Asked& asked, const Bringup::Made& made
                          services.bringup.executor().run_id())));
   if (asked.digest != made.digest)
     return call->error(
-        fail(Code::conflict, "the world changed since this was planned: nothing was done, look again"));
+        fail(Code::conflict, "the cluster changed since this was planned: nothing was done, look again"));
   const auto declared = declaration(services, asked.hosts);
   if (!declared.ok()) return call->error(declared.error());
   const auto same = services.bringup.still_holds(

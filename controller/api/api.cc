@@ -39,9 +39,9 @@ bool right_door(Who who, Door door) {
 Status check_operator(const Services& services, Door door, const HttpRequest& request) {
   if (door == Door::local) return Ok{};
   if (!request.headers.count("Authorization"))
-    return fail(Code::denied, "an operator's bearer token is needed");
+    return fail(Code::denied, "an operator's bearer token is required");
   if (!shows_token(request, services.authority.operator_token()))
-    return fail(Code::denied, "this is not the operator's token");
+    return fail(Code::denied, "not the operator's token");
   return Ok{};
 }
 
@@ -182,13 +182,13 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
   try {
     found.route->handler(call);
   } catch (const Json::exception& e) {
-    log::warning("request not understood",
+    log::warning("invalid request",
                  {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
     call->error(fail(Code::invalid, std::string("the request has a value of the wrong type: ") + e.what()));
   } catch (const std::exception& e) {
     log::error("request failed",
                {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
-    call->error(fail(Code::failed, std::string("a fault of muster: ") + e.what()));
+    call->error(fail(Code::failed, std::string("internal error: ") + e.what()));
   }
 }
 

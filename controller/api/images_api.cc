@@ -47,7 +47,7 @@ struct JobLines {
 Result<Json> local_request(const CallPtr& call) {
   if (call->door != Door::local)
     return fail(Code::denied,
-                "images are imported and exported on the controller's own machine, through its socket");
+                "images are imported and exported on the controller host, through the controller's socket");
   return parse_json(call->request.body);
 }
 

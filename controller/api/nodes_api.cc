@@ -82,9 +82,9 @@ void remove_node(const CallPtr& call) {
     return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto spec = call->services.spec.get();
   if (spec.ok() && (*spec)->spec.node(name))
-    return call->error(fail(Code::conflict, name + " is in the spec: take it out there first"));
+    return call->error(fail(Code::conflict, name + " is in the spec: remove it there first"));
   if (!call->services.bringup.executor().forget(name))
-    return call->error(fail(Code::conflict, name + " takes part in the run that is under way"));
+    return call->error(fail(Code::conflict, name + " takes part in the active run"));
   call->services.power.forget(name);
   call->services.power.forget_pin(name);
   // Or the next node of that name would go on with an installation of this one's server.

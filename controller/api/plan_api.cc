@@ -179,8 +179,8 @@ void cancel_run(const CallPtr& call) {
   if (!executor.active() || executor.run_id() != run_of(*call)) {
     const auto held = call->services.problems.find("run");  // controller/bringup/held_run.h
     return call->error(fail(Code::conflict, held == call->services.problems.end()
-                                                ? "this run is not under way"
-                                                : "this run is not under way: " + held->second));
+                                                ? "this run is not active"
+                                                : "this run is not active: " + held->second));
   }
   executor.cancel("cancelled by an operator");
   call->ok({{"run", executor.run_id()}});

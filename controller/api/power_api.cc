@@ -18,8 +18,8 @@ PowerPort::Done answer_with_state(const CallPtr& call) {
 bool refuse_by_hand(const CallPtr& call) {
   const std::string node = call->arg("node");
   if (!call->services.power.by_hand(node)) return false;
-  call->error(fail(Code::invalid, node + " is switched by hand (driver manual): switch it yourself; what a "
-                                         "run needs done there stands in `muster status`"));
+  call->error(fail(Code::invalid, node + " is switched by hand (driver manual): switch it yourself; `muster "
+                                         "status` lists what a run needs done there"));
   return true;
 }
 

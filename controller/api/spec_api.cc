@@ -52,19 +52,18 @@ Status keeps_addresses(const Spec& before, const Spec& after, const Executor& ex
   }
   if (count == 0) return Ok{};
   if (count > 8) moved += fmt::format("\n  and {} more", count - 8);
-  return fail(
-      Code::denied,
-      fmt::format("installed nodes would get other addresses, since theirs are not declared and follow the "
-                  "order of names. Declare the ones they have, or change the order back:{}",
-                  moved));
+  return fail(Code::denied,
+              fmt::format("installed nodes would get other addresses, because theirs are not declared and "
+                          "follow the order of names. Declare the present ones, or change the order back:{}",
+                          moved));
 }
 
 // The controller reads nobody's disk: the texts come in the spec.
 Result<std::vector<SpecError>> refused_playbooks(const Call& call, const Spec& spec) {
   if (!spec.playbook_paths.empty())
     return fail(Code::invalid,
-                fmt::format("playbooks: '{}' is a path, and the controller reads no files of the operator's: "
-                            "`muster up FILE` puts their texts into the spec",
+                fmt::format("playbooks: '{}' is a path, and the controller does not read the operator's "
+                            "files: `muster up FILE` puts their texts into the spec",
                             spec.playbook_paths.front()));
   return call.services.bringup.check_playbooks(spec);
 }

@@ -112,7 +112,7 @@ bool plain(const std::string& s) {
 
 Result<std::string> dnsmasq_config(const BootNetwork& network) {
   if (network.mode != "managed" && network.mode != "proxy")
-    return fail(Code::invalid, "dnsmasq has nothing to do in mode \"" + network.mode + "\"");
+    return fail(Code::invalid, "no dnsmasq in mode \"" + network.mode + "\"");
   TRY(const Net net, parse_net(network.cidr));
   uint32_t own = 0;
   if (!parse_address(network.address, own) || !net.has(own))
@@ -178,7 +178,7 @@ std::string leases_kept(const std::string& leases, const BootNetwork& network) {
 std::string wrong_ram_arguments(const BootDecision& d) {
   for (const auto* value :
        {&d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac, &d.base_url, &d.kernel, &d.initrd})
-    if (!plain(*value)) return "a value holds a character that does not belong on a kernel's command line";
+    if (!plain(*value)) return "a value contains a character that is not allowed on a kernel's command line";
   if (const std::string wrong = wrong_console(d.console); !wrong.empty()) return "console: " + wrong;
   const std::string wrong = wrong_kernel_options(d.extra);
   return wrong.empty() ? "" : "kernel options: " + wrong;

@@ -159,7 +159,7 @@ void BootService::tell_refused(const std::string& text, const std::string& remot
   if (refused_ == kRefusedPerMinute + 1)
     tell("", "join",
          {{"action", "flood"},
-          {"text", "more joins are refused than is kept: the rest of this minute is in no event"}});
+          {"text", "more joins are rejected than are logged: the rest of this minute is not in the events"}});
 }
 
 void BootService::discover_unknown(bool on) {
@@ -183,7 +183,7 @@ bool BootService::may_discover(const std::string& mac) {
   const bool room = unknown_tokens_.count(unknown_name(mac)) || unknown_tokens_.size() < kUnknownMacsKept;
   if (room && unknown_scripts_ < kUnknownScripts) return ++unknown_scripts_ > 0;
   if (!std::exchange(unknown_full_, true))
-    log::warning("discovery has handed out all it may: switch it off and on again", {{"mac", mac}});
+    log::warning("discovery has issued as many tokens as it may: switch it off and on again", {{"mac", mac}});
   return false;
 }
 
@@ -239,12 +239,12 @@ void BootService::say(const Asker& asker, const char* action, const std::string&
 void BootService::note_script(const Asker& asker, PowerOn& power_on) const {
   constexpr int kOften = 16;
   if (power_on.armed && ++power_on.scripts == kOften)
-    return say(asker, "often", "the boot script is asked for again and again");
+    return say(asker, "often", "the boot script is requested again and again");
   const bool recent = reactor_.steady() < power_on.expires;
   if (!power_on.armed && !power_on.left && !power_on.joined.empty() && recent &&
       !std::exchange(power_on.asked_again, true))
     say(asker, "again",
-        "asked for the boot script while its RAM system is running: it was reset, or another machine joined "
+        "boot script requested while its RAM system is running: the machine was reset, or another one joined "
         "in its place");
 }
 
@@ -290,14 +290,14 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
     if (found == power_ons_.end() || !found->second.armed)
       return fail(Code::denied, "no power-on of this node is pending");
     if (!found->second.digests.count(token.digest))
-      return fail(Code::denied, "this token was handed out for an earlier power-on");
+      return fail(Code::denied, "this token was issued for an earlier power-on");
   }
   if (token.purpose == "adopt") {
     if (request.mode != wire::Mode::adopted)
-      return fail(Code::denied, "this token is for a running host that is adopted");
+      return fail(Code::denied, "this token is for the adoption of a running host");
     const auto newest = adopting_.find(token.node);
     if (token.public_key.empty() && newest != adopting_.end() && newest->second != token.digest)
-      return fail(Code::denied, "a newer token was made for this node");
+      return fail(Code::denied, "a newer token was issued for this node");
   }
   if (token.purpose == "discover") {
     if (!discover_unknown_) return fail(Code::denied, "discovery is off");
@@ -305,7 +305,7 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
       return fail(Code::denied, "this machine is declared now");
     const auto newest = unknown_tokens_.find(token.node);
     if (newest == unknown_tokens_.end() || newest->second != token.digest)
-      return fail(Code::denied, "a newer token was handed out for this machine");
+      return fail(Code::denied, "a newer token was issued for this machine");
   }
   return check_machine(request);
 }
@@ -315,7 +315,7 @@ Status BootService::check_machine(const wire::JoinRequest& request) const {
   if (!row.ok() && row.error().code != Code::not_found) return row.error();
   const std::string bound = row.ok() ? machine_of(row->product_uuid) : "";
   if (bound.empty() || bound == request.product_uuid) return Ok{};
-  const std::string shows = request.product_uuid.empty() ? "that shows no product UUID"
+  const std::string shows = request.product_uuid.empty() ? "that reports no product UUID"
                                                          : "(" + plain_word(request.product_uuid) + ")";
   return fail(Code::denied, fmt::format("another machine {} answers as {}, which is bound to {}", shows,
                                         request.node, bound));
@@ -345,7 +345,7 @@ void BootService::consider(const wire::JoinRequest& request,
   if (const auto allowed = check(request, *token); !allowed.ok()) return answer(allowed.error());
   const auto public_key = pki::public_key_fingerprint(request.csr_pem);
   if (!public_key.ok()) return answer(fail(Code::invalid, "the request for a certificate cannot be read"));
-  if (in_flight_.count(digest)) return answer(fail(Code::unavailable, "this token is being used, ask again"));
+  if (in_flight_.count(digest)) return answer(fail(Code::unavailable, "this token is in use, try again"));
   if (token->public_key == *public_key) return answer(answer_known(request, *token));
   if (!token->public_key.empty() && token->purpose == "discover")
     return answer(fail(Code::denied, "this token was used with another key"));
@@ -379,7 +379,7 @@ void BootService::second_join(const std::string& node, const std::string& serial
       known->mode != wire::to_string(wire::Mode::ram) && !known->mode.empty()) {
     tell(node, "join",
          {{"action", "late"},
-          {"text", "a token of a power-on that is over was shown by another machine"},
+          {"text", "another machine presented a token of a power-on that has ended"},
           {"remote", remote}});
     return answer(refused);
   }
@@ -390,8 +390,9 @@ void BootService::second_join(const std::string& node, const std::string& serial
     answer(refused);
   });
   const std::string text = fmt::format(
-      "a second machine tried to join as {}, from {}: which of the two is the node is not known, neither "
-      "gets any more orders; look for a stranger on the provisioning network before it is powered on again",
+      "a second machine tried to join as {}, from {}: it is unclear which of the two is the node, and "
+      "neither gets any more orders; look for an unknown machine on the provisioning network before you "
+      "power the node on again",
       node, remote.empty() ? "an unknown address" : remote);
   log::error(text, {{"node", node}, {"serial", serial}});
   tell(node, "join", {{"action", "second"}, {"text", text}, {"serial", serial}, {"remote", remote}});
@@ -403,7 +404,7 @@ void BootService::saw_revoked(const std::string& node, const std::string& serial
   if (revoked_seen_.size() >= kSerialsKept || !revoked_seen_.insert(serial).second) return;
   tell(node, "join",
        {{"action", "revoked"},
-        {"text", "somebody calls as " + node + " with a certificate that was revoked"},
+        {"text", "a machine calls as  " + node + " with a certificate that was revoked"},
         {"serial", serial},
         {"remote", remote}});
 }

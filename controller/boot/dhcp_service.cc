@@ -44,8 +44,7 @@ void DhcpService::work() {
   again_ = working_;
   if (working_) return;
   working_ = true;
-  auto result =
-      std::make_shared<Status>(fail(Code::failed, "dnsmasq was not set up: see the controller's log"));
+  auto result = std::make_shared<Status>(fail(Code::failed, "dnsmasq was not set up: see musterd's log"));
   reactor_.offload([dnsmasq = dnsmasq_, network = *wanted_, result] { *result = dnsmasq->apply(network); },
                    [this, result] {
                      working_ = false;

@@ -283,7 +283,7 @@ Status stack_layers(const Build& b, const Layers& layers, const std::vector<std:
     const double fraction =
         0.2 + 0.45 * static_cast<double>(i) / static_cast<double>(b.request.layers.size());
     if (layers.kept(keys[i + 1]))
-      report(b, "layer " + layer.name + ": kept from the last build", fraction);
+      report(b, "layer " + layer.name + ": reused from the last build", fraction);
     else {
       report(b, "layer " + layer.name, fraction);
       TRY_(layers.mount(below, b.tree()));
@@ -355,10 +355,10 @@ Status build(const Build& b) {
 
 // Why `present` is not what would be built now; empty when it is.
 std::string why_not(const ImageInfo& present, const Json& inputs) {
-  if (!complete(present)) return "files of the present image are missing or cut short";
+  if (!complete(present)) return "files of the present image are missing or truncated";
   const auto text = Files("/").read(present.folder + "/build.json");
   const auto record = text ? parse_json(*text) : Result<Json>(text.error());
-  if (!record || !record->is_object()) return "what the present image was built from is not recorded";
+  if (!record || !record->is_object()) return "the inputs of the present image are not recorded";
   return input_changes(record->value("inputs", Json()), inputs);
 }
 
@@ -415,7 +415,7 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
   TRY(const LockFile lock, lock_image(b.folder));
   std::string why = "not built yet";
   if (auto present = load_image(request.state_dir, request.name)) {
-    why = request.rebuild ? "a rebuild was asked for" : why_not(*present, b.inputs);
+    why = request.rebuild ? "a rebuild was requested" : why_not(*present, b.inputs);
     if (why.empty()) return present;
   }
   report(b, why, 0);

@@ -138,7 +138,7 @@ Status in_private_mounts(const std::function<Status()>& work) {
     else if (auto own = mounted("none", "/", nullptr, MS_REC | MS_PRIVATE); !own.ok())
       result = std::move(own);
     else if (!contain_exceptions("a step of an image", [&] { result = work(); }))
-      result = fail(Code::failed, "a fault of muster: see the controller's log");
+      result = fail(Code::failed, "internal error: see musterd's log");
   });
   thread.join();
   return result;

@@ -101,7 +101,7 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
   const std::string text = dump_ascii(facts);
   if (!read.ok() || !facts.is_object() || text.size() > kMostFacts)
     return log::warning(
-        "an undeclared machine's inventory is not taken",
+        "an undeclared machine's inventory was rejected",
         {{"node", name}, {"why", read.ok() ? "not an inventory, or too large" : read.error().message}});
   hooks_.set_row(name, [text, system = read->system, now = reactor_.now()](NodeRow& row) {
     row.state = NodeState::unadmitted;
@@ -112,7 +112,8 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
     if (machine_of(row.product_uuid).empty()) row.product_uuid = machine_of(system.uuid);
     row.system_serial = names_one_thing(system.serial) ? system.serial : "";
   });
-  log::info("an undeclared machine showed its inventory", {{"node", name}, {"serial", read->system.serial}});
+  log::info("an undeclared machine reported its inventory",
+            {{"node", name}, {"serial", read->system.serial}});
   if (hooks_.seen) hooks_.seen(name, *read);
 }
 

@@ -106,7 +106,7 @@ Json of_node(const Section& section, const std::string& node, const Json* told, 
     out["state"] = "silent";
     problem = from + " does not answer";
     if (const auto age = mount.find("age"); age != mount.end() && age->is_number_unsigned())
-      problem += fmt::format(", {} s ago it did", age->get<uint64_t>());
+      problem += fmt::format(", last answer {} s ago", age->get<uint64_t>());
     return out;
   }
   out["state"] = "mounted";
@@ -129,7 +129,7 @@ class EnginesWord {
       const Json ok = one.value("ok", Json());
       const std::string words = text_of(one, "health");
       if (ok == false && wrong_.is_null())
-        wrong_ = {{"node", node}, {"problem", words.empty() ? engine + " is not well" : words}};
+        wrong_ = {{"node", node}, {"problem", words.empty() ? engine + " is unhealthy" : words}};
       well_ = well_ || ok == true;
       if (is_true(one, "silent") && silent_.is_null())
         silent_ = {{"node", node}, {"problem", engine + " does not answer"}};

@@ -10,7 +10,7 @@ class InBand : public Power {
   // That its agent answers says more, and is not asked for here.
   Result<PowerState> state(DurationMs) override { return PowerState::unknown; }
   Status on(DurationMs) override { return impossible("on"); }
-  Status off(DurationMs, bool) override { return impossible("off, which nothing could take back"); }
+  Status off(DurationMs, bool) override { return impossible("off, which nothing could undo"); }
   Status boot_once_network(DurationMs) override { return impossible("into a network boot"); }
   Result<Json> describe(DurationMs) override {
     return Json{

@@ -204,12 +204,12 @@ void PowerService::start(const std::string& address, Job job) {
       [this, driver, target, job, failure] {
         // Only now, in a worker: the pool may have been busy with other BMCs, too.
         if (!*job.wanted) {
-          *failure = fail(Code::cancelled, "not wanted any more; the BMC was not asked");
+          *failure = fail(Code::cancelled, "no longer needed; the BMC was not contacted");
           return;
         }
         if (reactor_.steady() - job.asked > times_.turn) {
           *failure = fail(Code::unavailable,
-                          "the controller was at work with other BMCs for too long; this one was not asked");
+                          "the controller was busy with other BMCs for too long; this one was not contacted");
           return;
         }
         auto power = driver->make(target);

@@ -122,7 +122,7 @@ Result<std::string> Redfish::find_system() {
   product_ = json_text(root.body, "Product");
   version_ = json_text(root.body, "RedfishVersion");
   std::string page = json_text(json_at(root.body, {"Systems"}), "@odata.id");
-  if (page.empty()) return fail(Code::invalid, fmt::format("BMC {} shows no systems", address_));
+  if (page.empty()) return fail(Code::invalid, fmt::format("BMC {} lists no systems", address_));
   TRY(const auto paths, member_paths(std::move(page)));
   Seen seen;
   TRY_(look_at(paths, seen));
@@ -146,7 +146,7 @@ Result<std::vector<std::string>> Redfish::member_paths(std::string page) {
     page = json_text(list.body, "Members@odata.nextLink");
   }
   if (paths.empty())
-    return fail(Code::unavailable, fmt::format("BMC {} shows no systems", address_));  // it starts
+    return fail(Code::unavailable, fmt::format("BMC {} lists no systems", address_));  // it starts
   return paths;
 }
 
@@ -191,15 +191,15 @@ Result<std::string> Redfish::choose(const Seen& seen, size_t members) const {
     // Nothing was done, and it may pass.
     const Code code = first.code == Code::failed ? Code::failed : Code::unavailable;
     return fail(
-        code,
-        fmt::format("{} of the {} systems of BMC {} cannot be read, so {} cannot be told among them: {}",
-                    seen.unread.size(), members, address_, node_, first.message));
+        code, fmt::format(
+                  "{} of the {} systems of BMC {} cannot be read, so {} cannot be identified among them: {}",
+                  seen.unread.size(), members, address_, node_, first.message));
   }
   const std::string which =
       bound ? fmt::format("none of them is machine {}", expected_uuid_) : "exactly one is needed";
   return fail(
       bound ? Code::denied : Code::invalid,
-      fmt::format("BMC {} shows {} systems that can be reset; {}", address_, seen.able.size(), which));
+      fmt::format("BMC {} lists {} systems that can be reset; {}", address_, seen.able.size(), which));
 }
 
 Result<System> Redfish::read_system() {
@@ -216,9 +216,9 @@ Result<System> Redfish::read_system() {
   if (const std::string other = expected_uuid_.empty() && machines_ ? machines_->node_of(system.uuid()) : "";
       !other.empty())
     return fail(Code::denied,
-                fmt::format("BMC {} controls machine {}, which is {}, while {} was never seen: nothing was "
-                            "done. Look where that address leads and correct power.address of {}; if that "
-                            "machine is to become {}: take {} out of the spec, `muster node rm {}`",
+                fmt::format("BMC {} controls machine {}, which is {}, but {} was never seen: nothing was "
+                            "done. Find out where that address leads and correct power.address of {}; if "
+                            "that machine is to become {}: remove {} from the spec, then `muster node rm {}`",
                             address_, lower(system.uuid()), other, node_, node_, node_, other, other));
   return system;
 }
@@ -304,8 +304,9 @@ Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
       last = "nothing readable: " + system.error().message;
     client_.pause(poll);
   }
-  return fail(Code::timeout, fmt::format("BMC {} accepted the order, but the machine is not {} (it says {})",
-                                         address_, to_string(wanted), last.empty() ? "nothing" : last));
+  return fail(Code::timeout,
+              fmt::format("BMC {} accepted the order, but the machine is not {} (it reports {})", address_,
+                          to_string(wanted), last.empty() ? "nothing" : last));
 }
 
 // ---- boot ----
@@ -382,7 +383,8 @@ Status Redfish::confirm_boot(const System& system, const System& resource) {
     if (!now.ok() && now.error().code == Code::denied) return now.error();
     if (now.ok() && Override(now->body).network()) return Ok{};
   }
-  return fail(Code::failed, fmt::format("BMC {} took the boot override but shows '{}'", address_, seen));
+  return fail(Code::failed,
+              fmt::format("BMC {} accepted the boot override but reports '{}'", address_, seen));
 }
 
 Status Redfish::boot_once_network(DurationMs deadline) {

@@ -77,7 +77,7 @@ Status RedfishClient::learn_pin() {
   request.target = kRoot;
   TRY_(http->request(std::move(request), std::min(left(), kRequest)));
   target_.pin_sha256 = http->peer_fingerprint();
-  if (target_.pin_sha256.empty()) return fail(Code::failed, target_.address + " showed no certificate");
+  if (target_.pin_sha256.empty()) return fail(Code::failed, target_.address + " presented no certificate");
   if (target_.on_pin) target_.on_pin(target_.pin_sha256);
   return Ok{};
 }
@@ -160,7 +160,8 @@ Status RedfishClient::open_session() {
   token_ = header(answer, "X-Auth-Token");
   session_ = redfish_path(header(answer, "Location"));
   if (session_.empty()) session_ = redfish_path(json_text(answer.body, "@odata.id"));
-  if (token_.empty()) return fail(Code::failed, fmt::format("BMC {} gave no session token", target_.address));
+  if (token_.empty())
+    return fail(Code::failed, fmt::format("BMC {} returned no session token", target_.address));
   logins_->let_in(target_);
   if (basic_off_) logins_->wants_session(target_);
   return Ok{};
@@ -233,8 +234,9 @@ Result<RedfishAnswer> RedfishClient::admitted(const std::string& method, const s
     }
     if (status == 403 && refused > 0) return answer;
     if (refused >= kRefusedTries || left() <= kRefusedPause)
-      return fail(Code::unavailable, fmt::format("BMC {}: {} {}: {} although it takes the user and password",
-                                                 target_.address, method, path, status));
+      return fail(Code::unavailable,
+                  fmt::format("BMC {}: {} {}: {} although it accepts the user and password", target_.address,
+                              method, path, status));
     pause(kRefusedPause);
     if (status == 403) close_session();
   }
@@ -301,7 +303,7 @@ Result<RedfishAnswer> RedfishClient::readable(RedfishAnswer answer, const std::s
     return fail(Code::not_found, fmt::format("{} does not speak Redfish", target_.address));
   TRY(answer, judge(std::move(answer), "GET " + path));
   if (!answer.body.is_object())
-    return fail(Code::failed, fmt::format("BMC {}: {} is no JSON object{}{}", target_.address, path,
+    return fail(Code::failed, fmt::format("BMC {}: {} is not a JSON object{}{}", target_.address, path,
                                           answer.unreadable.empty() ? "" : ": ", answer.unreadable));
   return answer;
 }

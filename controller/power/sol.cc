@@ -269,7 +269,7 @@ void SolReader::refuse(Session& session, bool login) {
   if (login && session.target.logins) session.target.logins->failed(session.target);
   if (++session.refused < 2) return;
   session.given_up = true;
-  log::warning("the BMC refuses the login for the console", {{"node", session.target.node}});
+  log::warning("the BMC rejects the login for the console", {{"node", session.target.node}});
 }
 
 }  // namespace muster

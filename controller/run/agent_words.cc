@@ -32,7 +32,7 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
   if (s.awaiting_ram) {
     if (ram && since) return got_ram();
     if (s.person && s.stage == Stage::powering && since && new_boot)
-      s.wait.observed = "it came up from its disk, not from the network";
+      s.wait.observed = "it booted from its disk, not from the network";
     // It restarted, with or without having heard the order: that one is for a system that is gone.
     if (s.in_band && !ram && since && new_boot && (s.power_certain || !s.boot_before.empty()))
       return lose_attempt(s.power_certain
@@ -40,7 +40,7 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
                               : "it restarted into its old system before it handed over to the RAM system",
                           true);
     if (!ram && since && new_boot && s.power_certain)
-      return lose_attempt("it came up in its installed system instead of the RAM system", true);
+      return lose_attempt("it booted its installed system instead of the RAM system", true);
     return consider();
   }
   if (is_for_slot(action.kind)) return hello_from_slot(hello);
@@ -48,13 +48,13 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
   if (action.kind == ActionKind::boot_disk && !ram) {
     if (hello.image_digest == text_of(action.params.own(), "digest"))
       return succeed({{"boot_id", hello.boot_id}});
-    return lose_attempt(fmt::format("it came up with image '{}' instead of '{}'", hello.image_digest,
+    return lose_attempt(fmt::format("it booted image '{}' instead of '{}'", hello.image_digest,
                                     text_of(action.params.own(), "digest")),
                         true);
   }
   if (action.kind == ActionKind::reboot && !ram && since) return succeed({{"boot_id", hello.boot_id}});
   if (mode_needed(action.kind) == wire::Mode::ram && ram && new_boot && s.offered)
-    return lose_attempt("the RAM system was started anew", false);
+    return lose_attempt("the RAM system was restarted", false);
   if (action.kind == ActionKind::boot_disk && ram && new_boot && s.departed)
     return lose_attempt("it came back to the RAM system instead of its disk", false);
   consider();

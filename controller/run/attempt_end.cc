@@ -104,7 +104,7 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
   // lost with the system that it was done to.
   const bool on_trial = agent.trial && !committed();
   const std::string doubt =
-      on_trial ? "it runs a system on trial: not committed, it goes back by itself; then `muster up`"
+      on_trial ? "it runs a system on trial: not committed, it rolls back by itself; then `muster up`"
                : reservation(last);
   const NodeState state = discovered      ? NodeState::discovered
                           : drained       ? NodeState::drained
@@ -175,7 +175,7 @@ void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
 void NodeTurn::give_up(const std::string& reason, bool for_good) {
   std::string why = (s.acts() ? s.action().title + ": " : "") + reason;
   if (!for_good && may_go_back()) return go_back(why);
-  if (s.returning) why = fmt::format("{}; and the way back failed: {}", s.reason, why);
+  if (s.returning) why = fmt::format("{}; and the return failed: {}", s.reason, why);
   if (tried() && !committed()) why += trial_text();
   why += left_behind();
   end_attempt();
@@ -207,7 +207,7 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
 // plan is made for it before that. In its old system it is at work, like one that did not leave it: as
 // `installing` the next plan would install it from the network, with its jobs.
 void NodeTurn::stand_down(const std::string& given) {
-  std::string reason = s.returning ? fmt::format("{}; on its way back: {}", s.reason, given) : given;
+  std::string reason = s.returning ? fmt::format("{}; while returning: {}", s.reason, given) : given;
   if (tried() && !committed()) reason += trial_text();
   reason += left_behind();
   const auto was = state_before();

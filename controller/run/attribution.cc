@@ -87,14 +87,13 @@ void NodeTurn::weigh() {
   const Blame blame = judge_probe(probe, w.timing);
   switch (blame.what) {
     case Blame::What::wait:
-      return pause(
-          std::min<DurationMs>(2 * kSecond, blame.until - probe.now),
-          {"whether " + blame.node + " is there decides who is to blame", "a sign of life of " + blame.node,
-           error.message, "another try, or the blame for " + blame.node, probe.failed, blame.until},
-          Next::weigh);
+      return pause(std::min<DurationMs>(2 * kSecond, blame.until - probe.now),
+                   {"whether " + blame.node + "  is reachable", "a message from  " + blame.node,
+                    error.message, "another try, or quarantine of  " + blame.node, probe.failed, blame.until},
+                   Next::weigh);
     case Blame::What::accuse:
-      add(effect::Accuse{
-          blame.node, fmt::format("{} while {} had to do with it: {}", blame.reason, s.name, error.message)});
+      add(effect::Accuse{blame.node,
+                         fmt::format("{} during {} with it: {}", blame.reason, s.name, error.message)});
       add(effect::Absent{blame.node});
       s.stage = Stage::pausing;  // until the one that is accused is out
       s.next = Next::weigh;
@@ -123,7 +122,7 @@ bool NodeTurn::follow_up(const Json& result) {
   }
   ++s.excused[""];  // nobody's fault
   const std::string why =
-      next->why.empty() ? fmt::format("who is guilty is looked for, round {}", s.results.size()) : next->why;
+      next->why.empty() ? fmt::format("isolating the faulty node, round {}", s.results.size()) : next->why;
   end_attempt();
   s.follow = std::move(next->order);
   s.next_netboot = false;

@@ -29,9 +29,7 @@ inline std::string console_text(const Situation& s) {
   return s.panic.empty() ? "" : "; its console: " + s.panic;
 }
 
-inline std::string not_heard(const Situation& s) {
-  return "agent not heard for " + to_human(s.now - s.heard);
-}
+inline std::string not_heard(const Situation& s) { return "agent silent for " + to_human(s.now - s.heard); }
 
 // The same, with everything else that is known of a silent machine.
 inline std::string silence_text(const Situation& s) {
@@ -39,18 +37,18 @@ inline std::string silence_text(const Situation& s) {
 }
 
 inline Decision wait_for_sign(const Situation& s, SteadyMs until, std::string next) {
-  return wait_for("the agent is silent", "a sign of life of the agent", silence_text(s), s.heard, until,
+  return wait_for("the agent is silent", "a message from the agent", silence_text(s), s.heard, until,
                   std::move(next));
 }
 
 // While it restarts, which may take until its deadline.
 inline Decision wait_for_installed(const Situation& s, std::string reason, std::string observed,
                                    std::string next) {
-  return wait_for(std::move(reason), "hello of the installed system's agent", std::move(observed), s.started,
+  return wait_for(std::move(reason), "the installed system's agent", std::move(observed), s.started,
                   s.deadline, std::move(next));
 }
 
-inline Decision look_at_power() { return act(Decision::What::look, "whether the machine is on"); }
+inline Decision look_at_power() { return act(Decision::What::look, "the power state"); }
 
 // It was powered on as often as it may be.
 inline Decision stays_off(const Situation& s, const ExecutorTiming& t) {

@@ -88,7 +88,7 @@ void Executor::post_look() {
   if (std::exchange(look_posted_, true)) return;
   reactor_.post([this, alive = alive_] {
     if (!*alive) return;
-    reactor_.label("run: what may begin");
+    reactor_.label("run: next actions");
     look_posted_ = false;
     if (active() && !ending_) look();
   });
@@ -136,8 +136,8 @@ void Executor::look_at(Node& node) {
   const Lane lane = lane_of(node.run);
   if (!limits_.may_begin(lane)) {
     ready_.wait_for_place(node.at, lane);
-    return set_wait(node, {"the limit of the plan is reached",
-                           "a free place for " + node.run.action().title,
+    return set_wait(node, {"a limit of the plan is reached",
+                           "capacity for " + node.run.action().title,
                            "",
                            "it starts",
                            reactor_.steady(),
@@ -189,13 +189,13 @@ void Executor::feed(Node& node, Input input) {
   const bool was_in = node.run.stage != Stage::quarantined;
   Turn turn = take(node.run, std::move(input), around());
   if (turn.refused)
-    return log::error("internal: an input that is not for this state", {{"node", node.run.name}});
+    return log::error("internal: an input that does not fit this state", {{"node", node.run.name}});
   node.run = std::move(turn.state);
   stands(node, before);
   if (was_in && node.run.stage == Stage::quarantined)
     log::warning("node quarantined", {{"node", node.run.name}, {"reason", node.run.reason}});
   if (!before.returning && node.run.returning)
-    log::warning("node goes back to its old system", {{"node", node.run.name}, {"reason", node.run.reason}});
+    log::warning("node returns to its old system", {{"node", node.run.name}, {"reason", node.run.reason}});
   for (Effect& effect : turn.effects) carry_out(node, std::move(effect));
 }
 
@@ -238,7 +238,7 @@ template <typename Work>
 void Executor::contained(const std::string& node, Work work) {
   const std::string name = node;
   if (contain_exceptions("a node's turn", work)) return;
-  if (Node* left = find(name)) feed(*left, input::GiveUp{"a fault of muster: see the controller's log"});
+  if (Node* left = find(name)) feed(*left, input::GiveUp{"internal error, see musterd's log"});
 }
 
 template <typename In>
@@ -328,7 +328,7 @@ void Executor::accuse(const std::string& name, const std::string& reason) {
     if (!node->run.returning) feed(*node, input::GiveUp{reason});
     return;
   }
-  log::warning("a node that this run does not work on misbehaves", {{"node", name}, {"reason", reason}});
+  log::warning("fault reported on a node outside this run", {{"node", name}, {"reason", reason}});
 }
 
 void Executor::set_wait(Node& node, Wait wait) {

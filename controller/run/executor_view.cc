@@ -45,17 +45,17 @@ std::string Executor::kept_wrong(size_t turn) const {
     if (now.heeded) heeded.insert(node->at);
   }
   if (!(tally == tally_)) return "the counters of the run are not those of its nodes";
-  if (heeded != heeded_) return "it is not kept whose agents should be heard";
+  if (heeded != heeded_) return "the set of nodes whose agents should report is wrong";
   if (!active() || !kicked_ || ending_ || look_posted_ || order_.empty()) return "";
   const Node& node = *order_[turn % order_.size()];
   if (node.run.stage != Stage::pending) return "";
-  if (ready_.has(node.at)) return node.run.name + " is to be looked at, and no look comes";
+  if (ready_.has(node.at)) return node.run.name + " is ready, and no look is scheduled";
   const bool waits = node.run.acts() && gate_.waits(node.run.action(), [this](const std::string& name) {
     return state_of(name);
   });
   // A place is given on when it is durable that it is free, which may be later.
   if (waits || ready_.waits_for_place(node.at)) return "";
-  return node.run.name + " could begin, and is not looked at";
+  return node.run.name + " could begin, and is not considered";
 }
 
 // Two agents at least should be heard, and nobody at all is: that they all fell silent at once is less likely
@@ -103,13 +103,8 @@ Json Executor::shown(const Node& node) const {
     out["wait"]["observed"] = fmt::format("{}: {}", *action, to_string(log_.of(*action).state));
   // It is out, or came through, and the store knows nothing of it yet: the end of the run waits for that.
   if (node.run.over() && !trouble.empty())
-    out["wait"] = to_json({"what became of it cannot be written",
-                           "the store",
-                           trouble,
-                           "it is tried again every second",
-                           {},
-                           {}},
-                          ahead());
+    out["wait"] = to_json(
+        {"the result cannot be recorded", "the store", trouble, "retry every second", {}, {}}, ahead());
   return out;
 }
 

@@ -90,14 +90,14 @@ void JournalWriter::run_due() {
     const auto then = std::move(due_.front());
     due_.pop_front();
     // Each by itself: the others of the commit must hear of theirs.
-    contain_exceptions("what a commit was waited for", then);
+    contain_exceptions("continuation of a commit", then);
     if (!*alive) return;
   }
   if (due_.empty()) return;
   due_posted_ = true;
   reactor_.post([this, alive] {
     if (!*alive) return;
-    reactor_.label("run: what a commit was waited for");
+    reactor_.label("run: continuation of a commit");
     due_posted_ = false;
     run_due();
   });
@@ -134,8 +134,7 @@ void JournalWriter::refused(const std::string& node, const Error& error) {
   refused_.insert(node);
   troubles_[node] = error.message;
   if (complaints_.insert(error.message).second)
-    log::error("the store cannot be written; trying again every second",
-               {{"node", node}, {"error", error.message}});
+    log::error("the store cannot be written; retry every second", {{"node", node}, {"error", error.message}});
   if (std::exchange(timer_runs_, true)) return;
   reactor_.after(kSecond, [this, alive = alive_] {
     if (!*alive) return;

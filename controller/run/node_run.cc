@@ -149,7 +149,7 @@ void NodeTurn::set_timer(DurationMs delay, Next next) {
 void NodeTurn::await_store(Next next) {
   s.stage = Stage::committing;
   s.next = next;
-  note_wait(s, {"what became of it is being written", "the store", "", "it goes on", w.now, {}});
+  note_wait(s, {"recording the result", "the store", "", "continue", w.now, {}});
 }
 
 void NodeTurn::pause(DurationMs delay, Wait wait, Next next) {
@@ -350,8 +350,8 @@ SteadyMs NodeTurn::alone() {
 void NodeTurn::wait_alone(SteadyMs since, Next next) {
   const SteadyMs until = since + w.timing.alone_for;
   pause(std::min<DurationMs>(2 * kSecond, until - w.now),
-        {"no agent at all is heard: the controller itself may be cut off", "a sign of life of any agent",
-         s.weighing ? s.weighing->error.message : s.power_error, "the silence counts as the node's own",
+        {"all agents are silent: the controller itself may be cut off", "a message from any agent",
+         s.weighing ? s.weighing->error.message : s.power_error, "the silence is attributed to the node",
          since, until},
         next);
 }
@@ -382,7 +382,7 @@ void NodeTurn::consider() {
       offer();
       const SteadyMs silent = agent.heard + w.timing.silent_after;
       decision.wait = {s.action().title, "the agent's result",
-                       s.text,           "a look at the power state when it is silent",
+                       s.text,           "a look at the power state if it is silent",
                        s.started,        std::min(silent, s.deadline)};
       break;
     }
@@ -431,7 +431,7 @@ void NodeTurn::offer() {
     step_row({{"step", step},
               {"name", step},
               {"status", "incomplete"},
-              {"message", "no other live node to do it with"},
+              {"message", "no other reachable node to run it with"},
               {"ms", 0}});
   add(effect::Offer{std::move(order)});
 }

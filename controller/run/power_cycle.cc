@@ -18,7 +18,7 @@ bool NodeTurn::claim_or_pause() {
   const DurationMs delay = 2 * kSecond;
   s.deadline += delay;  // its time to boot begins with its power-on
   pause(delay,
-        {"the limit of the plan is reached", "a free place for a power cycle", "", "power cycle", w.now,
+        {"a limit of the plan is reached", "capacity for a power cycle", "", "power cycle", w.now,
          w.now + delay},
         Next::netboot);
   return false;
@@ -57,7 +57,7 @@ void NodeTurn::on(const input::Rearmed& armed) {
   if (!armed.status.ok() && w.now < s.deadline)
     return pause(kSecond,
                  {"the controller restarted in a power cycle", "the boot service",
-                  armed.status.error().message, "asking it again", w.now, w.now + kSecond},
+                  armed.status.error().message, "retry", w.now, w.now + kSecond},
                  Next::rearm);
   // The agent knows the order if it had it, and does not carry it out twice.
   if (s.in_band) return order_leave();
@@ -100,8 +100,8 @@ void NodeTurn::stop_in_order() {
 
 void NodeTurn::await_stop() {
   s.stage = Stage::looking;
-  set_wait({fmt::format("stopping {} in order, up to {}", s.name, to_human(w.timing.stop_wait)),
-            "power is off", "", "it is switched off", s.stop_asked, s.stop_asked + w.timing.stop_wait});
+  set_wait({fmt::format("shutting {} down, up to {}", s.name, to_human(w.timing.stop_wait)), "power is off",
+            "", "it is switched off", s.stop_asked, s.stop_asked + w.timing.stop_wait});
   add(effect::Call::look);
 }
 
@@ -133,7 +133,7 @@ void NodeTurn::leave() {
   s.stage = Stage::powering;
   s.awaiting_ram = true;
   s.power_certain = false;
-  set_wait({"its own system is to hand over to the RAM system", "the boot service", s.power_error,
+  set_wait({"its own system hands over to the RAM system", "the boot service", s.power_error,
             "the order to its agent", w.now, w.now + w.timing.power_call});
   add(effect::Call::arm);
 }
@@ -204,8 +204,8 @@ void NodeTurn::ask_person(const std::string& task, SteadyMs since, effect::Call 
   add(effect::Leave{Limits::lane_of(s.action().kind)});
   set_wait({fmt::format("by hand until {}: {}{}", to_iso8601(w.wall + (until - w.now)), task,
                         where.empty() ? "" : " (" + where + ")"),
-            "its effect, or `muster power done " + s.name + "`", s.power_error, "quarantine: nobody came",
-            since, until});
+            "its effect, or `muster power done " + s.name + "`", s.power_error,
+            "quarantine: not done in time", since, until});
   add(call);
   set_timer(until - w.now, Next::nobody_came);
   add(effect::Kick{});  // whoever waited for all nodes does not wait for this one
@@ -217,9 +217,9 @@ void NodeTurn::person_answered() {
 }
 
 void NodeTurn::nobody_came() {
-  fail_attempt(
-      fail(Code::denied, fmt::format("nobody did it within {}: {}", to_human(s.person->within), s.task)),
-      Json());
+  fail_attempt(fail(Code::denied, fmt::format("manual task not completed within {}: {}",
+                                              to_human(s.person->within), s.task)),
+               Json());
 }
 
 // ---- the power cycle ----
@@ -260,18 +260,18 @@ void NodeTurn::reinstall() {
   if (has_image())
     return fail_attempt(
         fail(Code::denied,
-             fmt::format("its image is written, and its provider could only start it by installing over "
-                         "that: look at its console; `muster reimage {}` begins anew",
+             fmt::format("its image is written, and its provider could start it only by installing over "
+                         "that: look at its console; `muster reimage {}` starts again from the beginning",
                          s.name)),
         Json());
   // The plan was made for a machine on which nobody of ours is.
   if (agent.contact && agent.mode && *agent.mode != wire::Mode::ram &&
       w.now - agent.contact < w.timing.silent_after)
     return fail_attempt(fail(Code::denied,
-                             "an installed system's agent answers there now, and its provider would "
+                             "an installed system's agent answers on the machine now, and its provider would "
                              "install over that: plan again"),
                         Json());
-  set_wait({"its provider installs a system anew, from which the RAM system is started",
+  set_wait({"its provider installs a system, from which the RAM system is started",
             "the new system, over SSH", s.power_error, "another try, then quarantine", s.power_asked,
             std::max(s.deadline, s.power_asked + s.actions.front()->timeout)});
   add(effect::Call::reinstall);
@@ -299,9 +299,9 @@ void NodeTurn::on_powered(const Status& result) {
   s.retry = s.retry ? std::min(s.retry * 2, w.timing.retry_last) : w.timing.retry_first;
   pause(s.retry,
         {s.in_band ? "it cannot hand over to the RAM system now"
-                   : switched_by() + " does not take the " + (s.reinstall ? "installation" : "power cycle") +
+                   : switched_by() + " did not accept the " + (s.reinstall ? "installation" : "power cycle") +
                          " now",
-         (s.in_band ? "its agent" : switched_by()) + "'s answer", error.message, "it is asked again", w.now,
+         (s.in_band ? "its agent" : switched_by()) + "'s answer", error.message, "retry", w.now,
          w.now + s.retry},
         Next::netboot);
 }
@@ -324,10 +324,10 @@ void NodeTurn::on(const input::SwitchedOff& off) {
     return fail_attempt(fail(error.code, "power: " + error.message), Json());
   if (const SteadyMs since = alone(); since && w.now >= s.deadline) return wait_alone(since, Next::power_off);
   if (w.now >= s.deadline) return lose_attempt("power: " + error.message, false);
-  pause(w.timing.look_again,
-        {"power off", switched_by() + "'s answer", error.message, "it is asked again", w.now,
-         w.now + w.timing.look_again},
-        Next::power_off);
+  pause(
+      w.timing.look_again,
+      {"power off", switched_by() + "'s answer", error.message, "retry", w.now, w.now + w.timing.look_again},
+      Next::power_off);
 }
 
 // ---- a silent node is looked for ----
@@ -340,7 +340,7 @@ void NodeTurn::wake() {
   if (w.now >= s.deadline) {
     const TimeMs since = w.others.row_of(s.name).last_seen;
     return fail_attempt(
-        fail(Code::conflict, fmt::format("{}; {}; `muster reimage {}` installs it anew",
+        fail(Code::conflict, fmt::format("{}; {}; `muster reimage {}` reinstalls it",
                                          since > 0 ? "silent since " + to_iso8601(since) : "not heard",
                                          power_text(situation()), s.name)),
         Json());
@@ -348,7 +348,7 @@ void NodeTurn::wake() {
   if (!s.person && (!s.looked || w.now >= s.looked + w.timing.wake_look)) return look();
   if (s.power == PowerState::off && s.stayed_off < w.timing.power_tries) return power_on();
   const SteadyMs until = s.person ? s.deadline : std::min(s.deadline, s.looked + w.timing.wake_look);
-  set_wait({"it is silent", "a sign of life of its agent", power_text(situation()), "quarantine", s.started,
+  set_wait({"it is silent", "a message from its agent", power_text(situation()), "quarantine", s.started,
             s.deadline});
   set_timer(until - w.now, Next::consider);
 }
@@ -388,17 +388,18 @@ void NodeTurn::on(const input::SwitchedOn& on) {
 void NodeTurn::look() {
   ++s.epoch;
   s.stage = Stage::looking;
-  set_wait({"looking at the power state", switched_by() + "'s answer", s.power_error, "a decision", w.now,
+  set_wait({"reading the power state", switched_by() + "'s answer", s.power_error, "a decision", w.now,
             w.now + w.timing.power_call});
   add(effect::Call::look);
 }
 
 void NodeTurn::on(const input::PowerSeen& seen) {
   if (s.stopping) {
-    if (seen.state.ok() && *seen.state == PowerState::off) return end_stop("stopped in order");
+    if (seen.state.ok() && *seen.state == PowerState::off) return end_stop("shut down");
     const DurationMs left = s.stop_asked + w.timing.stop_wait - w.now;
     if (left <= 0)
-      return end_stop(fmt::format("did not stop within {}, is switched off", to_human(w.timing.stop_wait)));
+      return end_stop(
+          fmt::format("did not shut down within {}, is switched off", to_human(w.timing.stop_wait)));
     return pause(std::min(left, w.timing.stop_look), s.wait, Next::await_stop);
   }
   s.stage = Stage::awaiting;

@@ -53,13 +53,13 @@ std::string abandoned(TimeMs last_sign, TimeMs now, const ExecutorTiming& timing
   const DurationMs away = now - last_sign;
   if (away > timing.abandoned_after)
     return fmt::format(
-        "the controller was away for {} while it was under way, or its database is an older copy: nothing "
-        "goes on by itself after that, plan it again",
+        "the controller was away for {} during the run, or its database was restored from an older backup: "
+        "runs are not resumed automatically after that, plan it again",
         to_human(away));
   if (away < -timing.abandoned_after)
     return fmt::format(
-        "the controller's clock is {} behind its journal: nothing goes on by itself, set it and plan it "
-        "again",
+        "the controller's clock is {} behind its journal: runs are not resumed automatically, set the clock "
+        "and plan it again",
         to_human(-away));
   return "";
 }
@@ -129,7 +129,7 @@ void NodeTurn::resume() {
     s.power_asked = s.power_answered = w.now;
     s.stage = Stage::powering;
     set_wait({"the controller restarted in a power cycle", "the boot service", "",
-              s.in_band ? "the order is offered again" : "a look at the power state", w.now,
+              s.in_band ? "the order is sent again" : "a look at the power state", w.now,
               w.now + w.timing.power_call});
     return rearm();
   }

@@ -41,7 +41,7 @@ class PowerPort {
   // again while it is under way, or by a controller that comes back, it goes on with that one.
   virtual void reinstall(const std::string& node, const Json& order, Done done) {
     (void)order;
-    done(fail(Code::invalid, node + ": nobody here installs systems"));
+    done(fail(Code::invalid, node + ": its driver cannot reinstall machines"));
   }
   // Where there is one, netboot, power_off and power_on ask that person: `done` comes when the effect was
   // seen or reported, perhaps hours later, or never; and state() knows nothing.

@@ -92,9 +92,9 @@ bool NodeTurn::leaves_its_state() const {
 
 std::string NodeTurn::trial_text() const {
   const Json& params = trial()->params.own();
-  return fmt::format("; it may run slot {} on trial: {} it goes back by itself within {}",
+  return fmt::format("; it may run slot {} on trial: {} it rolls back by itself within {}",
                      text_of(params, "slot"),
-                     commit_ordered() ? "whether it was committed is not known; if not," : "not committed,",
+                     commit_ordered() ? "it is unknown whether it was committed; if not," : "not committed,",
                      to_human(static_cast<DurationMs>(number_of(params, "trial"))));
 }
 
@@ -110,8 +110,8 @@ std::string NodeTurn::left_behind() const {
   if (!any(s.actions, kPausePhase, begun) || any(s.actions, kResumePhase, done) ||
       any(s.rescue, kResumePhase, done))
     return "";
-  return "; its scheduler and storage still wait for it: `muster up` gives it back; where it stays away, "
-         "\"Left behind\" in docs/reimage.md says what to type";
+  return "; its scheduler and storage still wait for it: `muster up` resumes it; if it stays away, see "
+         "\"Left behind\" in docs/reimage.md";
 }
 
 // True: the attempt was failed, because the system that it was meant for no longer runs. The one on trial
@@ -132,7 +132,7 @@ bool NodeTurn::trial_over() {
   const std::string what =
       s.returning
           ? fmt::format("it runs {} once more", system_of(found))
-          : fmt::format("it went back by itself to {}: the trial of slot {} ended", system_of(found), slot);
+          : fmt::format("it rolled back by itself to {}: the trial of slot {} ended", system_of(found), slot);
   fail_attempt(fail(Code::conflict, what + (panic.empty() ? "" : "; its console: " + panic)), Json());
   return true;
 }
@@ -246,9 +246,9 @@ void NodeTurn::cut_power(const std::string& why) {
   s.deadline = w.now + w.plan.limits.netboot;
   s.stage = Stage::powering;
   add(effect::StopTimer{});
-  tell("power", {{"action", "power cycle into the slot that stands: " + why}});
-  set_wait({"its power is cycled: it boots the slot that stands", switched_by() + "'s answer", why,
-            "a wait for its agent", w.now, w.now + w.timing.power_call});
+  tell("power", {{"action", "power cycle into the default slot: " + why}});
+  set_wait({"power cycle into the default slot", switched_by() + "'s answer", why, "a wait for its agent",
+            w.now, w.now + w.timing.power_call});
   add(effect::Call::switch_off);
 }
 
@@ -270,7 +270,7 @@ void NodeTurn::on_cut(const Status& off) {
     return fail_attempt(fail(Code::conflict, "power: " + error.message), Json());
   }
   pause(w.timing.look_again,
-        {"its power is cycled: it boots the slot that stands", switched_by() + "'s answer", error.message,
+        {"power cycle into the default slot", switched_by() + "'s answer", error.message,
          "the call is repeated", w.now, w.now + w.timing.look_again},
         Next::cut);
 }
@@ -323,7 +323,7 @@ void NodeTurn::turn_back() {
 // It turns out on the way back that the commit was carried out: a restart would start the new slot again.
 void NodeTurn::stay_committed() {
   stand_down(
-      fmt::format("slot {} is committed, only the answer to that order was too late; `muster up` goes on",
+      fmt::format("slot {} is committed, only the answer to that order was too late; `muster up` continues",
                   text_of(trial()->params.own(), "slot")));
   add(effect::Kick{});
 }

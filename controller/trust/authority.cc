@@ -53,7 +53,7 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
   // An empty token would open the port to everybody.
   if (a.operator_token_.size() < kShortestToken)
     return fail(Code::corrupt,
-                state + "/operator-token is shorter than 32 characters; remove it, and a new one is made");
+                state + "/operator-token is shorter than 32 characters; remove it, and a new one is created");
   TRY(a.ca_fingerprint_, pki::certificate_fingerprint(a.ca_.certificate_pem));
   return a;
 }

@@ -76,12 +76,12 @@ std::optional<PhyLock> phy_lock(const PhyServer& server) {
   if (server.lock.empty()) return std::nullopt;
   if (server.lock == "administrative_lock")
     return PhyLock{Code::denied,
-                   "people of the provider work at the machine (administrative_lock), and it takes no order: "
-                   "ask the provider when they are done, then run this again"};
+                   "the provider's staff work on the machine (administrative_lock), and it accepts no "
+                   "orders: ask the provider when they are done, then run this again"};
   const std::string what = server.lock == "os_install"       ? "its operating system is being installed"
                            : server.lock == "configure_raid" ? "its RAID is being configured"
-                                                             : "an operation of the provider's runs";
-  return PhyLock{Code::unavailable, fmt::format("{} (lock {}), and it takes no order until that is over",
+                                                             : "an operation of the provider is running";
+  return PhyLock{Code::unavailable, fmt::format("{} (lock {}), and it accepts no orders until that is over",
                                                 what, std::string(first_bytes(server.lock, 40)))};
 }
 
@@ -98,13 +98,12 @@ Status PhyAccount::take(bool for_order, TimeMs end) {
       const std::lock_guard hold(budget_mutex_);
       const TimeMs at = now();
       if (at < refused_until_)
-        return fail(Code::denied,
-                    fmt::format("the API refused the account's token, and is not asked with it again for {}: "
-                                "`muster secret set` with the right one",
-                                to_human(refused_until_ - at)));
+        return fail(Code::denied, fmt::format("the API rejected the account's token; the next request with "
+                                              "it is tried in {}: `muster secret set` with the right one",
+                                              to_human(refused_until_ - at)));
       if (const DurationMs blocked = budget_.blocked(); blocked > 0)
         return fail(Code::unavailable,
-                    fmt::format("the account's quota is used up; the API takes no request for {} (429)",
+                    fmt::format("the account's quota is used up; the API accepts no request for {} (429)",
                                 to_human(blocked)));
       wait = budget_.take(for_order);
       if (wait == 0) {
@@ -113,10 +112,9 @@ Status PhyAccount::take(bool for_order, TimeMs end) {
       }
     }
     if (now() + wait >= end)
-      return fail(Code::unavailable,
-                  fmt::format("this account's budget of requests (300 an hour for all its servers) is used "
-                              "up for now; the next may go in {}",
-                              to_human(wait)));
+      return fail(Code::unavailable, fmt::format("this account's budget of requests (300 an hour for all its "
+                                                 "servers) is used up; the next one can be sent in {}",
+                                                 to_human(wait)));
     options_.waiter.sleep(wait);
   }
 }
@@ -171,7 +169,7 @@ Result<PhyAccount::Answer> PhyAccount::exchange(const std::string& method, const
     request.headers["Content-Type"] = "application/json";
     request.body = dump_json(body);
   }
-  if (may_send && !may_send()) return fail(Code::cancelled, what + ": not wanted any more; it was not sent");
+  if (may_send && !may_send()) return fail(Code::cancelled, what + ": no longer needed; not sent");
   auto response = http_->request(std::move(request), left);
   if (!response.ok()) {
     Error error = std::move(response).error();
@@ -209,27 +207,27 @@ Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
        {text_at(answer.body, "detail"), text_at(answer.body, "error_msg"), invalid_fields(answer.body)})
     if (!more.empty()) said += (said.empty() ? "" : ", ") + more;
   const std::string says =
-      fmt::format("{}: the API says {}{}{}", what, status, said.empty() ? "" : " ", clean(said));
+      fmt::format("{}: the API answers {}{}{}", what, status, said.empty() ? "" : " ", clean(said));
   const std::lock_guard hold(budget_mutex_);
   switch (status) {
     case 401:
     case 403:
       refused_until_ = now() + kRefusalHolds;
-      return fail(Code::denied, says + ": the account's token (`muster secret set`) is not the right one");
+      return fail(Code::denied, says + ": the account's token is wrong (`muster secret set`)");
     case 404:
       return fail(Code::not_found, says + ": the account has no such server or image");
     case 409:
-      return fail(Code::conflict, says + ": another operation of this server runs; it was not begun by this");
+      return fail(Code::conflict,
+                  says + ": another operation of this server is running, which muster did not start");
     case 429: {
       const DurationMs span =
           answer.retry_after > 0 ? std::min(answer.retry_after, PhyBudget::kLongestBlock) : kUnsaid;
       budget_.block(span);
-      return fail(
-          Code::unavailable,
-          fmt::format("{}: the account's quota is used up; nothing is asked for {}", says, to_human(span)));
+      return fail(Code::unavailable, fmt::format("{}: the account's quota is used up; nothing is sent for {}",
+                                                 says, to_human(span)));
     }
     case 503:
-      return fail(Code::unavailable, says + ": the machine's hardware did not answer the provider now");
+      return fail(Code::unavailable, says + ": the machine's hardware did not answer the provider");
     case 400:
     case 422:
       return fail(Code::invalid, says);
@@ -272,9 +270,11 @@ Result<PhyServer> PhyAccount::server(const std::string& name, const PhyAsk& ask)
   }
   if (alike == 1) return *found;
   if (alike > 1)
-    return fail(Code::invalid, fmt::format("{} servers of the account have the nickname '{}': write the "
-                                           "server's id (12 digits) instead",
-                                           alike, name));
+    return fail(
+        Code::invalid,
+        fmt::format(
+            "{} servers of the account have the nickname '{}': use the server's id (12 digits) instead",
+            alike, name));
   std::string known;
   for (size_t i = 0; i < all.size() && i < 8; ++i)
     known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", all[i].id, clean(all[i].nickname));

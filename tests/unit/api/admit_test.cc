@@ -258,7 +258,7 @@ TEST_CASE("an admission that cannot work says why and stores nothing", "[api][ad
   Json other = facts();
   other["system"]["uuid"] = "uuid-05";
   c.show_up(other, "52:54:00:20:00:05");
-  expect({{"mac", ""}}, 422, "say which one with --mac");
+  expect({{"mac", ""}}, 422, "choose one with --mac");
   c.on_reactor([&] {
     c.services().bringup.executor().set_node("node04",
                                              [](NodeRow& row) { row.product_uuid = "uuid-of-old"; });

@@ -93,7 +93,7 @@ TEST_CASE("the command shows what would change and goes no further without appro
   CHECK(ran.out.find("base/hosts file (file)\n      -old\n      +new") != std::string::npos);
   CHECK(ran.out.find("base/time (service): no unit chrony") != std::string::npos);
   CHECK(ran.out.find("base/limits (") == std::string::npos);
-  CHECK(ran.out.find("1 steps would change something, 1 are so already, 0 do not apply, 1 cannot be told") !=
+  CHECK(ran.out.find("1 steps would change something, 1 are right already, 0 do not apply, 1 are not known yet") !=
         std::string::npos);
   CHECK(ran.out.find('\x1b') == std::string::npos);  // a host does not steer the operator's terminal
   CHECK(ran.out.find("+  - name: spare01") != std::string::npos);
@@ -158,7 +158,7 @@ TEST_CASE("several hosts are looked at once each and approved together", "[cli][
   const Ran twin = add("spare[01-02]", one + ",localhost:" + std::to_string(site.sshd.port));
   CAPTURE(twin.err);
   CHECK(twin.exit == cli::kRefused);
-  CHECK(twin.err.find("show the same host key") != std::string::npos);
+  CHECK(twin.err.find("present the same host key") != std::string::npos);
   CHECK(site.logins() == 1);
   CHECK(add("spare[01-02]", one).exit == cli::kUsage);
   CHECK(add("spare01", one + "," + two).exit == cli::kUsage);
@@ -187,7 +187,7 @@ TEST_CASE("a new host does not show the key of one that the spec declares", "[cl
        (site.sshd.dir / "user").string(), "--host-key", (site.sshd.dir / "host.pub").string()});
   CAPTURE(ran.out, ran.err);
   CHECK(ran.exit == cli::kRefused);
-  CHECK(ran.err.find("spare01 and spare02 show the same host key") != std::string::npos);
+  CHECK(ran.err.find("spare01 and spare02 present the same host key") != std::string::npos);
   CHECK(site.logins() == 0);
 }
 

@@ -107,7 +107,7 @@ TEST_CASE("a broken promise fails at its step, and the machine is switched on ag
   forgets.tells_next = forgets.forgets_network = true;
   CHECK(failed_at(forgets) == "the network boot is shown");
   deaf.deaf = true;
-  CHECK(failed_at(deaf) == "asked to shut down");
+  CHECK(failed_at(deaf) == "shutdown");
   other.described = "off";
   CHECK(failed_at(other) == "describe");
 }

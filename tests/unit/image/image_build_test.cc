@@ -135,7 +135,7 @@ TEST_CASE("an image is built once, again when an input changed, and says which")
   CHECK(b.reason() == "commands that run in it");
   const int trees = b.debian.trees;
   b.request.rebuild = true;
-  CHECK(b.reason() == "a rebuild was asked for");
+  CHECK(b.reason() == "a rebuild was requested");
   CHECK(b.debian.trees == trees + 1);
 }
 
@@ -253,12 +253,12 @@ TEST_CASE("an image whose files or record are damaged is built again") {
   REQUIRE(info);
   std::filesystem::resize_file(info->folder + "/frames.zst", 1);
   // The damaged folder has the name of what is built: it must not survive.
-  CHECK(b.reason() == "files of the present image are missing or cut short");
+  CHECK(b.reason() == "files of the present image are missing or truncated");
   CHECK(b.reason().empty());
   REQUIRE(Files("/").write(info->folder + "/build.json", "{\"key\": \"of an older version\"}"));
   CHECK(b.reason() == "this version of muster builds images differently");
   REQUIRE(Files("/").write(info->folder + "/build.json", "nonsense"));
-  CHECK(b.reason() == "what the present image was built from is not recorded");
+  CHECK(b.reason() == "the inputs of the present image are not recorded");
   CHECK(b.reason().empty());
 }
 

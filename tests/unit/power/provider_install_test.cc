@@ -673,7 +673,7 @@ TEST_CASE("phy install: an order that was sent before it was called off is told,
   CHECK(bench.installs() == 1);
   CHECK(bench.results == 0);
   REQUIRE_FALSE(bench.told.empty());
-  CHECK(bench.told.back().find("called off") != std::string::npos);
+  CHECK(bench.told.back().find("cancelled") != std::string::npos);
   CHECK(bench.store.size() == 1);
   bench.after_order = {};
   bench.restart();

@@ -56,7 +56,7 @@ TEST_CASE("a person is asked, says where to go and how long there is, and the no
   SECTION("its request for the RAM system, or the operator's word") {
     b.answer("netboot n1");
     b.reactor.advance(100);
-    CHECK(waiting(b, "awaited") == "hello of the RAM system's agent");
+    CHECK(waiting(b, "awaited") == "the RAM system's agent");
     b.reactor.advance(15 * kMinute);  // its time to boot begins there
     CHECK(b.row("n1").state == NodeState::installing);
     comes_up(b, "n1", "ram1");
@@ -153,7 +153,7 @@ TEST_CASE("what was done before the controller ended is not asked for again", "[
   REQUIRE(b.executor->resume(1).ok());
   b.reactor.advance(200);
   CHECK(b.asked.empty());
-  CHECK(waiting(b, "awaited") == "hello of the RAM system's agent");
+  CHECK(waiting(b, "awaited") == "the RAM system's agent");
   comes_up(b, "n1", "ram1");
 }
 

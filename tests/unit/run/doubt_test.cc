@@ -124,7 +124,7 @@ TEST_CASE("nobody is blamed for a probe by a controller that hears nobody at all
     CHECK_FALSE(r.out("n2"));
     CHECK(r.offered("n1").empty());
     const Json wait = r.executor->why("n1")["wait"];
-    CHECK(wait["awaited"] == "a sign of life of any agent");
+    CHECK(wait["awaited"] == "a message from any agent");
     CHECK(wait["until"] > r.reactor.now());
     r.pass(20 * kSecond, {"n1", "n3"});  // n2 has its time to be heard, too
     CHECK_FALSE(r.out("n2"));
@@ -173,7 +173,7 @@ TEST_CASE("a RAM system that cannot be heard by anybody is not given up meanwhil
   SECTION("nobody is heard when its time is over") {
     b.reactor.advance(10 * kMinute);
     CHECK(b.powered.size() == 1);
-    CHECK(b.executor->why("n3")["wait"]["awaited"] == "a sign of life of any agent");
+    CHECK(b.executor->why("n3")["wait"]["awaited"] == "a message from any agent");
     heard_for(b, 2 * kMinute, {"n1", "n2"});
     CHECK(b.powered.size() == 1);
     SECTION("it comes then") {

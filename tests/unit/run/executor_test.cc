@@ -41,7 +41,7 @@ TEST_CASE("a fault of muster in a node's turn ends that node, not the run", "[ru
   b.start();
   b.reactor.advance(1000);
   CHECK(b.row("n1").state == NodeState::quarantined);
-  CHECK(b.row("n1").reason.find("a fault of muster") != std::string::npos);
+  CHECK(b.row("n1").reason.find("internal error") != std::string::npos);
   CHECK(b.powered == std::vector<std::string>{"n1", "n2"});
   CHECK(b.row("n2").state != NodeState::quarantined);
   b.executor->cancel("test");
@@ -722,7 +722,7 @@ TEST_CASE("a node that loses power while its neighbour probes it is blamed, the 
   r.finish("n3");
   r.reactor.advance(20 * kSecond);
   r.fails("n1");
-  CHECK(r.executor->why("n1")["wait"]["awaited"] == "a sign of life of n2");
+  CHECK(r.executor->why("n1")["wait"]["awaited"] == "a message from n2");
   r.pass(60 * kSecond, {"n1", "n3"});
   CHECK(r.ended.empty());
   CHECK(r.offered("n1").empty());
@@ -741,7 +741,7 @@ TEST_CASE("a node at work that stays silent is quarantined for it", "[run]") {
   r.fails("n1");
   r.pass(150 * kSecond, {"n1", "n3"});
   CHECK(r.row("n2").state == NodeState::quarantined);
-  CHECK(r.row("n2").reason.find("not heard for") != std::string::npos);
+  CHECK(r.row("n2").reason.find("silent for") != std::string::npos);
   CHECK(r.host("n1") == "10.0.0.3");
   r.finish("n1");
   REQUIRE(r.ended.size() == 1);
@@ -814,7 +814,7 @@ TEST_CASE("beyond the failure budget no further node is started", "[run]") {
   b.add(action("n1", "image", ActionKind::image));
   b.add(action("n2", "image", ActionKind::image));
   b.start();
-  CHECK(b.executor->why("n2")["wait"]["reason"] == "the limit of the plan is reached");
+  CHECK(b.executor->why("n2")["wait"]["reason"] == "a limit of the plan is reached");
   b.executor->quarantine("n1", "broken");
   b.reactor.advance(kSecond);
   REQUIRE(b.ended.size() == 1);

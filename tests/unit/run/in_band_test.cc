@@ -59,7 +59,7 @@ TEST_CASE("a node without a BMC is ordered into the RAM system, imaged, and come
   CHECK(b.offered("n1") == "");
   CHECK(std::count(b.withdrawn.begin(), b.withdrawn.end(), kexec_id(b, 1)) == 0);  // it would stay
   CHECK(b.executor->expects("n1", kexec_id(b, 1)));
-  CHECK(b.executor->why("n1")["wait"]["awaited"] == "hello of the RAM system's agent");
+  CHECK(b.executor->why("n1")["wait"]["awaited"] == "the RAM system's agent");
   b.hello("n1", wire::Mode::ram, "ram1");
   CHECK(b.armed.empty());
   CHECK(b.offered("n1") == b.id("n1/image", 1));

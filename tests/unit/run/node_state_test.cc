@@ -273,7 +273,7 @@ TEST_CASE("nothing is said of a rented machine that is true of one without power
     for (const bool rented : {false, true}) {
       const std::string said = words(s, rented);
       CHECK((said.find("driver ssh") == std::string::npos) == rented);
-      CHECK((said.find("nothing here can switch it") == std::string::npos) == rented);
+      CHECK((said.find("muster cannot switch it") == std::string::npos) == rented);
       CHECK((said.find("provider") != std::string::npos) == rented);
     }
   Situation wakes = silent;  // the provider is asked here, and tells
@@ -304,5 +304,5 @@ TEST_CASE("a panic that its console showed is named as the reason of a boot that
   s.now = s.deadline;
   CHECK(advance(s, ExecutorTiming()).reason.find(s.panic) != std::string::npos);
   s.panic.clear();
-  CHECK(advance(s, ExecutorTiming()).reason.find("its console tells") != std::string::npos);
+  CHECK(advance(s, ExecutorTiming()).reason.find("its console shows") != std::string::npos);
 }

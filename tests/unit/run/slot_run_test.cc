@@ -162,7 +162,7 @@ TEST_CASE("nobody comes after the power cycle either", "[run][slot]") {
   b.reactor.advance(90 * kMinute);
   CHECK(b.row("n1").state == NodeState::quarantined);
   CHECK(b.says("n1", "boot: "));
-  CHECK(b.says("n1", "and the way back failed: "));
+  CHECK(b.says("n1", "and the return failed: "));
   CHECK(b.switched_off == std::vector<std::string>{"n1", "n1"});
   b.ended_as(RunState::failed);
 }
@@ -174,7 +174,7 @@ TEST_CASE("without a BMC a person has to end a hang", "[run][slot]") {
   b.reaches("n1", "boot");
   b.finish("n1");
   b.reactor.advance(45 * kMinute);
-  CHECK(b.row("n1").reason.find("a person has to cycle its power") != std::string::npos);
+  CHECK(b.row("n1").reason.find("a person must cycle its power") != std::string::npos);
   SECTION("somebody does") {
     b.old_system("n1", "back");
     b.finish("n1");
@@ -184,7 +184,7 @@ TEST_CASE("without a BMC a person has to end a hang", "[run][slot]") {
   SECTION("nobody does") {
     b.reactor.advance(60 * kMinute);
     CHECK(b.row("n1").state == NodeState::quarantined);
-    CHECK(b.says("n1", "and the way back failed: "));
+    CHECK(b.says("n1", "and the return failed: "));
     b.ended_as(RunState::failed);
   }
   b.no_power();
@@ -264,7 +264,7 @@ TEST_CASE("the way back may need a second restart, and no third", "[run][slot]")
     b.new_system("n1", "third");
     CHECK(b.row("n1").state == NodeState::quarantined);
     CHECK(b.says("n1", "configure: "));
-    CHECK(b.says("n1", "and the way back failed: "));
+    CHECK(b.says("n1", "and the return failed: "));
     b.ended_as(RunState::failed);
   }
 }

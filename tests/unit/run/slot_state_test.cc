@@ -112,7 +112,7 @@ TEST_CASE("the power is cycled once, when nobody was heard, of a node that may b
       other = s;
       (by_hand ? other.by_hand : other.in_band) = true;
       CHECK(what(other) == What::fail);
-      CHECK(advance(other, kTiming).reason.find("a person has to") != std::string::npos);
+      CHECK(advance(other, kTiming).reason.find("a person must") != std::string::npos);
     }
     other.rented = true;  // its provider does
     CHECK(what(other) == What::cycle);

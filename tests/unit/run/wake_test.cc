@@ -153,7 +153,7 @@ TEST_CASE("wake: a place in a lane", "[run][ready]") {
     b.start();
     for (const char* node : {"n1", "n2", "n3"}) b.ram(node);
     CHECK(b.begun() == std::vector<std::string>{"n1/image"});
-    CHECK(b.waits("n2", "reason") == "the limit of the plan is reached");
+    CHECK(b.waits("n2", "reason") == "a limit of the plan is reached");
     b.finish("n1");
     CHECK(b.does("n2", "image"));
     CHECK(b.offered("n3").empty());

@@ -319,7 +319,7 @@ TEST_CASE("the command reads the files, and says what is wrong with a path", "[o
   CHECK(has(error_of("site"), "playbooks: site"));
   CHECK(has(error_of("[ motd.yaml ]"), "playbooks[0]: motd.yaml: no such file"));
   std::filesystem::create_directories(dir.path("site"));
-  CHECK(has(error_of("site"), "holds no playbook"));
+  CHECK(has(error_of("site"), "contains no playbook"));
   dir.write("site/motd.yml", kMotd);
   CHECK(has(error_of("site"), "motd.yml"));
   CHECK(has(error_of("[ site/motd.yml ]"), "NAME.yaml"));
@@ -346,7 +346,7 @@ TEST_CASE("the controller takes texts only, and checks them against what it ship
   };
   const auto paths = put(of_shipped("site"));
   CHECK(paths.status == 422);
-  CHECK(has(paths.body, "the controller reads no files"));
+  CHECK(has(paths.body, "the controller does not read"));
   CHECK(put(carried(of_shipped("motd.yaml"), {{"motd.yaml", kMotd}})).status == 200);
   const auto refused = put(carried(of_shipped("[ motd.yaml, ssh.yaml ]"),
                                    {{"motd.yaml", kMotd}, {"ssh.yaml", "playbook: ssh\nsteps: []\n"}}));
