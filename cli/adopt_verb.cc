@@ -198,7 +198,7 @@ void print_preview(const std::vector<One>& hosts, const Json& planned) {
   for (const auto& one : hosts) {
     std::string text;
     if (!is_online(planned, one.node))
-      text = "muster-agent\n      the program in /usr/sbin, its unit, its identity\n";
+      text = "  muster-agent\n      the program in /usr/sbin, its unit, its identity\n";
     text += render_preview(one.answer.value("steps", Json::array()));
     const auto same =
         std::find_if(told.begin(), told.end(), [&](const auto& entry) { return entry.first == text; });

@@ -32,7 +32,7 @@ Result<std::string> ceph_answer(const std::string& out) {
   TRY(Json health, parse_json(out));
   const auto checks = health.is_object() ? health.find("checks") : health.end();
   if (!health.is_object() || checks == health.end() || !checks->is_object())
-    return fail(Code::failed, "ceph does not say how it is");
+    return fail(Code::failed, "ceph does not report its state");
   Json heard = Json::object();
   for (const auto& [code, found] : checks->items())
     if (found.is_object() && !is_true(found, "muted")) heard[code] = found;
@@ -51,7 +51,7 @@ Result<std::string> moosefs_wrong(const std::string& out) {
       if (f[1] == "chunkclass " + bad + ":" && ++classes && f[2] != "0")
         diff.add(fmt::format("{} chunks are {}", f[2], bad));
   }
-  if (classes != 3) return fail(Code::failed, "the master does not say how its chunks are");
+  if (classes != 3) return fail(Code::failed, "the master does not report the state of its chunks");
   return diff.result().diff;
 }
 

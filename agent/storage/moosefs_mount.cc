@@ -61,7 +61,7 @@ Answer ask(StepContext& context, const SharedMount& want) {
   if (out.ok() && out->ok()) return {};
   const auto lines = lines_of(out.ok() ? out->err : out.error().message);
   const std::string said = lines.empty() ? "" : lines.back();
-  return {fmt::format("{} is mounted, and does not answer: {}", want.target, said),
+  return {fmt::format("{} is mounted, but does not answer: {}", want.target, said),
           said.find("Transport endpoint is not connected") != std::string::npos};
 }
 
@@ -213,11 +213,11 @@ StepModule moosefs_policy_module() {
   StepModule m;
   m.name = "moosefs_policy";
   m.help =
-      "Copies and trash time of what is made in the shared file system from now on, and its top folder: "
-      "everybody may put something there. On the master's node.";
-  m.parameters =
-      with(kMountParameters, {parameter("copies", "int", false, "1 to 9", 2),
-                              parameter("trash_seconds", "int", false, "deleted files are kept so long", 0)});
+      "Number of copies and trash time of new files in the shared file system, and its top folder, in which "
+      "every user may create files. On the master's node.";
+  m.parameters = with(kMountParameters,
+                      {parameter("copies", "int", false, "1 to 9", 2),
+                       parameter("trash_seconds", "int", false, "how long deleted files are kept", 0)});
   m.check = check_policy;
   m.apply = apply_policy;
   return m;

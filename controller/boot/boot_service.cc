@@ -404,7 +404,7 @@ void BootService::saw_revoked(const std::string& node, const std::string& serial
   if (revoked_seen_.size() >= kSerialsKept || !revoked_seen_.insert(serial).second) return;
   tell(node, "join",
        {{"action", "revoked"},
-        {"text", "a machine calls as  " + node + " with a certificate that was revoked"},
+        {"text", "a machine calls as " + node + " with a certificate that was revoked"},
         {"serial", serial},
         {"remote", remote}});
 }

@@ -107,7 +107,7 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec,
     image = spec->images.at(order.name);
     if (!order.bake.empty() || !order.recipe.empty())
       return fail(Code::conflict,
-                  "the spec declares the image  " + order.name + ": change it there, or choose another name");
+                  "the spec declares the image " + order.name + ": change it there, or choose another name");
   } else {
     image.name = order.name;
     image.bake = order.bake;

@@ -88,8 +88,8 @@ void NodeTurn::weigh() {
   switch (blame.what) {
     case Blame::What::wait:
       return pause(std::min<DurationMs>(2 * kSecond, blame.until - probe.now),
-                   {"whether " + blame.node + "  is reachable", "a message from  " + blame.node,
-                    error.message, "another try, or quarantine of  " + blame.node, probe.failed, blame.until},
+                   {"whether " + blame.node + " is reachable", "a message from " + blame.node,
+                    error.message, "another try, or quarantine of " + blame.node, probe.failed, blame.until},
                    Next::weigh);
     case Blame::What::accuse:
       add(effect::Accuse{blame.node,

@@ -28,7 +28,7 @@ Blame judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
     for (const auto& n : p.others)
       if (n.excuses < kMostExcuses)
         return {What::excuse, n.name,
-                "the controller was down and cannot exclude that  " + n.name + " was away"};
+                "the controller was down and cannot exclude that " + n.name + " was away"};
   if (!p.tries_left && !p.next.empty())
     return {What::ask, p.next, "another node repeats it before one is quarantined"};
   return {What::stands, "", ""};

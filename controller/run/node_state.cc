@@ -75,7 +75,7 @@ Decision await_handover(const Situation& s, const ExecutorTiming& t) {
     return act(
         What::again,
         s.power_certain
-            ? "it handed over to the RAM system, and neither that nor the old system reported within  " +
+            ? "it handed over to the RAM system, and neither that nor the old system reported within " +
                   to_human(s.deadline - s.power_asked)
             : "its agent did not answer the order to hand over to the RAM system within " +
                   to_human(s.deadline - s.power_asked),
@@ -158,7 +158,7 @@ Decision wrong_system(const Situation& s, wire::Mode needed) {
                true);
   return wait_for("the node is in the wrong system",
                   "the " + std::string(to_string(needed)) + " system's agent",
-                  s.mode ? "agent in mode  " + std::string(to_string(*s.mode)) : "no agent seen", s.started,
+                  s.mode ? "agent in mode " + std::string(to_string(*s.mode)) : "no agent seen", s.started,
                   s.deadline, in_the_end(s));
 }
 

@@ -366,7 +366,7 @@ Result<std::unique_ptr<SshSession>> log_in_with_agent(const SshTarget& target, D
                                   " keys, and none of the first " + offered + " of the SSH agent's " + all +
                                   " was accepted: name the right one with --key FILE (its .pub will do)");
   return fail(Code::denied, who(target) + ": none of the SSH agent's " + all +
-                                "  keys was accepted (`ssh-add -l` lists them)");
+                                " keys was accepted (`ssh-add -l` lists them)");
 }
 
 std::string last_words(const Output& output) {

@@ -91,7 +91,7 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text, const std
   });
   if (found.empty())
     return fail(Code::invalid,
-                others ? "no host key of " + host + "  is listed, only others'" : "no host key is listed");
+                others ? "no host key of " + host + " is listed, only others'" : "no host key is listed");
   return found;
 }
 

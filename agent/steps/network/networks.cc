@@ -192,7 +192,7 @@ void routes_diff(const Live& live, const GivenPort& given, const std::string& wh
 void port_diff(const Files& files, const Live& live, const GivenPort& given, const std::string& who,
                Diff& diff) {
   const Json* link = link_of(live, given.port.name);
-  if (!link) return diff.add(who + "is not there");
+  if (!link) return diff.add(who + "is missing");
   const std::string want = fmt::format("{}/{}", given.want.address, given.want.prefix()),
                     have = addresses(*link);
   if (have != want) diff.add(fmt::format("{}address {} -> {}", who, have.empty() ? "none" : have, want));
@@ -328,15 +328,15 @@ StepModule networks_module() {
   m.name = "networks";
   m.help =
       "The ports of rails and of the storage network, by systemd-networkd: address, MTU, a routing table and "
-      "rule for each rail. Compared with what the kernel has; a port that is missing or has no link fails "
-      "the step. Which port is which is found where it is not named (the rail of a GPU is the port nearest "
-      "to it on PCI Express), and stays as it was found.";
+      "rule for each rail. Compared with the kernel's state; a port that is missing or has no link fails the "
+      "step. A port that is not named is found (the rail of a GPU is the port nearest to it on PCI Express), "
+      "and the choice is kept.";
   m.parameters = Json::array(
-      {parameter("mac", "string", true, "MAC address of the provisioning port, which is left alone"),
+      {parameter("mac", "string", true, "MAC address of the provisioning port, which is not changed"),
        parameter("rails", "list", false, "[{rail, address, network, port?, gateway?, mtu?, kind?}]"),
        parameter("storage", "list", false, "none or one of the same, without `rail`"),
        parameter("gpus", "int", false, "how many the node must have for rails to be numbered by them", 0),
-       parameter("deadline_seconds", "int", false, "a port that is not ready yet gets so long", 60)});
+       parameter("deadline_seconds", "int", false, "how long to wait for a port that is not ready yet", 60)});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

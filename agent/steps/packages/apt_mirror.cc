@@ -87,9 +87,8 @@ StepModule apt_mirror_module() {
   StepModule m;
   m.name = "apt_mirror";
   m.help =
-      "The mirror that the system's own packages come from: /etc/apt/sources.list with the release, its "
-      "updates and its security pocket. It is put in place only after apt has fetched and verified the "
-      "lists.";
+      "The mirror of the system's own packages: /etc/apt/sources.list with the release, its updates and its "
+      "security pocket. It is written only after apt has fetched and verified the lists.";
   m.parameters =
       Json::array({parameter("mirror", "string", true, "URL"),
                    parameter("security_mirror", "string", true, "URL, or none"),

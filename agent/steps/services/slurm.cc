@@ -134,7 +134,7 @@ Result<NodeState> state_of(StepContext& context, const Json& params) {
   TRY(const auto have, states(context));
   const std::string node = text_of(params, "node");
   const auto it = have.find(node);
-  if (it == have.end()) return fail(Code::not_found, "slurmctld knows no node " + node);
+  if (it == have.end()) return fail(Code::not_found, "slurmctld has no node " + node);
   return it->second;
 }
 
@@ -256,7 +256,7 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
     return differs(fmt::format("srun ended with {}{}: {}", out.exit_code,
                                out.exit_code == kTimedOut ? " (out of time)" : "", said(out)));
   if (json->value("outcome", "") != "measured")
-    return differs("the all-reduce is wrong: " + json->value("error", ""));
+    return differs("the result of the all-reduce is wrong: " + json->value("error", ""));
   const Json ranks = json->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
     return differs(fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()));
@@ -268,7 +268,9 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
 StepModule slurm_nodes_module() {
   StepModule m;
   m.name = "slurm_nodes";
-  m.help = "slurmctld has every one of these nodes, and each answers and takes jobs. Pure test.";
+  m.help =
+      "slurmctld has every one of these nodes, and each answers and accepts jobs. Only tests, changes "
+      "nothing.";
   m.parameters = Json::array({parameter("nodes", "list", true, "[{name}]"),
                               parameter("deadline_seconds", "int", false, "to register", 60)});
   m.check = check_nodes;
@@ -278,12 +280,12 @@ StepModule slurm_nodes_module() {
 StepModule slurm_node_module() {
   StepModule m;
   m.name = "slurm_node";
-  m.help = "Takes a node out of Slurm's schedule (its jobs may end first) or gives it back.";
+  m.help = "Drains a node in Slurm (its jobs may end first) or resumes it.";
   m.parameters = Json::array(
       {parameter("node", "string", true, "its name"), parameter("state", "string", true, "drain | resume"),
        parameter("reason", "string", false, "shown by sinfo -R", "muster drain"),
        parameter("only_reason", "string", false, "resume only nodes whose reason begins with this"),
-       parameter("deadline_seconds", "int", false, "its jobs get so long to end", 60)});
+       parameter("deadline_seconds", "int", false, "time for its jobs to end", 60)});
   m.check = check_node;
   m.apply = apply_node;
   return m;
@@ -294,7 +296,7 @@ StepModule slurm_mpi_module() {
   m.name = "slurm_mpi";
   m.help =
       "An MPI all-reduce started by srun, one rank on every given node, every element of the result "
-      "verified. Pure test.";
+      "verified. Only tests, changes nothing.";
   m.parameters = Json::array(
       {parameter("hosts", "list", true, "[{name}]"),
        parameter("user", "string", false, "account that submits", "mpi"),
@@ -302,7 +304,7 @@ StepModule slurm_mpi_module() {
        parameter("program", "string", false, "the all-reduce", "/usr/lib/muster/muster-mpi-check"),
        parameter("seconds", "string", false, "time budget", "1"),
        parameter("max_bytes", "int", false, "largest message", 65536),
-       parameter("deadline_seconds", "int", false, "killed after so long", 180)});
+       parameter("deadline_seconds", "int", false, "time after which it is killed", 180)});
   m.check = check_mpi;
   return m;
 }

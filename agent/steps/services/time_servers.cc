@@ -135,10 +135,9 @@ StepModule time_servers_module() {
   StepModule m;
   m.name = "time_servers";
   m.help =
-      "chrony asks the time servers of one file and no others: server, pool and peer lines elsewhere in its "
-      "configuration become comments, and servers that come with a DHCP lease are not read. A reference "
-      "clock "
-      "stays. chrony is restarted when something changed.";
+      "chrony uses the time servers of one file and no others: server, pool and peer lines elsewhere in its "
+      "configuration become comments, and servers from a DHCP lease are not read. A reference clock stays. "
+      "chrony is restarted if something changed.";
   m.parameters =
       Json::array({parameter("file", "string", true, "the one with the declared servers, NAME.sources")});
   m.check = check;

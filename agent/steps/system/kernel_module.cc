@@ -38,7 +38,7 @@ Result<Wanted> wanted(const Json& params) {
     TRY_(check_name(module, "kernel_module"));
     for (const auto& other : out.load)
       if (underscored(other) == underscored(module))
-        return fail(Code::invalid, "kernel_module: '" + module + "' is to be loaded and blacklisted");
+        return fail(Code::invalid, "kernel_module: '" + module + "' is both loaded and blacklisted");
     // "blacklist" only stops loading by alias; "install" also stops what asks for it by name.
     settings += fmt::format("blacklist {0}\ninstall {0} /bin/false\n", module);
   }
@@ -121,7 +121,7 @@ Status apply(StepContext& context, const Json& params) {
   }
   if (busy.empty()) return Ok{};
   return ask_reboot(context.files, "kernel_module-" + want.name,
-                    "in use and to be gone: " + join(busy, ", "));
+                    "in use, but blacklisted: " + join(busy, ", "));
 }
 
 }  // namespace
@@ -131,14 +131,14 @@ StepModule kernel_module_module() {
   m.name = "kernel_module";
   m.help =
       "Kernel modules: loaded now and at every boot, or never loaded again, and their options. A blacklisted "
-      "module that is in use asks for a reboot (see `reboot`).";
-  m.parameters = Json::array(
-      {parameter("name", "string", false, "names the files: muster-NAME.conf", "base"),
-       parameter("load", "list", false, "loaded at every boot, and now"),
-       parameter("blacklist", "list", false,
-                 "never loaded, neither by a device nor by name; unloaded now if nothing uses it"),
-       parameter("options", "object", false, "module -> its options, as in modprobe.d(5)"),
-       parameter("now", "bool", false, "false: only from the next boot on", true)});
+      "module that is in use requests a restart (see `reboot`).";
+  m.parameters =
+      Json::array({parameter("name", "string", false, "names the files: muster-NAME.conf", "base"),
+                   parameter("load", "list", false, "loaded at every boot, and now"),
+                   parameter("blacklist", "list", false,
+                             "never loaded, neither by a device nor by name; unloaded now if not in use"),
+                   parameter("options", "object", false, "module -> its options, as in modprobe.d(5)"),
+                   parameter("now", "bool", false, "false: only from the next boot on", true)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -44,7 +44,7 @@ std::string text(const Json& reasons) {
 Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!is_booted(context.files)) return CheckResult{Holds::not_applicable, "nothing to restart in an image"};
   const Json why = reasons(context.files, params);
-  return why.empty() ? holds() : differs("to be restarted for " + text(why));
+  return why.empty() ? holds() : differs("restart requested by " + text(why));
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -54,7 +54,7 @@ Status apply(StepContext& context, const Json& params) {
   const auto record = parse_json(context.files.read(kRecord).value_or("{}"));
   if (record.ok() && record->is_object() && record->value("reasons", Json()) == why &&
       record->value("boot_id", "") != now)
-    return fail(Code::failed, "was restarted for the same, which did not help: " + text(why));
+    return fail(Code::failed, "already restarted for the same, which did not help: " + text(why));
   TRY_(context.files.write(kRecord, dump_json(Json{{"boot_id", now}, {"reasons", why}}) + "\n"));
   TRY_(keep_trial(context.files));
   say(context, "restarting for " + text(why));
@@ -65,7 +65,7 @@ Status apply(StepContext& context, const Json& params) {
     if (reasons(context.files, params).empty()) return Ok{};  // it came up again around this process
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
-  return fail(Code::failed, "five minutes after `systemctl reboot` this system still runs");
+  return fail(Code::failed, "five minutes after `systemctl reboot` this system is still running");
 }
 
 }  // namespace
@@ -74,11 +74,10 @@ StepModule reboot_module() {
   StepModule m;
   m.name = "reboot";
   m.help =
-      "Restarts the node once if any step before it asked for that, or if Debian's /run/reboot-required is "
-      "there. The order goes on in the new system with all its steps checked and verified again. Put it "
-      "after the steps that may ask.";
-  m.parameters =
-      Json::array({parameter("packages", "bool", false, "also for what packages asked for", true)});
+      "Restarts the node once if any step before it requested that, or if Debian's /run/reboot-required "
+      "exists. The order continues in the new system with all its steps checked and verified again. Put it "
+      "after the steps that may request it.";
+  m.parameters = Json::array({parameter("packages", "bool", false, "also if packages requested it", true)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -117,7 +117,7 @@ Status effective(const Settings& have, const Json& params) {
   for (const auto& [name, value] : object_of(params, "settings").items()) {
     const auto it = have.find(lower(name));
     // Lists are printed one element a line; their first line is what can be compared.
-    if (it == have.end()) return fail(Code::failed, "sshd does not know " + name);
+    if (it == have.end()) return fail(Code::failed, "sshd has no setting " + name);
     const std::string want = canonical(value_text(value));
     if (canonical(it->second) != want && want.rfind(canonical(it->second) + " ", 0) != 0)
       return fail(Code::failed, name + " is in effect '" + it->second + "', not '" + value_text(value) + "'");
@@ -211,13 +211,13 @@ StepModule sshd_module() {
   StepModule m;
   m.name = "sshd";
   m.help =
-      "Settings of the SSH server, tested before the reload, compared with what `sshd -T` says is in effect, "
-      "and taken back by a timer unless the server still answers and the controller is reachable.";
+      "Settings of the SSH server, tested before the reload, compared with the settings in effect (`sshd "
+      "-T`), and rolled back by a timer unless the server still answers and the controller is reachable.";
   m.parameters = Json::array(
       {parameter("settings", "object", true, "setting -> value"),
        parameter("controller", "string", false, "URL that must be reachable afterwards"),
-       parameter("port", "int", false, "where the server must still answer; 0: not asked", 22),
-       parameter("rollback_seconds", "int", false, "taken back after so long without confirmation", 120)});
+       parameter("port", "int", false, "where the server must still answer; 0: not checked", 22),
+       parameter("rollback_seconds", "int", false, "rolled back after this time without confirmation", 120)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -35,7 +35,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   Diff diff;
   add_difference(context.files, want.file, diff);
-  if (owes(context.files, "udev-" + want.name)) diff.add("not applied to the devices that are there");
+  if (owes(context.files, "udev-" + want.name)) diff.add("not applied to the present devices");
   return diff.result();
 }
 
@@ -59,7 +59,7 @@ Status apply(StepContext& context, const Json& params) {
 StepModule udev_rule_module() {
   StepModule m;
   m.name = "udev_rule";
-  m.help = "A udev rules file, loaded and applied to the devices that are there already.";
+  m.help = "A udev rules file, loaded and applied to the present devices.";
   m.parameters =
       Json::array({parameter("name", "string", true, "names the file: ORDER-muster-NAME.rules"),
                    parameter("rules", "list", true, "one rule each, as in udev(7)"),

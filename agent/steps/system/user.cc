@@ -154,12 +154,11 @@ StepModule user_module() {
   StepModule m;
   m.name = "user";
   m.help =
-      "An account that no password opens (`*`, so that keys do, also where sshd runs with `UsePAM no`). "
-      "`keys` "
+      "An account that no password opens (`*`, so that keys do, even if sshd runs with `UsePAM no`). `keys` "
       "is the complete set: keys that are not listed are removed.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "login name"), parameter("uid", "int", false, "0: any", 0),
-       parameter("keys", "list", false, "complete set of SSH public keys; left alone when not given"),
+       parameter("keys", "list", false, "complete set of SSH public keys; default: unchanged"),
        parameter("sudo", "bool", false, "may use sudo without a password", false),
        parameter("groups", "list", false, "further groups"),
        parameter("shell", "string", false, "login shell", "/bin/bash"),
