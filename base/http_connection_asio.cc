@@ -232,9 +232,9 @@ void Connection::check_header() {
   if (trust == Trust::known) note_known();
   const uint64_t length = parser_->content_length().value_or(0);
   if (!known_ && trust != Trust::guest && length > core_->options.max_stranger_body)
-    return refuse(413, "the body is too large for somebody unknown here");
+    return refuse(413, "body too large for an unauthenticated client");
   if (length > 0 && !reserve_body(length))
-    return refuse(503, "too many bodies are being received, ask again");
+    return refuse(503, "too many bodies are being received, try again");
   state_ = State::body;
   body_deadline();
   if (message[http::field::expect] == "100-continue" && !parser_->is_done())
@@ -295,7 +295,7 @@ void Connection::dispatch() {
   try {
     core_->handler(std::move(request), responder);
   } catch (const std::exception& e) {
-    log::error("a request's handler threw", {{"method", request_.method}, {"what", e.what()}});
+    log::error("a request handler threw an exception", {{"method", request_.method}, {"what", e.what()}});
     responder->respond(HttpResponse::text(500, "internal error\n"));
   }
 }

@@ -83,7 +83,7 @@ Status make_real_directories(const std::string& real, unsigned mode) {
   struct stat info;
   if (::stat(real.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) return Ok{};
-    return fail(Code::conflict, fmt::format("creating folder {}: a file is there", real));
+    return fail(Code::conflict, fmt::format("creating folder {}: a file is in its place", real));
   }
   std::string parent = parent_of(real);
   if (parent != real && parent != ".") TRY_(make_real_directories(parent, 0755));
@@ -411,7 +411,7 @@ class Child {
   Error overrun() {
     end_group();
     return fail(Code::timeout, fmt::format("{} did not end within {} ms and was killed{}", command_.argv[0],
-                                           command_.deadline, exited_ ? "" : " (it does not die)"));
+                                           command_.deadline, exited_ ? "" : " (and does not end)"));
   }
 
   const Command& command_;

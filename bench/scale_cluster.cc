@@ -221,7 +221,7 @@ void ScaleCluster::run_until(const std::function<bool()>& over) {
     do_work();
     const SteadyMs oldest = store_->oldest();
     if (clock_.step((oldest ? oldest + kCommit : end).ms)) continue;
-    if (!oldest) give_up("the run does not come to its end");
+    if (!oldest) give_up("the run does not finish");
     clock_.wait_for_store();
   }
 }

@@ -6,7 +6,7 @@
 namespace muster::lab {
 
 Result<Json> Bmc::chassis(const std::vector<std::string>& words) {
-  if (words.empty()) return fail(Code::invalid, "chassis: get or set?");
+  if (words.empty()) return fail(Code::invalid, "chassis: expected get or set");
   std::lock_guard lock(mutex_);
   ++served_;
   Json out = Json::object();

@@ -135,7 +135,7 @@ bool BootFaults::finish_tests(Qmp& qmp) {
     reset_seen_.wait_for(lock, std::chrono::milliseconds(kResetWithin), [&] { return resets_ > before; });
     own_resets_ = resets_;
   }
-  mark_("firmware tests are over");
+  mark_("firmware tests have ended");
   tell(qmp, "cont");
   return true;
 }

@@ -60,7 +60,7 @@ Status hand_over_secrets(const LabDir& dir, const LabSpec& spec) {
     request.body = value;
     TRY(auto response, client->request(request, 20 * kSecond));
     if (response.status >= 300)
-      return fail(Code::failed, fmt::format("musterd refused the secret '{}': {}", name, response.body));
+      return fail(Code::failed, fmt::format("musterd rejected the secret '{}': {}", name, response.body));
   }
   return Ok{};
 }

@@ -26,7 +26,7 @@ std::string clock_text() {
 Status create_sparse(const std::string& path, int64_t size) {
   if (std::filesystem::exists(path)) return Ok{};
   TRY_(Files("/").write_raw(path, ""));
-  if (truncate(path.c_str(), size) != 0) return fail(Code::failed, path + ": cannot be made that large");
+  if (truncate(path.c_str(), size) != 0) return fail(Code::failed, path + ": cannot be grown to that size");
   return Ok{};
 }
 

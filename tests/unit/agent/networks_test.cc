@@ -209,7 +209,7 @@ TEST_CASE("networks: rail i is the port beside GPU i, and a GPU too few chooses 
   const Status refused = one.apply();
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == Code::conflict);
-  CHECK(says(refused.error().message, "1 GPUs are there instead of 2"));
+  CHECK(says(refused.error().message, "there are 1 GPUs instead of 2"));
   CHECK_FALSE(one.machine.files().exists(kNetworksRecord));
 
   Node none;  // GPUs that no PCI device stands for: by PCI address

@@ -131,7 +131,7 @@ TEST_CASE("machines that would share a MAC, a BMC address or their numbers with 
   // The MAC that the lab derives for the second machine is the one declared for the first.
   CHECK(has(nodes("  - { name: a, power: { address: 10.20.1.1 }, mac: \"52:54:00:20:00:02\" }\n"
                   "  - { name: b, power: { address: 10.20.1.2 } }\n"),
-            "node b: MAC address 52:54:00:20:00:02 is a's already"));
+            "node b: MAC address 52:54:00:20:00:02 is already used by a"));
   CHECK(has(
       nodes(
           "  - { name: a, power: { address: 10.20.1.1 } }\n  - { name: b, power: { address: 10.20.1.1 } }\n"),

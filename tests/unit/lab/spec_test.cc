@@ -117,7 +117,7 @@ lab: { memory: 5, profile: hal-9000, drives: [ { name: os, size: 8 potatoes } ] 
     CHECK(has(text, part));
   }
   CHECK(has(message_of("a: [1"), "line "));
-  CHECK(has(message_of("just text"), "no YAML map"));
+  CHECK(has(message_of("just text"), "not a YAML map"));
 }
 
 TEST_CASE("the quickstart spec is a lab of three") {

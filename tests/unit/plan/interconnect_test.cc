@@ -217,7 +217,7 @@ TEST_CASE("the plan shows which ports the nodes will take as rails", "[plan][rai
         std::vector<std::string>{"rails of node01, node02: " + by_gpu});
 
   facts.gpus.pop_back();
-  CHECK(rails_seen(spec, node, facts).find("1 GPUs are there instead of 2") != std::string::npos);
+  CHECK(rails_seen(spec, node, facts).find("there are 1 GPUs instead of 2") != std::string::npos);
   NodeSpec named = node;
   named.rails[0].port = "0000:0a:00.0";
   CHECK(rails_seen(spec, named, facts).empty());
