@@ -106,7 +106,7 @@ TEST_CASE("pause: no all-reduce runs through Slurm meanwhile, for the reason tha
   SECTION("nodes of the plan take no jobs") {
     in.playbooks["mpi"] = {"mpi", "", {step("open mpi", "node", Json::object())}};
     in.spec.roles["cpu"].push_back("mpi");
-    why = "nodes of this plan are out of the schedule until they are accepted";
+    why = "nodes of this plan stay drained until they are accepted";
   }
   std::vector<std::string> reasons;
   const Plan plan = planned(in);
