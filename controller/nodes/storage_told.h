@@ -1,5 +1,5 @@
-// What agents say of the storage that is mounted on their nodes, held against the spec's sections. Kept in
-// memory: an agent says it again with its next request. Thread: the reactor's.
+// What agents report about the storage mounted on their nodes, compared with the spec's sections. Kept in
+// memory: an agent repeats it with its next request. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,17 @@ namespace muster {
 
 class StorageTold {
  public:
-  // `text`: of agent/storage_state.h. What is no list, or too long to be one, is not kept; empty text (an
-  // agent of an older version, a RAM system) forgets.
+  // `text`: of agent/storage_state.h. Anything but a list, or one that is too long, is not kept; empty text
+  // (an agent of an older version, a RAM system) removes the node's entry.
   void heard(const std::string& node, const std::string& text);
 
   // One entry per section of the spec: {name, engine, mount, healthy, size_bytes, used_bytes, nodes,
-  // problems}. `healthy`: false where something is wrong, true where nothing is and somebody told, else null.
-  // size_bytes and used_bytes: of all nodes together where each has its own, else of the one file system;
-  // absent when nobody told. nodes: [{node, state: mounted|absent|other|silent|unknown, size_bytes?,
-  // used_bytes?, array?, health?}]; other: what is mounted is not the section's, by type and source.
-  // problems: [{node, problem}], for people; of what an engine says of itself, the first node that says so.
-  // `silent`: nodes that are not heard now; what they said is history.
+  // problems}. `healthy`: false if there is a problem, true if there is none and a node reported, else null.
+  // size_bytes and used_bytes: of all nodes together if each has its own, else of the one file system; absent
+  // if no node reported. nodes: [{node, state: mounted|absent|other|silent|unknown, size_bytes?, used_bytes?,
+  // array?, health?}]; other: the mount is not the section's, by type and source. problems: [{node,
+  // problem}], for people; of an engine's own report, the first node with it. `silent`: nodes that are silent
+  // now; their reports are history.
   Json status(const Spec& spec, const std::function<bool(const std::string& node)>& silent) const;
 
  private:
