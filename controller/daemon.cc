@@ -175,7 +175,7 @@ void Core::connect_agents() {
                 },
                 [this, undeclared](const std::string& node, const Presence& present) {
                   if (undeclared(node)) return discovery.on_contact(node);
-                  if (present.storage) storage.heard(node, *present.storage);
+                  if (present.storage) storage.update(node, *present.storage);
                   executor.on_contact(node, present);
                   power.hands().saw_agent(node);
                 },

@@ -27,7 +27,7 @@ int complain(const muster::Error& error) {
 }
 
 // Type=notify of systemd: `systemctl start musterd` returns once operators get answers.
-void tell_service_manager(const char* state) {
+void notify_service_manager(const char* state) {
   const char* path = std::getenv("NOTIFY_SOCKET");
   sockaddr_un to = {};
   if (!path || (path[0] != '/' && path[0] != '@') || std::strlen(path) >= sizeof to.sun_path) return;
@@ -80,12 +80,12 @@ int main(int argc, char** argv) {
   if (!daemon.ok()) return complain(daemon.error());
   reactor->on_stop_signal([&] {
     muster::log::info("stopping");
-    tell_service_manager("STOPPING=1");
+    notify_service_manager("STOPPING=1");
     (*daemon)->stop();
     reactor->stop();
   });
   if (const auto started = (*daemon)->start(); !started.ok()) return complain(started.error());
-  tell_service_manager("READY=1");
+  notify_service_manager("READY=1");
   reactor->run();
   daemon->reset();  // closes the store
   // Workers may sit in a build or a BMC call for minutes; nothing they do is owed a result now.

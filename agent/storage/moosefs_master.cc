@@ -236,7 +236,7 @@ Status write_first_image(StepContext& context) {
                           moosefs_folder(context.files)));
 }
 
-Status nobody_else_leads(StepContext& context) {
+Status no_other_master(StepContext& context) {
   Command command;
   command.argv = {kOnlyMaster};
   command.deadline = 3 * kMinute;
@@ -266,7 +266,7 @@ Status apply_master(StepContext& context, const Json& params) {
   TRY_(apply_parts(context, parts));
   TRY(const CheckResult runs, service.module.check(context, service.params));
   const bool first_image = !origin.own || moosefs_metadata_is_new(context.files);
-  if (runs.holds != Holds::yes) TRY_(nobody_else_leads(context));
+  if (runs.holds != Holds::yes) TRY_(no_other_master(context));
   // Not before: where another one goes on as master, its copy here goes on, too.
   TRY_(apply_parts(context, {no_logger}));
   if (runs.holds == Holds::yes && !first_image) return Ok{};

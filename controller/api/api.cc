@@ -23,14 +23,14 @@ std::vector<std::string> segments(const std::string& path) {
   return parts;
 }
 
-bool right_door(Who who, Door door) {
+bool right_door(Role who, Door door) {
   switch (who) {
-    case Who::operators:
+    case Role::operators:
       return door != Door::boot;
-    case Who::agents:
-    case Who::joiners:
+    case Role::agents:
+    case Role::joiners:
       return door == Door::tls;
-    case Who::machines:
+    case Role::machines:
       return door == Door::boot;
   }
   return false;
@@ -163,11 +163,11 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
                       {{"code", "not_found"},
                        {"message", "no such route: " + call->request.method + " " + call->request.path}});
   }
-  if (found.route->who == Who::operators) {
+  if (found.route->who == Role::operators) {
     const auto allowed = check_operator(services, door, call->request);
     if (!allowed.ok()) return call->json(401, error_json(allowed.error()));
   }
-  if (found.route->who == Who::agents) {
+  if (found.route->who == Role::agents) {
     const auto agent = check_agent(services, call->request);
     if (!agent.ok()) {
       // Also one that was known when its connection began has no claim to the place any more.

@@ -24,7 +24,7 @@ struct Services;  // controller/services.h
 namespace api {
 
 enum class Door { local, tls, boot };
-enum class Who {
+enum class Role {
   operators,  // the Unix socket, or a bearer token on the TLS port
   agents,     // a client certificate that is in the store and not revoked
   joiners,    // TLS port, no certificate yet: the one-time token in the body decides
@@ -36,7 +36,7 @@ struct Call {
   HttpRequest request;
   ResponderPtr responder;
   std::map<std::string, std::string> args = {};  // {node} of the path
-  std::string agent = {};                        // the authenticated name, for Who::agents
+  std::string agent = {};                        // the authenticated name, for Role::agents
   Door door = Door::tls;                         // the way it came in
 
   std::string arg(const std::string& name) const;
@@ -54,7 +54,7 @@ using Handler = void (*)(const CallPtr&);
 struct Route {
   const char* method;
   const char* path;  // "/v1/nodes/{node}/why"; a last "{path*}" takes the rest
-  Who who;
+  Role who;
   Handler handler;
   const char* help;
 };

@@ -153,7 +153,7 @@ void add_sizes(const Json& node, bool each_its_own, Json& section) {
 
 }  // namespace
 
-void StorageTold::heard(const std::string& node, const std::string& text) {
+void StorageTold::update(const std::string& node, const std::string& text) {
   const auto json =
       text.empty() || text.size() > kLongest ? Result<Json>(fail(Code::invalid, "")) : parse_json(text);
   if (json.ok() && json->is_array())

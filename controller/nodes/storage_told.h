@@ -15,7 +15,7 @@ class StorageTold {
  public:
   // `text`: of agent/storage_state.h. Anything but a list, or one that is too long, is not kept; empty text
   // (an agent of an older version, a RAM system) removes the node's entry.
-  void heard(const std::string& node, const std::string& text);
+  void update(const std::string& node, const std::string& text);
 
   // One entry per section of the spec: {name, engine, mount, healthy, size_bytes, used_bytes, nodes,
   // problems}. `healthy`: false if there is a problem, true if there is none and a node reported, else null.

@@ -5,8 +5,7 @@
 // `cancelled` when it is no longer needed or another replaces it. It never ends by time: the caller has a
 // deadline. Silence is not an effect: that a machine is off must be reported by a person.
 //
-// Thread: the
-// reactor's. `done` never runs inside a call.
+// Thread: the reactor's. `done` never runs inside a call.
 #pragma once
 
 #include <functional>

@@ -91,7 +91,7 @@ void NodeTurn::on_event(const wire::Event& event) {
     transition(ActionState::started, Json::object());
   if (event.kind == "progress") on_progress(event.data);
   if (event.kind == "step") step_row(event.data);
-  if (event.kind == "log") tell("log", event.data);
+  if (event.kind == "log") publish("log", event.data);
   if (event.kind == "finished") on_finished(event);
 }
 
@@ -108,7 +108,7 @@ void NodeTurn::on_progress(const Json& data) {
   s.last_at = w.now;
   Json seen = data.is_object() ? data : Json::object();
   seen["action"] = s.action().id;
-  tell("progress", std::move(seen));
+  publish("progress", std::move(seen));
 }
 
 Status NodeTurn::accept_inventory(const Json& result, std::vector<effect::Draft>& rows) {

@@ -61,8 +61,8 @@ void NodeTurn::advance_to_next() {
   const Action& action = s.action();
   add(effect::Proven{action.id});
   for (const auto& [other, why] : std::exchange(s.without, {}))
-    add(effect::Accuse{other, fmt::format("{} failed on {} with it, and succeeded without it: {}",
-                                          action.title, s.name, why)});
+    add(effect::Quarantine{other, fmt::format("{} failed on {} with it, and succeeded without it: {}",
+                                              action.title, s.name, why)});
   s.excused.clear();
   s.results.clear();
   s.follow = nullptr;
@@ -114,7 +114,7 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
   const auto digest = w.plan.config_digests.find(s.name);
   std::optional<std::string> config;
   if (digest != w.plan.config_digests.end()) config = digest->second;
-  tell("node", {{"state", to_string(state)}, {"reason", doubt}});
+  publish("node", {{"state", to_string(state)}, {"reason", doubt}});
   return {effect::Change{[state, doubt, measured, run = w.run.id, config](NodeRow& changed) {
     changed.state = state;
     changed.reason = doubt;
@@ -131,7 +131,7 @@ bool NodeTurn::tries_left() const {
   return counted < s.action().max_attempts;
 }
 
-void NodeTurn::end_failed(const Error& error, Json result, const Blame& blame) {
+void NodeTurn::end_failed(const Error& error, Json result, const ProbeVerdict& blame) {
   const std::string& excuse = blame.reason;
   if (!excuse.empty()) ++s.excused[blame.node];
   const bool retry = may_pass(error.code) && (!excuse.empty() || tries_left());
@@ -193,7 +193,7 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
   s.attempt = s.acts() ? w.log.of(s.action().id).attempt : 0;
   s.stage = Stage::quarantined;
   set_wait({});
-  tell("node", {{"state", to_string(NodeState::quarantined)}, {"reason", why}});
+  publish("node", {{"state", to_string(NodeState::quarantined)}, {"reason", why}});
   if (s.acts() && w.log.of(s.action().id).state != ActionState::succeeded)
     transition(ActionState::abandoned, {{"message", why}}, std::move(rows));
   else
@@ -222,7 +222,7 @@ void NodeTurn::stand_down(const std::string& given) {
          changed.reason = reason;
          if (was && changed.state == NodeState::installing) changed.state = *was;
        }}}});
-  tell("node", {{"state", "not_started"}, {"reason", reason}});
+  publish("node", {{"state", "not_started"}, {"reason", reason}});
 }
 
 }  // namespace muster

@@ -84,25 +84,25 @@ void NodeTurn::weigh() {
     const auto excuses = s.excused.find(other.name);
     other.excuses = excuses == s.excused.end() ? 0 : excuses->second;
   }
-  const Blame blame = judge_probe(probe, w.timing);
+  const ProbeVerdict blame = judge_probe(probe, w.timing);
   switch (blame.what) {
-    case Blame::What::wait:
+    case ProbeVerdict::What::wait:
       return pause(std::min<DurationMs>(2 * kSecond, blame.until - probe.now),
-                   {"whether " + blame.node + " is reachable", "a message from " + blame.node,
-                    error.message, "another try, or quarantine of " + blame.node, probe.failed, blame.until},
+                   {"whether " + blame.node + " is reachable", "a message from " + blame.node, error.message,
+                    "another try, or quarantine of " + blame.node, probe.failed, blame.until},
                    Next::weigh);
-    case Blame::What::accuse:
-      add(effect::Accuse{blame.node,
-                         fmt::format("{} during {} with it: {}", blame.reason, s.name, error.message)});
+    case ProbeVerdict::What::quarantine:
+      add(effect::Quarantine{blame.node,
+                             fmt::format("{} during {} with it: {}", blame.reason, s.name, error.message)});
       add(effect::Absent{blame.node});
       s.stage = Stage::pausing;  // until the one that is accused is out
       s.next = Next::weigh;
       return add(effect::GoOn{});
-    case Blame::What::ask:
+    case ProbeVerdict::What::repeat:
       s.without[blame.node] = error.message;
       [[fallthrough]];
-    case Blame::What::excuse:
-    case Blame::What::stands:
+    case ProbeVerdict::What::excuse:
+    case ProbeVerdict::What::stands:
       return end_failed(error, *s.weighing->result, blame);
   }
 }

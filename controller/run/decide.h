@@ -1,5 +1,5 @@
-// Makes the decisions of node_state.cc and slot_state.cc, with the texts that both have in common. Included
-// by these two only. Thread: any; values only.
+// Makes the decisions of node_state.cc and slot_state.cc, with their common texts. Included by these two
+// only. Thread: any; values only.
 #pragma once
 
 #include <string>
@@ -24,14 +24,14 @@ inline Decision act(Decision::What what, std::string reason, bool with_netboot =
   return d;
 }
 
-// What its console showed, for people; "" where it showed no panic.
+// The panic on its console, for people; "" if none.
 inline std::string console_text(const Situation& s) {
   return s.panic.empty() ? "" : "; its console: " + s.panic;
 }
 
 inline std::string not_heard(const Situation& s) { return "agent silent for " + to_human(s.now - s.heard); }
 
-// The same, with everything else that is known of a silent machine.
+// The same, with everything else known about a silent machine.
 inline std::string silence_text(const Situation& s) {
   return not_heard(s) + "; " + power_text(s) + console_text(s);
 }

@@ -207,7 +207,7 @@ Around Executor::around() const {
 void Executor::carry_out(Node& node, Effect effect) {
   const std::string& name = node.run.name;
   std::visit(Overload{[&](effect::Commit& rows) { commit(node, std::move(rows)); },
-                      [&](effect::Tell& told) { observe(name, told.kind, std::move(told.data)); },
+                      [&](effect::Publish& told) { observe(name, told.kind, std::move(told.data)); },
                       [&](effect::Call what) { call(node, what); },
                       [&](effect::Offer& offer) { ports_.link.offer(name, std::move(offer.order)); },
                       [&](effect::Withdraw& back) { ports_.link.withdraw(name, back.order); },
@@ -223,7 +223,7 @@ void Executor::carry_out(Node& node, Effect effect) {
                         ready_.succeeded({node.at, proven.action});
                       },
                       [&](effect::Took took) { took_.add(took.kind, took.time); },
-                      [&](effect::Accuse& accused) { accuse(accused.node, accused.reason); },
+                      [&](effect::Quarantine& other) { quarantine_other(other.node, other.reason); },
                       [&](effect::Absent& absent) { absent_[absent.node] = reactor_.steady(); },
                       [&](effect::Committed) { book_.agent(name).trial = false; },
                       [&](effect::GoOn) { feed(node, input::Timer{}); }, [&](effect::Kick) { kick(); }},
@@ -321,7 +321,7 @@ void Executor::stop_timer(Node& node) {
 }
 
 // Takes a node out because of what others saw. One that has nothing to do in this run is left as it is.
-void Executor::accuse(const std::string& name, const std::string& reason) {
+void Executor::quarantine_other(const std::string& name, const std::string& reason) {
   Node* node = find(name);
   if (node && !node->run.over()) {
     // One that is on its way back restarts: nobody can be surprised that it does not answer.

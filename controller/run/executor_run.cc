@@ -183,7 +183,7 @@ void Executor::quarantine(const std::string& node, const std::string& reason) {
 JournalRow Executor::condemned(Node& node, const std::string& reason) {
   ++taken_out_;
   const Standing before = standing_of(node.run);
-  JournalRow row = condemn(node.run, run_, reason, reactor_.steady(), reactor_.now());
+  JournalRow row = quarantine_row(node.run, run_, reason, reactor_.steady(), reactor_.now());
   stands(node, before);
   return row;
 }

@@ -103,7 +103,8 @@ bool note_wait(NodeRun& node, Wait wait) {
   return news;
 }
 
-JournalRow condemn(NodeRun& node, const RunRow& run, const std::string& reason, SteadyMs now, TimeMs wall) {
+JournalRow quarantine_row(NodeRun& node, const RunRow& run, const std::string& reason, SteadyMs now,
+                          TimeMs wall) {
   node.stage = NodeRun::Stage::quarantined;
   node.reason = reason;
   node.left_at = now;
@@ -137,7 +138,7 @@ NodeTurn::NodeTurn(NodeRun state, const Around& around)
 
 void NodeTurn::set_wait(Wait wait) {
   if (note_wait(s, std::move(wait)) && !s.wait.reason.empty())
-    tell("wait", to_json(s.wait, w.wall - w.now.ms));
+    publish("wait", to_json(s.wait, w.wall - w.now.ms));
 }
 
 void NodeTurn::set_timer(DurationMs delay, Next next) {
@@ -173,7 +174,7 @@ void NodeTurn::step_row(Json data) {
   step.action = s.action().id;
   step.attempt = s.attempt;
   add(effect::Commit{{std::move(step)}});
-  tell("step", std::move(data));
+  publish("step", std::move(data));
 }
 
 void NodeTurn::transition(ActionState to, Json data, std::vector<effect::Draft> extra) {
@@ -243,8 +244,8 @@ void NodeTurn::go_on() {
       return rearm();
     case Next::weigh:
       return weigh();
-    case Next::nobody_came:
-      return nobody_came();
+    case Next::manual_task_expired:
+      return manual_task_expired();
   }
 }
 

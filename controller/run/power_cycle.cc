@@ -106,7 +106,7 @@ void NodeTurn::await_stop() {
 }
 
 void NodeTurn::end_stop(const std::string& outcome) {
-  tell("power", {{"action", outcome}});
+  publish("power", {{"action", outcome}});
   withdraw_stop();
   s.deadline += w.now - s.stop_asked;
   netboot();
@@ -160,7 +160,7 @@ void NodeTurn::withdraw_leave() {
 
 // Ready, and on its way from now on; or refused, with nothing done.
 void NodeTurn::on_left(const wire::Event& event) {
-  if (event.kind == "log") tell("log", event.data);
+  if (event.kind == "log") publish("log", event.data);
   if (event.kind != "finished" || s.power_certain) return;
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
   if (!good) {
@@ -171,7 +171,8 @@ void NodeTurn::on_left(const wire::Event& event) {
   s.leaving = false;
   add(effect::LetGo{event.order});  // withdrawn it would stay
   const std::string way = event.data.contains("result") ? text_of(event.data["result"], "way") : "";
-  tell("power", {{"action", fmt::format("hands over to the RAM system ({})", way.empty() ? "kexec" : way)}});
+  publish("power",
+          {{"action", fmt::format("hands over to the RAM system ({})", way.empty() ? "kexec" : way)}});
   on_powered(Ok{});
 }
 
@@ -207,7 +208,7 @@ void NodeTurn::ask_person(const std::string& task, SteadyMs since, effect::Call 
             "its effect, or `muster power done " + s.name + "`", s.power_error,
             "quarantine: not done in time", since, until});
   add(call);
-  set_timer(until - w.now, Next::nobody_came);
+  set_timer(until - w.now, Next::manual_task_expired);
   add(effect::Kick{});  // whoever waited for all nodes does not wait for this one
 }
 
@@ -216,7 +217,7 @@ void NodeTurn::person_answered() {
   add(effect::Enter{lane_of(s)});
 }
 
-void NodeTurn::nobody_came() {
+void NodeTurn::manual_task_expired() {
   fail_attempt(fail(Code::denied, fmt::format("manual task not completed within {}: {}",
                                               to_human(s.person->within), s.task)),
                Json());
@@ -232,7 +233,7 @@ void NodeTurn::on(const input::Cycled& cycled) {
   if (cycled.status.ok()) {
     s.power_asked = w.now;
     s.deadline = s.power_asked + w.plan.limits.netboot;
-    tell("power", {{"action", "switched by hand"}});
+    publish("power", {{"action", "switched by hand"}});
     if (w.log.of(s.action().id).state == ActionState::intent)
       transition(ActionState::started, {{"by_hand", true}});
   }

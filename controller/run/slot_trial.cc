@@ -246,7 +246,7 @@ void NodeTurn::cut_power(const std::string& why) {
   s.deadline = w.now + w.plan.limits.netboot;
   s.stage = Stage::powering;
   add(effect::StopTimer{});
-  tell("power", {{"action", "power cycle into the default slot: " + why}});
+  publish("power", {{"action", "power cycle into the default slot: " + why}});
   set_wait({"power cycle into the default slot", switched_by() + "'s answer", why, "a wait for its agent",
             w.now, w.now + w.timing.power_call});
   add(effect::Call::switch_off);
@@ -292,7 +292,7 @@ void NodeTurn::go_back(const std::string& why) {
   add(effect::Leave{Limits::Lane::netboot});
   add(effect::Leave{Limits::Lane::imaging});
   add(effect::Call::disarm);
-  tell("node", {{"state", "returning"}, {"reason", why}});
+  publish("node", {{"state", "returning"}, {"reason", why}});
   std::vector<effect::Draft> rows{row("returning", {{"reason", why}, {"action", failed}}),
                                   effect::Change{[why](NodeRow& changed) { changed.reason = why; }}};
   s.attempt = s.acts() ? w.log.of(failed).attempt : 0;
@@ -365,7 +365,7 @@ std::vector<effect::Draft> NodeTurn::returned() {
   const std::string why =
       back ? fmt::format("returned to slot {}: {}", text_of(back->params.own(), "slot"), s.reason)
            : fmt::format("not re-imaged: {}", s.reason);
-  tell("node", {{"state", "returned"}, {"reason", why}});
+  publish("node", {{"state", "returned"}, {"reason", why}});
   s.reason = why;
   return {row("returned", {{"reason", why}, {"action", s.failed_action}}),
           effect::Change{[state, why](NodeRow& changed) {

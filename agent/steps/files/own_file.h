@@ -26,9 +26,9 @@ Status put(const Files& files, const OwnFile& want);
 // Names become parts of file names: a letter or digit, then letters, digits, '.', '_' and '-'.
 Status check_name(const std::string& name, const char* module);
 
-bool owes(const Files& files, const std::string& what);
-Status note_debt(const Files& files, const std::string& what);
-Status clear_debt(const Files& files, const std::string& what);
+bool has_pending_reload(const Files& files, const std::string& what);
+Status mark_pending(const Files& files, const std::string& what);
+Status clear_pending(const Files& files, const std::string& what);
 
 // False in a chroot, a container or an image build: nothing that lives in the running kernel or in systemd
 // can be changed or asked there (sd_booted(3)).
@@ -38,7 +38,7 @@ bool is_booted(const Files& files);
 Status reload_units(StepContext& context);
 
 // A change that only a reboot brings into force. The `reboot` module makes one for all that asked.
-Status ask_reboot(const Files& files, const std::string& who, const std::string& why);
+Status request_reboot(const Files& files, const std::string& who, const std::string& why);
 
 // Fetches `url` with apt's own downloader and puts it at `path` once its digest is right. Never leaves a
 // wrong or partial file there.

@@ -231,7 +231,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   for (const auto& file : own_files(context.files, text_of(params, "mac"), *ports))
     add_difference(context.files, file, diff);
-  if (owes(context.files, kDebt)) diff.add("an earlier change was not loaded");
+  if (has_pending_reload(context.files, kDebt)) diff.add("an earlier change was not loaded");
   if (ports->empty()) return diff.result();
   TRY(const auto live, live_of(context));
   for (const auto& given : *ports) {
@@ -304,10 +304,10 @@ Status apply(StepContext& context, const Json& params) {
   const auto files = own_files(context.files, text_of(params, "mac"), *ports);
   if (std::any_of(files.begin(), files.end(),
                   [&](const OwnFile& f) { return differs_from(context.files, f); }))
-    TRY_(note_debt(context.files, kDebt));
+    TRY_(mark_pending(context.files, kDebt));
   for (const auto& file : files) TRY_(put(context.files, file));
-  TRY_(load(context, *ports, owes(context.files, kDebt)));
-  return clear_debt(context.files, kDebt);
+  TRY_(load(context, *ports, has_pending_reload(context.files, kDebt)));
+  return clear_pending(context.files, kDebt);
 }
 
 // A port gets some time: networkd answers before it is done, and a link is trained.

@@ -36,9 +36,9 @@ std::vector<std::string> paths_of_gpus(const Files& files) {
 }
 
 // Hands out ports, each once.
-class Giver {
+class PortAssigner {
  public:
-  Giver(const PortsAsked& asked, const std::vector<WantedPort>& wanted)
+  PortAssigner(const PortsAsked& asked, const std::vector<WantedPort>& wanted)
       : asked_(asked), wanted_(wanted), ports_(physical_ports(asked.files)), given_(wanted.size()) {}
 
   Status exclude_provisioning() {
@@ -206,12 +206,12 @@ Result<std::vector<WantedPort>> wanted_ports(const Json& params) {
 
 Result<std::vector<GivenPort>> give_ports(const PortsAsked& asked, const std::vector<WantedPort>& wanted,
                                           std::vector<NetPort>& open) {
-  Giver giver(asked, wanted);
-  TRY_(giver.exclude_provisioning());
-  TRY_(giver.give_named());
-  TRY_(giver.give_found(true, open));
-  TRY_(giver.give_found(false, open));
-  return giver.result();
+  PortAssigner assigner(asked, wanted);
+  TRY_(assigner.exclude_provisioning());
+  TRY_(assigner.give_named());
+  TRY_(assigner.give_found(true, open));
+  TRY_(assigner.give_found(false, open));
+  return assigner.result();
 }
 
 }  // namespace muster::steps

@@ -172,7 +172,7 @@ Status boot_diff(StepContext& context, const Wanted& want, Diff& diff) {
       return fail(Code::not_found, "neither a boot entry of muster's nor GRUB was found");
     add_difference(context.files, grub_file(want), diff);
     add_difference(context.files, earlier_grub_file(want), diff);
-    if (owes(context.files, "grub-" + want.name)) diff.add("GRUB's menu is not up to date");
+    if (has_pending_reload(context.files, "grub-" + want.name)) diff.add("GRUB's menu is not up to date");
     if (const auto menu = menu_diff(context.files, want); !menu.empty()) diff.add(menu);
     return Ok{};
   }
@@ -216,17 +216,17 @@ Status apply_entry(StepContext& context, const Wanted& want, const std::string& 
 Status apply_grub(StepContext& context, const Wanted& want) {
   const std::string debt = "grub-" + want.name;
   for (const auto& file : {grub_file(want), earlier_grub_file(want)}) {
-    if (differs_from(context.files, file)) TRY_(note_debt(context.files, debt));
+    if (differs_from(context.files, file)) TRY_(mark_pending(context.files, debt));
     TRY_(put(context.files, file));
   }
-  if (!owes(context.files, debt) && menu_diff(context.files, want).empty()) return Ok{};
+  if (!has_pending_reload(context.files, debt) && menu_diff(context.files, want).empty()) return Ok{};
   TRY(auto out, run_tool(context, {"update-grub"}, 3 * kMinute));
   (void)out;
   // A restart would not help.
   if (const auto menu = menu_diff(context.files, want); !menu.empty())
     return fail(Code::conflict, menu + ": something behind " + grub_file(want).path +
                                     " sets it, in /etc/default/grub.d or /etc/grub.d; remove it there");
-  return clear_debt(context.files, debt);
+  return clear_pending(context.files, debt);
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -234,8 +234,8 @@ Status apply(StepContext& context, const Json& params) {
   const std::string slot = read_image_record(context.files).slot;
   TRY_(slot.empty() ? apply_grub(context, want) : apply_entry(context, want, slot));
   if (running_has(context.files, want)) return Ok{};
-  return ask_reboot(context.files, "kernel_command_line-" + want.name,
-                    "kernel arguments " + join(want.present, " "));
+  return request_reboot(context.files, "kernel_command_line-" + want.name,
+                        "kernel arguments " + join(want.present, " "));
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   add_difference(context.files, want.load_file, diff);
   add_difference(context.files, want.settings_file, diff);
-  if (owes(context.files, debt(want))) diff.add("the initial RAM disk is not up to date");
+  if (has_pending_reload(context.files, debt(want))) diff.add("the initial RAM disk is not up to date");
   if (!is_booted(context.files) || !bool_of(params, "now", true)) return diff.result();
   for (const auto& module : want.load)
     if (!is_loaded(context.files, module) && !is_built_in(context.files, module))
@@ -97,12 +97,12 @@ Status write_files(StepContext& context, const Wanted& want) {
   // Where the boot goes through initramfs-tools, that image carries a copy of modprobe.d. muster's own has
   // none.
   const bool has_tool = context.files.exists("/usr/sbin/update-initramfs");
-  if (changed && has_tool) TRY_(note_debt(context.files, debt(want)));
+  if (changed && has_tool) TRY_(mark_pending(context.files, debt(want)));
   TRY_(put(context.files, want.settings_file));
-  if (!owes(context.files, debt(want))) return Ok{};
+  if (!has_pending_reload(context.files, debt(want))) return Ok{};
   TRY(auto out, run_tool(context, {"update-initramfs", "-u"}, 5 * kMinute));
   (void)out;
-  return clear_debt(context.files, debt(want));
+  return clear_pending(context.files, debt(want));
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -120,8 +120,8 @@ Status apply(StepContext& context, const Json& params) {
     if (!run_tool(context, {"rmmod", underscored(module)}).ok()) busy.push_back(module);
   }
   if (busy.empty()) return Ok{};
-  return ask_reboot(context.files, "kernel_module-" + want.name,
-                    "in use, but blacklisted: " + join(busy, ", "));
+  return request_reboot(context.files, "kernel_module-" + want.name,
+                        "in use, but blacklisted: " + join(busy, ", "));
 }
 
 }  // namespace

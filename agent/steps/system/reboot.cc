@@ -1,6 +1,6 @@
 // reboot: one restart for all steps before it that asked for one.
 //
-// A step whose change needs a reboot leaves a note in /run/muster/reboot (own_file.h, ask_reboot). This step
+// A step whose change needs a reboot leaves a note in /run/muster/reboot (own_file.h, request_reboot). This step
 // restarts the machine when there is such a note, or Debian's own /run/reboot-required. The order is given to
 // the agent again afterwards and starts from its first step, so that everything before the reboot is checked
 // and verified in the system that came up (step_runner.h, `reverify`). Who asks again for the same thing

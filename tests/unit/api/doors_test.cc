@@ -1,4 +1,4 @@
-// Who may call what: every route of the table, through every door, with the wrong papers and the right ones.
+// Role may call what: every route of the table, through every door, with the wrong papers and the right ones.
 #include <filesystem>
 #include <fstream>
 
@@ -11,7 +11,7 @@
 
 using namespace muster;
 using api::Door;
-using api::Who;
+using api::Role;
 using testing::Controller;
 
 namespace {
@@ -61,7 +61,7 @@ TEST_CASE("no route of the table answers without the right papers", "[api]") {
     const auto tls = controller.call(Door::tls, route.method, path);
     const auto boot = controller.call(Door::boot, route.method, path);
     switch (route.who) {
-      case Who::operators: {
+      case Role::operators: {
         CHECK(tls.status == 401);
         CHECK(boot.status == 404);
         HttpRequest wrong;
@@ -76,7 +76,7 @@ TEST_CASE("no route of the table answers without the right papers", "[api]") {
         CHECK(controller.call(Door::tls, wrong).status == 401);
         break;
       }
-      case Who::agents: {
+      case Role::agents: {
         CHECK(tls.status == 401);
         CHECK(boot.status == 404);
         CHECK(controller.call(Door::local, route.method, path).status == 404);
@@ -92,13 +92,13 @@ TEST_CASE("no route of the table answers without the right papers", "[api]") {
         CHECK(controller.call(Door::tls, unknown).status == 401);
         break;
       }
-      case Who::joiners: {
+      case Role::joiners: {
         CHECK(tls.status == 422);
         CHECK(boot.status == 404);
         CHECK(controller.call(Door::local, route.method, path).status == 404);
         break;
       }
-      case Who::machines: {
+      case Role::machines: {
         CHECK(tls.status == 404);
         CHECK(controller.call(Door::local, route.method, path).status == 404);
         break;
