@@ -1,6 +1,6 @@
 // Changes that could lock the controller out are made in two phases: apply, prove that the controller is
-// still reachable, confirm. Without the confirmation a systemd timer of its own takes the change back,
-// whatever became of the agent.
+// still reachable, confirm. Without the confirmation a systemd timer of its own rolls the change back, even
+// if the agent is gone.
 //
 //   arm()       waits until an earlier change is not being taken back any more, copies the files about to
 //               change to /var/lib/muster/rollback/NAME.json and starts the timer
