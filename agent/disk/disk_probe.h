@@ -1,7 +1,7 @@
 // What is on a disk: partition tables, file systems, RAID, LVM, ZFS, Ceph ... found by reading magic bytes.
 //
 // Reads, never writes. Everything found counts against calling a disk blank; bytes that match nothing known
-// count too ("unknown data"), because a wipe cannot be undone. ¶
+// count too ("unknown data"), because a wipe cannot be undone.
 // The hash covers partition tables, types, labels, UUIDs and places, not the changing parts of a superblock:
 // it stays the same while a file system is merely used, and changes when something is made, removed or
 // replaced. For unknown data it covers the bytes themselves: of a partition the first and last mebibyte, of a

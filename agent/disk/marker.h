@@ -5,7 +5,8 @@
 // each root slot also before and after it alone is written, beside the running system. The second copy is
 // written first, each with a higher number than any before: after any interruption one of them is complete,
 // with the old or the new content. Earlier versions use only the first; one without a number was written by
-// such a version without regard to the second copy, and counts. ¶ Thread: plain functions over a BlockDevice.
+// such a version without regard to the second copy, and counts.
+// Thread: plain functions over a BlockDevice.
 #pragma once
 
 #include <cstdint>

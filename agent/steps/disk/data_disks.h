@@ -1,14 +1,13 @@
 // Data disks: from the disks of the approved plan to the present devices, and the permission to write to one.
 //
 // Every destructive module goes through here; nothing else in agent/steps writes to a disk.
-//   - a disk is found by WWID, serial, size and model (base/disk_identity.h); two that fit, or one that only
-//   half fits, are an error;
-//   - never a disk that carries the running system, is mounted, swapped on or held by something else, is
-//   read-only, or is remote;
-//   - what is on it is probed again while it is held open exclusively, and must be what the plan was approved
-//   for;
+//   - a disk is found by WWID, serial, size and model (base/disk_identity.h); two matches, or a partial match,
+//     are an error;
+//   - never a disk that contains the running system, is mounted, swapped on or otherwise in use, is read-only,
+//     or is remote;
+//   - its content is probed again while it is open exclusively, and must be the approved one;
 //   - policy `keep` is never written, `format-if-blank` only when blank, `format` when its content is the
-//   approved one.
+//     approved one.
 // Thread: blocking.
 #pragma once
 

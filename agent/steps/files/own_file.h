@@ -2,8 +2,8 @@
 //
 // A file changes at once, its effect (a reload, a trigger) later: a crash in between must not look like done.
 // So a module records the pending effect before it writes and clears it afterwards; a check with a pending
-// effect fails. The records are in /run: a reboot has these effects by itself. ¶ Thread: plain functions over
-// Files.
+// effect fails. The records are in /run: a reboot has these effects by itself.
+// Thread: plain functions over Files.
 #pragma once
 
 #include <string>

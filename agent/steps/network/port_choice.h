@@ -4,7 +4,7 @@
 // the provisioning port nor named for something else: rails by the GPUs they are nearest to
 // (base/rail_choice.h), the storage port where it is the only one, or the only one with a link. If that is
 // ambiguous, the step fails. A choice once made is kept: a dead adapter must not move the following rails to
-// other networks. ¶
+// other networks.
 // Thread: plain functions over Files.
 #pragma once
 
