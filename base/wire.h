@@ -1,7 +1,7 @@
 // Messages between controller and agent: versioned value types and their JSON forms, nothing else.
 //
-//   POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest), one-time
-//                            token. The same token with the same public key gets the same answer again, so a
+//   POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest),
+//                            one-time token. The same token with the same public key gets the same answer again, so a
 //                            lost reply is harmless; with another key it is rejected.
 //   GET  /agent/v1/orders?boot=BOOT_ID&have=ID,ID&trial=1
 //                            mutual TLS; long poll (25 s) -> PollReply. `trial` is set during a trial boot.

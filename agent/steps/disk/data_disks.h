@@ -1,10 +1,10 @@
 // Data disks: from the disks of the approved plan to the present devices, and the permission to write to one.
 //
 // Every destructive module goes through here; nothing else in agent/steps writes to a disk.
-//   - a disk is found by WWID, serial, size and model (base/disk_identity.h); two matches, or a partial match,
-//     are an error;
-//   - never a disk that contains the running system, is mounted, swapped on or otherwise in use, is read-only,
-//     or is remote;
+//   - a disk is found by WWID, serial, size and model (base/disk_identity.h); two matches, or a partial
+//     match, are an error;
+//   - never a disk that contains the running system, is mounted, swapped on or otherwise in use, is
+//     read-only, or is remote;
 //   - its content is probed again while it is open exclusively, and must be the approved one;
 //   - policy `keep` is never written, `format-if-blank` only when blank, `format` when its content is the
 //     approved one.
