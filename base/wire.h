@@ -1,8 +1,8 @@
 // Messages between controller and agent: versioned value types and their JSON forms, nothing else.
 //
 //   POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest),
-//                            one-time token. The same token with the same public key gets the same answer again, so a
-//                            lost reply is harmless; with another key it is rejected.
+//                            one-time token. The same token with the same public key gets the same
+//                            answer again, so a lost reply is harmless; with another key it is rejected.
 //   GET  /agent/v1/orders?boot=BOOT_ID&have=ID,ID&trial=1
 //                            mutual TLS; long poll (25 s) -> PollReply. `trial` is set during a trial boot.
 //   POST /agent/v1/events    mutual TLS; EventBatch -> {"ack": SEQ}. Events are numbered from 1 per (node,

@@ -1,6 +1,6 @@
 // Changes that could lock the controller out are made in two phases: apply, prove that the controller is
-// still reachable, confirm. Without the confirmation a systemd timer of its own rolls the change back, even if the
-// agent is gone.
+// still reachable, confirm. Without the confirmation a systemd timer of its own rolls the change back,
+// even if the agent is gone.
 //
 //   arm()                waits for the end of an earlier rollback, copies the files about to change to
 //                        /var/lib/muster/rollback/NAME.json and starts the timer
