@@ -174,7 +174,7 @@ class Descent {
     return files_.exists("/sys/class/net/" + name + "/device");
   }
 
-  // Its own, which it has again after its driver started anew: ports of a bond all show the bond's.
+  // Its own, which returns when its driver is reloaded: ports of a bond all show the bond's.
   Result<std::string> mac_of(const Json& link) const {
     const std::string name = text_in(link, "ifname");
     if (!has_hardware(name) || text_in(link, "link_type") != "ether")

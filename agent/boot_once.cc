@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr const char* kMarker = "/var/lib/muster-boot-once";  // of the old system: which loader was told
+constexpr const char* kMarker = "/var/lib/muster-boot-once";  // of the old system: which loader was set up
 constexpr const char* kEntry = "muster-once";
 constexpr const char* kGrub = "/boot/grub";
 constexpr const char* kGrubFolder = "/boot/grub/muster-once";
@@ -191,11 +191,10 @@ void forget_grub(const Files& files, Process& process) {
   remove_folder(files, kGrubFolder);
 }
 
-// The entry is there only in the boot that GRUB was told to take it in, and only when GRUB has taken that
-// back for certain: its environment is read anew, since a firmware or disk that does not write lets
-// save_env fail, or does not say so, and the next boot would be this one again. What cannot be read counts
-// as not taken back. Then, and where the entry does not start, the first one is taken, not the menu that
-// waits for somebody.
+// The entry exists only in the boot for which it was set, and only when GRUB has certainly cleared that: its
+// environment is read again, since with a firmware or disk that does not write save_env fails, perhaps
+// silently, and the next boot would be this one again. An unreadable environment counts as not cleared. Then,
+// and if the entry does not start, the first entry boots, not the menu, which would wait for a person.
 std::string grub_entry(const std::string& uuid, const std::string& path, const std::string& words) {
   return fmt::format(
       "if [ \"${{boot_once}}\" = \"true\" ]; then\n"
@@ -258,7 +257,7 @@ Result<std::string> one_time_loader(const Files& files, Process& process) {
 
 Status arm_boot_once(const Files& files, Process& process, const std::string& loader,
                      const OneTimeBoot& boot) {
-  TRY_(files.write(kMarker, loader + "\n", 0600));  // first: whatever is left behind is found again
+  TRY_(files.write(kMarker, loader + "\n", 0600));  // first: leftovers are found again
   const Status armed =
       loader == "grub" ? arm_grub(files, process, boot) : arm_systemd_boot(files, process, boot);
   if (!armed.ok()) forget_boot_once(files, process);

@@ -24,7 +24,7 @@ HttpClientOptions client_options(const std::string& url, const Credentials& cred
   options.ca_pem = credentials.ca_pem;
   options.certificate_pem = credentials.certificate_pem;
   options.key_pem = credentials.key_pem;
-  // A machine fresh from the shop has any date on its clock; the CA is pinned and the controller's own.
+  // A new machine's clock may have any date; the CA is pinned and the controller's own.
   options.ignore_certificate_times = true;
   return options;
 }

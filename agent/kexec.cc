@@ -89,7 +89,7 @@ Result<std::string> fetch(const KexecDeps& deps, const wire::KexecJob& job, cons
                           const std::string& digest) {
   if (deps.cancelled()) return fail(Code::cancelled, "withdrawn by the controller");
   TRY(std::string bytes, deps.fetch(job.base_url, path));
-  // It may have been packed anew meanwhile: the next order says so.
+  // It may have been repacked meanwhile: the next order has the new digest.
   if (sha256(bytes) != digest) return fail(Code::failed, path + " is not what the controller announced");
   return bytes;
 }
@@ -139,7 +139,7 @@ Status may_leave(const Files& files) {
   if (!files.is_directory("/run/systemd/system"))
     return denied("systemd is not running: this system cannot be shut down in order");
   if (!files.exists(kAgent)) return denied(std::string("there is no ") + kAgent + " to start it with");
-  // Nobody would feed it in the RAM system: it would reset the machine while its disk is written.
+  // The RAM system does not feed it: it would reset the machine while its disk is written.
   for (const auto& name : files.list("/sys/class/watchdog"))
     if (files.read_line("/sys/class/watchdog/" + name + "/state") == "active")
       return denied("the hardware watchdog " + name + " is running (RuntimeWatchdogSec of systemd?)");
@@ -276,7 +276,7 @@ Status leave_by_kexec(const Files& files, Process& process) {
   const auto tell = [&]() -> Status {
     TRY_(files.write(kUnit, kUnitText));
     TRY_(run_ok(process, {{"systemctl", "daemon-reload"}}));
-    // As `systemctl reboot` does it: nothing that is asked for later takes it back.
+    // As `systemctl reboot` does it: no later request undoes it.
     TRY_(run_ok(process, {{"systemctl", "--no-block", "--job-mode=replace-irreversibly", "start",
                            "muster-kexec.service"}}));
     return Ok{};

@@ -115,7 +115,7 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
     TRY_(r.finish());
     return fetched_programs(files, [&base_url] { return http_source(base_url); })->ready(programs, cancelled);
   };
-  // A restart that is only delayed may still come. Whoever no longer waits for it gets the standing slot.
+  // A restart that is only delayed may still come. After the wait the default slot is booted.
   out.leave_slot = [&files, systemctl](const CancelCheck& ended, const CancelCheck& withdrawn) -> Status {
     const Status left = systemctl("reboot", ended, {kSlotLeaveSeconds, withdrawn});
     if (!left.ok()) disarm_slot_boot(files);

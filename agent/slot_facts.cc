@@ -13,7 +13,7 @@ SlotFacts facts_of(const SlotNote& note) {
   return {note.image, note.digest, note.stage, note.address, note.trial};
 }
 
-// Sets the standing slot; returns why the files on the ESP do not allow a trial.
+// Sets the default slot; returns why the files on the ESP do not allow a trial.
 std::string read_esp(const Files& files, const OwnSlots& own, std::string& standing) {
   const auto esp = open_own_esp(files, own, kEspPlace, Mounted::Way::read);
   if (!esp.ok()) return esp.error().message;

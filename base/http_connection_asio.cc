@@ -38,7 +38,7 @@ class ConnectionResponder : public Responder {
     if (was == State::open)
       connection_->post(
           [](Connection& c) { c.send(HttpResponse::text(500, "the request was not answered\n")); });
-    // A stream nobody will ever end: cut, so that the client does not take it for whole.
+    // A stream without an end: cut, so that the client does not take it for complete.
     if (was == State::streaming) connection_->post([](Connection& c) { c.close(); });
   }
 
@@ -245,7 +245,7 @@ void Connection::check_header() {
   on_body();
 }
 
-// For the whole body, so that nobody holds a connection by sending a byte now and then.
+// For the whole body, so that a client cannot hold a connection by sending single bytes.
 void Connection::body_deadline() {
   uint64_t length = parser_->content_length().value_or(0);
   deadline(kWriteMs + static_cast<DurationMs>(length / kSlowestBytesPerSecond) * kSecond);

@@ -171,7 +171,7 @@ bool names_one_thing(const std::string& text) {
   if (serial.size() > 4 &&
       (kCounted.find(serial) != std::string::npos || kHex.find(serial) != std::string::npos))
     return false;
-  // What QEMU gives a drive that it is told none for.
+  // QEMU's default for a drive.
   return serial.rfind("qm000", 0) != 0 && serial.rfind("drive-", 0) != 0;
 }
 

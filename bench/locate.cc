@@ -1,4 +1,4 @@
-// Counts what the search for bad nodes names, misses and blames falsely, with faults planted in a simulated
+// Counts what the search for bad nodes names, misses and names falsely, with faults planted in a simulated
 // network (tests/fakes/planted.h). Closes with one line of JSON. usage: muster-bench-locate [TRIALS [FOLDER
 // FOR SVG]]
 #include <cmath>

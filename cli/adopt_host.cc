@@ -14,7 +14,7 @@
 namespace muster::cli {
 namespace {
 
-// A host that nobody knows yet may answer anything: words count where words belong.
+// An unverified host may answer anything: only strings are read as strings.
 std::string word(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -81,7 +81,7 @@ Result<SshTarget> target_of(const Adopting& what, const std::string& place, cons
   if (!what.key.empty()) {
     TRY(const std::string key, read_file(what.key));
     if (key.empty()) return fail(Code::invalid, what.key + " is empty");
-    // The public half says which of the agent's keys is meant.
+    // The public half selects one of the agent's keys.
     if (auto half = public_key_in(key))
       target.agent_key = std::move(*half);
     else
@@ -120,21 +120,20 @@ Status Host::open() {
 }
 
 Result<Json> Host::ask(const Json& what, DurationMs deadline) {
-  // An operator may take his time before he approves, and a connection that nobody speaks on may end
-  // meanwhile, without a sign of it on this side. So a question that changes nothing goes first; whoever does
-  // not answer that gets another connection.
+  // An approval may take a while, and an idle connection may end meanwhile without a sign of it on this side.
+  // So a request that changes nothing goes first; without an answer a new connection is made.
   if (dialog_ && !dialog_->ask(R"({"ask":"nothing"})", kSign).ok()) dialog_.reset();
   if (!dialog_) TRY_(open());
   auto said = dialog_->ask(dump_json(what), deadline);
   if (!said.ok()) {
-    dialog_.reset();  // what it may say yet would be taken for the next answer
+    dialog_.reset();  // a late answer would be taken for the next one
     return said.error();
   }
   TRY(Json answer, parse_json(*said));
   if (!answer.is_object()) return fail(Code::failed, target_.address + ": unexpected answer");
   const Json error = answer.value("error", Json());
   if (!error.is_object()) return answer;
-  // It did answer, whatever it ran into there: `timeout` is for answers that were lost.
+  // It did answer, with any error: `timeout` is for lost answers.
   const Code code = code_from_string(word(error, "code"));
   return fail(code == Code::timeout ? Code::failed : code, clean_lines(word(error, "message")));
 }

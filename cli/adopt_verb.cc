@@ -33,9 +33,9 @@ struct One {
   std::vector<std::string> allowed = {};  // host keys
   bool declared = false;                  // in the spec, and the key there
   std::unique_ptr<Host> host = nullptr;
-  Json seen = nullptr;                     // what it said at the first look
-  Json steps = nullptr, answer = nullptr;  // of the plan, and what it said about them
-  Status outcome = Ok{};                   // of what all of them were asked last
+  Json seen = nullptr;                     // its answer at the first look
+  Json steps = nullptr, answer = nullptr;  // of the plan, and its results for them
+  Status outcome = Ok{};                   // of the last request to all
 };
 
 void for_all(std::vector<One>& hosts, const std::function<Status(One&)>& work) {
@@ -64,8 +64,8 @@ Status together(const std::vector<One>& hosts, const char* what) {
   return fail(first->code, fmt::format("{} of {} hosts {}:{}", bad, hosts.size(), what, lines));
 }
 
-// A key that two hosts share proves neither: the one could answer for the other. Where the spec names it for
-// both, somebody has decided so.
+// A key that two hosts share identifies neither: the one could answer for the other. If the spec names it for
+// both, that was decided by a person.
 Status show_different_keys(const std::vector<One>& hosts) {
   std::map<std::string, std::string> whose;
   for (const auto& one : hosts)
@@ -80,7 +80,7 @@ Status show_different_keys(const std::vector<One>& hosts) {
   return Ok{};
 }
 
-// The pins: what the spec or the command line says, or what the operator has compared and confirmed.
+// The pins: from the spec or the command line, or confirmed by the operator.
 Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
   for_all(hosts, [](One& one) -> Status {
     TRY(one.target.host_key, learn_host_key(one.target.address, one.target.port, kConnect, one.allowed));
@@ -126,7 +126,7 @@ std::vector<std::string> words_of(const std::string& line) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-// The complete set that this step gives to the account, as base64; none: it is left alone.
+// The complete set that this step gives to the account, as base64; none: not changed.
 std::optional<std::vector<std::string>> keys_given(const Json& step, const std::string& user) {
   const Json params = step.value("params", Json::object());
   if (step.value("module", "") != "user" || params.value("name", "") != user || !params.contains("keys"))
@@ -138,7 +138,8 @@ std::optional<std::vector<std::string>> keys_given(const Json& step, const std::
   return out;
 }
 
-// The public keys that let this operator in, as base64: that of the key file, or those of the SSH agent.
+// The public keys with which this operator logs in, as base64: that of the key file, or those of the SSH
+// agent.
 Result<std::vector<std::string>> own_keys(const SshTarget& target) {
   std::vector<std::string> keys;
   if (!target.private_key.empty()) {
@@ -162,7 +163,7 @@ Status check_access(const std::vector<One>& hosts) {
   for (const auto& one : hosts) {
     const std::string& user = one.target.user;
     const std::string own = one.host->own_key();
-    // Neither the account nor how often it may be tried is touched.
+    // Neither the account nor its number of tries changes.
     if (keeps_access(user, {}, one.steps).ok() && keeps_tries(user, {}, own, one.steps).ok()) continue;
     if (!keys) {
       TRY(keys, own_keys(one.target));
@@ -188,13 +189,13 @@ bool is_online(const Json& planned, const std::string& node) {
   return std::find(online.begin(), online.end(), Json(node)) != online.end();
 }
 
-// Hosts of which the same is said are told of once.
+// Hosts with the same text are listed together.
 void print_preview(const std::vector<One>& hosts, const Json& planned) {
   if (!planned.value("diff", "").empty())
     fmt::print("The spec would become revision {}:\n{}\n", planned.value("revision", 0),
                clean_lines(planned.value("diff", "")));
   print_plan(planned);
-  std::vector<std::pair<std::string, std::string>> told;  // what is said, of whom
+  std::vector<std::pair<std::string, std::string>> told;  // text, and its hosts
   for (const auto& one : hosts) {
     std::string text;
     if (!is_online(planned, one.node))
@@ -239,7 +240,7 @@ Status start_agent(Context& context, One& one, const Json& ticket) {
   return std::move(started).error().with("the agent did not join");
 }
 
-// How each host is reached, by what was said and what the spec says.
+// How each host is reached, from the command line and the spec.
 Result<std::vector<One>> hosts_of(Api& api, const Adopting& what, std::string& pin) {
   std::vector<One> hosts;
   for (size_t i = 0; i < what.nodes.size(); ++i) {
@@ -270,7 +271,7 @@ Json request_of(const std::vector<One>& hosts, const Adopting& what) {
   return {{"hosts", list}};
 }
 
-// The plan for all of them, and what each host says about its steps. Nothing is written anywhere.
+// The plan for all of them, and each host's results for its steps. Nothing is written anywhere.
 Result<Json> look_and_plan(Api& api, const Adopting& what, std::vector<One>& hosts, const std::string& pin) {
   for_all(hosts, [&](One& one) -> Status {
     TRY(one.seen, one.host->look(one.node, pin, Json::array()));
@@ -303,7 +304,7 @@ void carry_out(Context& context, const Adopting& what, std::vector<One>& hosts, 
   });
   const auto started =
       together(hosts, "did not get their agent; the others have it: run the same command again");
-  for (auto& one : hosts) one.host.reset();  // a run may take hours: no connection is held for nothing
+  for (auto& one : hosts) one.host.reset();  // a run may take hours: no idle connection is kept
   if (!started.ok()) return complain(context, started.error());
   Goal goal;
   goal.kind = "adopt";

@@ -110,7 +110,7 @@ Status Api::lines(const std::string& method, const std::string& path, const std:
         }
         return true;
       });
-  client_.reset();  // a stream that was left is not a connection to use again
+  client_.reset();  // the connection of an unfinished stream cannot be reused
   if (!response.ok() && response.error().code == Code::unavailable)
     return no_controller(context_, response.error());
   if (!response.ok()) return response.error();

@@ -78,7 +78,7 @@ Result<std::string> wanted_mac(const Flags& flags) {
                   prefix, flags.machine));
 }
 
-// A machine nobody declared becomes a node of the spec. False: it did not, and that was said.
+// An undeclared machine becomes a node of the spec. False: it did not, and the error was printed.
 bool declare(Context& context, const Flags& flags) {
   const auto mac = wanted_mac(flags);
   if (!mac.ok()) return complain(context, mac.error()), false;

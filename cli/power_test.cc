@@ -20,8 +20,8 @@ struct Step {
   const char* power;  // what the state must be after it
 };
 
-// Each order twice: asking for what holds is not an error, and switches nothing. A network boot that was set
-// is used up by the "on" behind it.
+// Each order twice: an order for a state that already holds is not an error, and switches nothing. A network
+// boot that was set is used up by the "on" after it.
 constexpr Step kSteps[] = {
     {"off", "off", "off"},
     {"off again", "off", "off"},
@@ -74,7 +74,7 @@ class Test {
         hooks_.now() - begin);
   }
 
-  // Nobody switched anything.
+  // Nothing was switched.
   bool again(const std::string& before) {
     const TimeMs begin = hooks_.now();
     const auto seen = hooks_.call("state");
@@ -82,7 +82,7 @@ class Test {
     return note("state again", seen.ok() && said == before, said, hooks_.now() - begin);
   }
 
-  // Of a driver that can tell what boots next.
+  // For a driver that can report the next boot.
   bool shows_network() {
     const TimeMs begin = hooks_.now();
     const auto seen = hooks_.call("describe");
@@ -95,7 +95,7 @@ class Test {
                 hooks_.now() - begin);
   }
 
-  // A driver that says of itself that it cannot must refuse, and leave the machine as it is.
+  // A driver that reports this as unsupported must refuse, and leave the machine as it is.
   bool refuses(const Step& step) {
     const TimeMs begin = hooks_.now();
     const auto done = hooks_.call(step.verb);
@@ -113,7 +113,7 @@ class Test {
     if (never && std::string_view(step.verb) == "network-once") return refuses(step);
     const TimeMs begin = hooks_.now();
     const auto done = hooks_.call(step.verb);
-    // Its own answer has a state in it; another look must say the same.
+    // Its answer contains a state; another reading must be the same.
     const auto seen = done.ok() ? hooks_.call("state") : done;
     if (!seen.ok()) return note(step.name, false, seen.error().message, hooks_.now() - begin);
     const std::string power = text_at(*seen, "power");

@@ -15,7 +15,7 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
   const auto names = node_list(nodes);
   if (!names.ok()) return complain(context, names.error());
   Json all = Json::array();
-  // One BMC that does not answer holds no other; every answer is told.
+  // A BMC that does not answer delays no other; every answer is printed.
   for (const auto& node : *names) {
     Api api(context);
     const std::string path = "/v1/power/" + url_encode(node) + "/" + action;

@@ -1,4 +1,4 @@
-// muster runs, cancel: the runs there were, and ending the one that is under way.
+// muster runs, cancel: all runs, and ending the active one.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ void list_runs(Context& context) {
   });
 }
 
-// 0: the one that is under way.
+// 0: 0: the active one.
 void cancel(Context& context, int64_t run) {
   Api api(context);
   if (run == 0) {

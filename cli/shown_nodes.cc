@@ -23,7 +23,7 @@ bool is_true(const Json& node, const char* key) {
   return it != node.end() && *it == true;
 }
 
-// While a run is at it, the run says what it waits for.
+// During a run, the run has the reason of its wait.
 bool silent(const Json& node) {
   const auto since = node.is_object() ? node.find("silent_since") : node.end();
   return since != node.end() && since->is_number() && *since > 0 && text_at(node, "phase").empty();

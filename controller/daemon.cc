@@ -158,7 +158,7 @@ Status Core::finish() {
   return Ok{};
 }
 
-// Undeclared machines are the discovery's: the executor, which changes nodes, never hears of them.
+// Undeclared machines are the discovery's: the executor, which changes nodes, never gets them.
 void Core::connect_agents() {
   const auto undeclared = [](const std::string& node) { return !mac_of_unknown(node).empty(); };
   link.connect({[this, undeclared](const Hello& hello) {
@@ -184,8 +184,7 @@ void Core::connect_agents() {
                 }});
 }
 
-// A machine that the spec declares now is known by its own name: what it had as an undeclared one, also its
-// certificate, ends.
+// A machine that the spec declares now has its own name: its undeclared state, also its certificate, ends.
 void Core::forget_declared() {
   const auto names = store->node_names();
   if (!names.ok()) return;
@@ -220,8 +219,8 @@ ExecutorHooks Core::hooks() {
   return made;
 }
 
-// What agents say is in the live log already (controller/link/link_hub.cc); here comes what the executor does
-// about it.
+// Agents' messages are in the live log already (controller/link/link_hub.cc); these are the executor's
+// events.
 void Core::observe(const RunEvent& event) {
   if (event.kind == "step" || event.kind == "progress" || event.kind == "log") return;
   events.add(event.run, event.node, event.kind, event.data);
@@ -282,7 +281,7 @@ std::map<std::string, PowerTarget> Core::serial_consoles() {
   return out;
 }
 
-// Behind every plan and every operator's verb: the machine under our feet is not switched off.
+// Checked for every plan and every operator's verb: the controller host is not switched off.
 Status Core::may_take_down(const std::string& name) {
   TRY(const auto current, spec.get());
   const NodeSpec* node = current->spec.node(name);
@@ -400,7 +399,8 @@ Status RealDaemon::open_unix() {
   options.unix_path = core_->options.socket;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(options.unix_path).parent_path(), ignored);
-  ::unlink(options.unix_path.c_str());  // ours: the lock on the state folder says that nobody else is alive
+  ::unlink(options.unix_path.c_str());  // ours: the lock on the state folder proves that no other process is
+                                        // alive
   TRY(unix_, start_http_server(options, handler(api::Door::local)));
   return Ok{};
 }
@@ -455,13 +455,13 @@ Status RealDaemon::start() {
   core_->vault->make_own_secrets([](Status made) {
     if (!made.ok()) log::error("own secrets not created", {{"error", made.error().message}});
   });
-  // Doors first: agents that find the controller back get answers while the run is being continued.
+  // Ports first: agents that reconnect get answers while the run is being resumed.
   core_->reactor.post([this] {
     open_network();
     core_->warn_of_older_copy();
     core_->held_run.begin();
   });
-  // Last: an operator's request must find a run that goes on already going on.
+  // Last: an operator's request must find a resumed run active.
   TRY_(open_unix());
   log::info("musterd is ready", {{"version", kProgramVersion},
                                  {"state", core_->options.state},

@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
   notify_service_manager("READY=1");
   reactor->run();
   daemon->reset();  // closes the store
-  // Workers may sit in a build or a BMC call for minutes; nothing they do is owed a result now.
+  // Workers may block in a build or a BMC call for minutes; their results are no longer needed.
   std::fflush(nullptr);
   std::_Exit(0);
 }

@@ -105,7 +105,7 @@ void BootFaults::booting(bool from_disk) {
     if (!wanted_.count(strike) || (strike == Strike::panic && !from_disk)) continue;
     aimed_ = strike;
     next_look_ = now_() + kLookEvery;
-    return;  // nobody dies twice
+    return;  // one crash only
   }
 }
 
@@ -159,7 +159,7 @@ void BootFaults::watch_kernel(Qmp& qmp) {
     return tell(qmp, "inject-nmi");
   }
   mark_("an uncorrectable machine check");
-  // QEMU says only what it did not like.
+  // QEMU prints only errors.
   if (const auto refused = monitor(qmp, kMachineCheck); !refused.empty())
     log::warning("machine check: " + refused);
 }

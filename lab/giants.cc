@@ -32,7 +32,7 @@ Result<std::string> giant_frame(const std::string& mac) {
     return fail(Code::invalid, "'" + mac + "' is not a MAC");
   std::string out;
   for (const unsigned b : byte) out += static_cast<char>(b);
-  out += std::string("\x02\0\0\0\0\x01", 6);  // from nobody
+  out += std::string("\x02\0\0\0\0\x01", 6);  // a locally administered source address
   out += static_cast<char>(kExperimental >> 8);
   out += static_cast<char>(kExperimental & 0xff);
   out.resize(kGiantBytes, '\0');

@@ -119,7 +119,7 @@ void mark_ports(const YAML::Node& list, const std::string& where, bool LabPort::
   }
 }
 
-// What stand-ins for GPUs call themselves.
+// The model of the stand-ins for GPUs.
 std::string gpu_model(const YAML::Node& node, const std::string& fallback, const std::string& where,
                       Problems& problems) {
   if (!node) return fallback;

@@ -1,9 +1,9 @@
 // The part of Rack that makes a PCIe port report an error.
 //
 // QEMU's own injection sets the port's status and, before 8.0, sends no message for a corrected error to the
-// root complex, whatever the guest enables (seen in 7.2's registers): the kernel never hears of it. So it is
-// the kernel's own injector (module aer_inject, in Debian's cloud and full kernels) that hands the error to
-// its AER driver, over ssh, in the system that runs.
+// root complex, whatever the guest enables (seen in 7.2's registers): the kernel never gets it. So it is the
+// kernel's own injector (module aer_inject, in Debian's cloud and full kernels) that hands the error to its
+// AER driver, over ssh, in the system that runs.
 #include <fmt/format.h>
 
 #include "lab/lab.h"

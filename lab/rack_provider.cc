@@ -3,7 +3,7 @@
 //
 // The systems that the provider has lie in DIR/provider: NAME.raw, a disk with a system that starts by UEFI,
 // and NAME.json, {"name", "user", "root_offset"}: where its root file system (ext4) begins, for the keys of
-// `user`. Nobody here makes them (tests/e2e/phy.sh does).
+// `user`. Created by tests/e2e/phy.sh.
 #include <fmt/format.h>
 
 #include <algorithm>

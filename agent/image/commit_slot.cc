@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// Only a system that runs, and was written completely, may be committed.
+// Only a running, completely written system may be committed.
 Result<OwnSlots> running_system(const Files& files, const SlotCommit& c) {
   TRY(OwnSlots own, own_slots(files));
   if (own.running != c.slot)

@@ -179,7 +179,7 @@ Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps
   if (facts.mounted)
     return fail(Code::conflict, fmt::format("disk {} is in use on this machine", facts.serial));
   w.path = deps.device(facts.name);
-  // The kernel lets nobody mount a partition while the whole disk is held.
+  // The kernel allows no mount of a partition while the whole disk is held.
   w.standing = standing_on(job, deps, w.path);
   {
     TRY(const BlockDevice disk, BlockDevice::open(w.path, BlockDevice::Access::exclusive_write));

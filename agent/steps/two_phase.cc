@@ -37,7 +37,7 @@ bool any_active(Process& process, const std::vector<std::string>& units) {
 Status end_timer(Process& process, const std::string& name) {
   Command stop;
   stop.argv = {"systemctl", "stop", unit_of(name) + ".timer"};
-  // There may be none; and where systemd does not answer, nobody but the caller takes the change back.
+  // There may be none; and if systemd does not answer, only the caller rolls the change back.
   (void)process.run(stop).ok();
   const auto until = std::chrono::steady_clock::now() + kLongestRollback;
   while (any_active(process, {unit_of(name) + ".service"})) {
@@ -129,7 +129,7 @@ Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::fu
   TRY_(arm(context, phases));
   const Status changed = change();
   if (changed.ok()) return confirm(context, phases.name);
-  // One of the two takes it back, the timer or this.
+  // One of the two rolls it back, the timer or this.
   Status back = end_timer(context.process, phases.name);
   if (back.ok() && !is_armed(context.files, phases.name))
     return fail(changed.error().code, changed.error().message + "; " + taken_back(phases.name).message);

@@ -1,9 +1,8 @@
-// A Ceph cluster as a whole, asked and told through its own program: the file system and its pools, who takes
-// part and how it is, what is left of nodes that are no longer declared, and one node's disks emptied or used
-// again.
+// A Ceph cluster as a whole, read and changed through its own program: the file system and its pools, who
+// takes part and how it is, what is left of nodes that are no longer declared, and one node's disks emptied
+// or used again.
 //
-// State is what the monitors say. Nothing is taken away of which they do not say that no data is lost with
-// it.
+// The monitors' state counts. Nothing is removed unless they report that no data is lost with it.
 #include "agent/storage/ceph.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // A Ceph monitor. From the packages of the distribution, without its orchestrators. Its store is in
-// /state/ceph, and survives a system that is made anew.
+// /state/ceph, and survives a re-image.
 #include "agent/storage/ceph_node.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ std::vector<Part> monitor_parts(const Monitor& want) {
           service_part("ceph-mon@" + want.name, {})};
 }
 
-// Whom the first monitors let in; a later monitor takes all but the first entry from them.
+// The keys that the first monitors accept; a later monitor gets all but the first entry from them.
 std::string first_keys(const Json& params) {
   const std::string fs = text_of(params, "fs");
   return fmt::format(
@@ -103,9 +103,8 @@ Result<CheckResult> check_mon(StepContext& context, const Json& params) {
   return outside->empty() ? holds() : differs(*outside);
 }
 
-// A monitor without a store joins those that agree, and gets its maps from them. Where none do it would begin
-// a cluster of its own: never where there are object stores, which only monitors let in, so that there were
-// some.
+// A monitor without a store joins those that agree, and gets its maps from them. If none do it would begin a
+// cluster of its own: never if there are object stores, which need monitors, so that there were some.
 Status may_begin(StepContext& context, const Monitor& want, const Json& params) {
   std::string sign =
       params.value("may_create", false) ? "" : "disks of this storage contain its object stores";

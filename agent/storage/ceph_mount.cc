@@ -12,7 +12,7 @@
 namespace muster::steps {
 namespace {
 
-constexpr unsigned kOpen = 01777;  // of the file system's own top folder: every user may put something there
+constexpr unsigned kOpen = 01777;  // of the file system's own top folder: every user may create files there
 
 struct CephMount {
   std::string source, target, unit;

@@ -2,9 +2,9 @@
 //
 // An object store takes a whole disk and carries a UUID made of the cluster's and the disk's serial, by which
 // the planner and this file know it again. It is made only where the plan allows it (data_disks.h); nothing
-// of Ceph's own ever wipes. The store's label holds its number, so a node whose system was made anew finds
-// its data again. A changed ceph.conf is read by the daemons at their next start: to restart all of them at
-// once would stop everybody's files.
+// of Ceph's own ever wipes. The store's label holds its number, so a re-imaged node finds its data again. A
+// changed ceph.conf is read by the daemons at their next start: restarting all of them at once would stop all
+// file access.
 #include "agent/storage/ceph_node.h"
 
 #include <fmt/format.h>

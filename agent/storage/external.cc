@@ -1,7 +1,7 @@
 // File systems of the site (engine external): mounted, looked at, never made.
 //
-// Their server is not ours and may be gone at any time, and who asks a hard mount then waits for ever. So
-// the agent itself never touches a path below the mount: /proc/self/mountinfo says what is mounted, and
+// Their server is not ours and may be gone at any time, and an access to a hard mount then blocks for ever.
+// So the agent itself never touches a path below the mount: /proc/self/mountinfo says what is mounted, and
 // everything that needs the server is a program of its own under a deadline.
 // Mounted by a service rather than by a mount unit, as Ceph and MooseFS are: systemd does not try a mount
 // unit again that failed because the server was not there when the node booted.
@@ -130,7 +130,7 @@ std::string last_line(const std::string& text) {
   return lines.empty() ? "" : lines.back();
 }
 
-// "" when the server answers through the mount. What asks it is another process, which may be killed.
+// "" if the server answers through the mount. Checked by another process, which can be killed.
 std::string no_answer(StepContext& context, const Wanted& want) {
   Command ask;
   ask.argv = {"stat", "--file-system", "--format=%T", want.target};

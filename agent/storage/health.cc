@@ -17,8 +17,8 @@ constexpr const char* kHarmless = "MGR_MODULE_DEPENDENCY";
 constexpr const char* kMaster = "/etc/mfs/mfsmaster.cfg";
 constexpr const char* kMastersProcesses = "/sys/fs/cgroup/system.slice/moosefs-master.service/cgroup.procs";
 
-// Any monitor's rights are those of the key; nodes that only hold data have that, too, and are not asked, as
-// all would say the same.
+// Any monitor's rights are those of the key; nodes that only hold data have that, too, and are skipped, as
+// all would report the same.
 constexpr const char* kAdminKey = "/etc/ceph/muster-admin.secret";
 constexpr const char* kMonitors = "/var/lib/ceph/mon";
 
@@ -27,7 +27,7 @@ bool is_true(const Json& object, const char* key) {
   return it != object.end() && it->is_boolean() && it->get<bool>();
 }
 
-// Muted is what somebody has seen and wants to hear no more of.
+// Muted: acknowledged by an operator.
 Result<std::string> ceph_answer(const std::string& out) {
   TRY(Json health, parse_json(out));
   const auto checks = health.is_object() ? health.find("checks") : health.end();

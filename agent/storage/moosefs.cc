@@ -95,7 +95,7 @@ Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Js
 
 // ---- members ----
 
-// What the master says is missing; "" when every member's chunk server and all its disks are well.
+// What is missing according to the master; "" when every member's chunk server and all its disks are well.
 Result<std::string> members_missing(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD"}));
   std::set<std::string> servers;
@@ -142,9 +142,9 @@ struct Volume {
 
 int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
 
-// What keeps this node from leaving, in the master's words. A disk is "ready" once the master has seen, chunk
-// by chunk, that enough copies are elsewhere; before that first look it says nothing about chunks at all, so
-// zero of them proves nothing.
+// What keeps this node from leaving, according to the master. A disk is "ready" once the master has seen,
+// chunk by chunk, that enough copies are elsewhere; before that first look it says nothing about chunks at
+// all, so zero of them proves nothing.
 Result<Volume> look_at_volume(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD", "-SIN"}));
   const std::string own = text_of(params, "address");

@@ -21,8 +21,8 @@ Result<bool> wants_maintenance(const Json& params) {
   return state == "on";
 }
 
-// The master's word for it: "maintenance_off", "maintenance_on", "maintenance_tmp_on" (a minute by itself
-// after a server said goodbye), "-" where this master does not lead.
+// The master's state: "maintenance_off", "maintenance_on", "maintenance_tmp_on" (a minute by itself after a
+// server said goodbye), "-" where this master does not lead.
 Result<std::string> mode_of(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS"}));
   const std::string own = text_of(params, "address");

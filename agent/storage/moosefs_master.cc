@@ -1,10 +1,10 @@
 // MooseFS' master: where its metadata comes from, and that there is one master only.
 //
 // In this order: its own, which is kept whatever else is there; where the spec names this node as the server,
-// the latest whole copy of a former master's (its metadata logger's, or what it was master with before);
-// an empty file system, only where nothing says that there was one. The former master is stopped by
-// moosefs_retired before the new one begins, and the unit of each asks the others at every start: one that
-// was off while another took over must not begin again with what it knew then
+// the latest whole copy of a former master's (its metadata logger's, or what it was master with before); an
+// empty file system, only where nothing says that there was one. The former master is stopped by
+// moosefs_retired before the new one begins, and the unit of each checks the others at every start: one that
+// was off while another took over must not start again with its old metadata
 // (docs/decisions/0008-storage-metadata.md).
 #include <fmt/format.h>
 
@@ -26,8 +26,8 @@ constexpr const char* kOnlyMaster = "/etc/mfs/muster-only-master";
 // A metadata logger in touch with its master takes a whole image every hour.
 constexpr int64_t kOldCopy = 2 * 3600;
 
-// Debian's example lets everybody in. Here it is the nodes of the spec, one by one; root is root on the
-// master's own node only, which has to set modes and copies, and nobody on all others.
+// Debian's example admits all clients. Here it is the nodes of the spec, one by one; root is root on the
+// master's own node only, which must set modes and copies, and the user `nobody` on all others.
 Result<std::string> export_lines(const Json& params) {
   TRY(const auto self,
       client_addresses(Json::array({{{"address", text_of(params, "address")}}}), "moosefs_master"));
@@ -38,9 +38,9 @@ Result<std::string> export_lines(const Json& params) {
   return out;
 }
 
-// A program, because systemd has to ask it too, at a boot of which muster knows nothing. A node that reaches
-// none of the others for a minute begins: it serves nobody but itself. Only members are asked: no other node
-// can be the master, and whatever listens on the port of a mere client must not keep this one from beginning.
+// A program, because systemd must run it too, at a boot without muster. A node that reaches none of the
+// others for a minute starts: it serves only itself. Only members are checked: no other node can be the
+// master, and a service on that port of a mere client must not keep this one from starting.
 Result<std::string> only_master(const Json& params) {
   const char* whom = params.contains("members") ? "members" : "clients";
   TRY(auto peers, client_addresses(params.value(whom, Json()), "moosefs_master"));
@@ -89,7 +89,7 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
                                      // 300 s.
                                      "CHUNKS_LOOP_MIN_TIME = 60\n")),
       file_part(drop_in, unit),
-      // A master is nobody's copy: what it logged of a former one is only read.
+      // A master is not a copy: its log of a former one is only read.
       {service_module(), {{"names", {"moosefs-metalogger"}}, {"enabled", false}, {"running", false}}},
       service_part("moosefs-master", {cfg, exports})};
 }
@@ -138,9 +138,9 @@ Result<bool> master_runs(StepContext& context) {
   return out.ok();
 }
 
-// Its own, as a copy where another node was master meanwhile: this one was off, and is behind. Where nobody
-// else was, any age will do: the whole cluster was switched off. So it will where the master runs: it asked
-// the others when it began.
+// Its own, as a copy where another node was master meanwhile: this one was off, and is behind. If no other
+// was, any age will do: the whole cluster was switched off. The same if the master is running: it checked the
+// others when it started.
 Result<Origin> own_metadata(StepContext& context, const Json& params) {
   const Json others = params.value("other_masters", Json::array());
   const int64_t written = moosefs_metadata_written(context.files);
@@ -158,7 +158,7 @@ Result<Origin> own_metadata(StepContext& context, const Json& params) {
                           moosefs_folder(context.files), age_of(written), names, context.node));
 }
 
-// An error where there is none to use. Nothing is changed: asked before the former master is stopped, too.
+// An error if there is none to use. Nothing is changed: also called before the former master is stopped.
 Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
   if (has_moosefs_metadata(context.files)) return own_metadata(context, params);
   const std::string folder = moosefs_folder(context.files) + "/master";

@@ -1,7 +1,7 @@
 // Where the shared file system is mounted, and the copies and trash time of what is made in it.
 //
-// mfsmount is a process of the node's: when it ends without being asked, the kernel keeps a mount of the
-// right source that answers nobody. So a mount holds only when something answers through it.
+// mfsmount is a process of the node's: when it ends unexpectedly, the kernel keeps a mount of the right
+// source without a server. So a mount counts only if an access through it is answered.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -46,8 +46,8 @@ std::string mount_problem(const Files& files, const SharedMount& want) {
   return fits ? "" : fmt::format("{} is {}, not of master {}", want.target, source, want.master);
 }
 
-// What a mount of the right source says when it is asked. Another process asks: what waits for a master
-// cannot be called back. Dead: its mfsmount is gone, and nobody will ever answer.
+// The result of an access to a mount of the right source, by another process: an access that waits for a
+// master cannot be cancelled. Dead: its mfsmount is gone, and no answer will ever come.
 struct Answer {
   std::string problem = {};
   bool dead = false;
@@ -76,8 +76,8 @@ std::vector<Part> mount_parts(const SharedMount& want, bool restart = false) {
       "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
       kMooseFsHead, want.target, want.target, want.master, want.target);
   const std::string path = "/etc/systemd/system/" + want.unit + ".service";
-  // Not started anew for a new unit file while something is mounted: that would take the file system from
-  // under running jobs. While nothing is, one that still tries a former master is not waited for.
+  // Not restarted for a new unit file while something is mounted: that would take the file system from under
+  // running jobs. While nothing is, one that still tries a former master is not waited for.
   return {file_part(path, unit),
           service_part(want.unit, restart ? std::vector<std::string>{path} : std::vector<std::string>{})};
 }
@@ -101,7 +101,7 @@ bool is_of_former_master(const Files& files, const SharedMount& want) {
          files.exists("/etc/systemd/system/" + want.unit + ".service");
 }
 
-// Programs with open files there lose them: nobody answers them any more. One mount may lie on another.
+// Programs with open files there lose them: nothing answers them any more. One mount may lie on another.
 Status leave(StepContext& context, const SharedMount& want) {
   TRY_(apply_parts(context, {mount_parts(want).front()}));
   for (const std::vector<std::string>& argv : {std::vector<std::string>{"systemctl", "daemon-reload"},

@@ -4,9 +4,9 @@
 // The server's array, file system and mount, and the clients' mounts, are steps of the ordinary modules; this
 // file holds the server itself. A folder is exported only while it is a mount point (`mountpoint`): else
 // clients would fill the server's root disk. Only the nodes of the spec may mount, each named by its address:
-// strangers share their network. Root of a client is nobody on the server, so that nobody plants a program
-// that runs as root elsewhere; the top folder is made for that (open_top). No redundancy: while the server is
-// away the clients wait.
+// other machines share their network. A client's root is `nobody` on the server, so that no client can plant
+// a program that runs as root elsewhere; the top folder is made for that (open_top). No redundancy: while the
+// server is away the clients wait.
 #include <fmt/format.h>
 
 #include <map>

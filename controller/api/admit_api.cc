@@ -1,4 +1,4 @@
-// Machines nobody declared: letting them show themselves, and making one of them a node of the spec.
+// Undeclared machines: discovery, and declaring one of them as a node of the spec.
 #include <fmt/format.h>
 
 #include <map>
@@ -107,8 +107,8 @@ NodeObservation observation_of(const HardwareFacts& facts) {
   return seen;
 }
 
-// What the machine showed becomes what is known of the node: the install plan follows from it, and its BMC is
-// held against it.
+// The machine's inventory becomes the node's: the install plan follows from it, and its BMC is compared with
+// it.
 void inherit(Executor& executor, const std::string& name, const NodeRow& machine, const std::string& uuid) {
   executor.set_node(name, [machine, uuid](NodeRow& row) {
     row.state = NodeState::discovered;
@@ -130,7 +130,7 @@ Status check_remembered(const NodeRow& old, const std::string& uuid) {
           old.product_uuid, old.name, old.name));
 }
 
-// What was looked at when it was tried whether a plan for the new node is possible.
+// Inputs of the trial plan for the new node.
 struct Tried {
   NewNode node;
   NodeRow machine;
@@ -249,8 +249,8 @@ void set_discovery(const CallPtr& call) {
   });
 }
 
-// Nothing is stored unless a plan for the new node is possible: a spec that no plan fits would hold up
-// everybody else.
+// Nothing is stored unless a plan for the new node is possible: a spec without a possible plan would block
+// all other nodes.
 void admit_machine(const CallPtr& call) {
   Services& services = call->services;
   auto admission = admission_from(call->request.body);

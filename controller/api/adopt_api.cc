@@ -1,5 +1,5 @@
-// Running hosts become nodes without being re-imaged. The operator's command talks to them over SSH
-// (cli/adopt_verb.cc); here is the controller's side: one plan for all of them from what was found there,
+// Running hosts become nodes without being re-imaged. The operator's command reaches them over SSH
+// (cli/adopt_verb.cc); this is the controller's side: one plan for all of them from what was found there,
 // and, once that plan is approved, their entries in the spec and a join token each.
 //   {"hosts": [{name, like?, host, port?, user?, host_key, address?, joined?, facts}], "digest"?}
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ Result<Adoption> adoption_from(const Json& json) {
   return a;
 }
 
-// One machine under two names would be configured twice, each time as somebody else.
+// One machine under two names would be configured twice, each time as another node.
 Status are_different(const std::vector<Adoption>& hosts) {
   std::map<std::string, std::string> names, places;
   Machines machines;
@@ -152,7 +152,7 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
   return d;
 }
 
-// What is known of the node, with the host as it was found now.
+// The node's record with the host's present inventory.
 NodeObservation observed(Services& services, const Adoption& a) {
   NodeObservation seen = services.bringup.observe(a.node.name);
   seen.facts = seen.machine = a.facts;
@@ -212,8 +212,7 @@ void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, cons
   });
 }
 
-// What the host showed becomes what is known of the node: the plan that was approved follows from it once
-// more.
+// The host's inventory becomes the node's: the approved plan follows from it again.
 void remember(Services& services, const Adoption& a) {
   services.bringup.executor().set_node(
       a.node.name, [facts = dump_ascii(a.facts_json), now = services.reactor.now(),

@@ -170,7 +170,7 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
   if (found.route->who == Role::agents) {
     const auto agent = check_agent(services, call->request);
     if (!agent.ok()) {
-      // Also one that was known when its connection began has no claim to the place any more.
+      // A client that was authenticated when its connection began loses that, too.
       HttpResponse refused = HttpResponse::json(401, dump_json(error_json(agent.error())) + "\n");
       refused.close = true;
       return call->responder->respond(std::move(refused));
@@ -178,7 +178,8 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
     call->agent = *agent;
   }
   services.reactor.label(std::string(found.route->method) + " " + found.route->path);
-  // JSON of another shape than a handler expects throws: one caller's nonsense must not end the controller.
+  // JSON of another shape than a handler expects throws: one client's bad request must not end the
+  // controller.
   try {
     found.route->handler(call);
   } catch (const Json::exception& e) {

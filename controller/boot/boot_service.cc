@@ -26,7 +26,7 @@ bool is_mac(const std::string& text) {
   return true;
 }
 
-// A stranger's word in our own text: short, and nothing but what names are made of.
+// An unknown machine's text in our own: short, only characters of names.
 std::string plain_word(const std::string& text) {
   constexpr size_t kLongest = 64;
   std::string out = text.substr(0, kLongest);
@@ -69,9 +69,8 @@ void BootService::arm(const std::string& node, std::function<void(Status)> done)
   store_.write({DeleteJoinTokens{node}}, std::move(done));
 }
 
-// After a crash no node is armed, and the executor goes on with what its journal says. Whoever joined before
-// that, and did not say hello yet, keeps its place: a token that is handed out from now on is a second
-// machine's.
+// After a crash no node is armed, and the executor continues from its journal. A machine that joined before
+// that without a hello yet keeps its place: a token issued from now on is a second machine's.
 void BootService::rearm(const std::string& node, std::function<void(Status)> done) {
   const auto tokens = store_.join_tokens(node);
   if (!tokens.ok()) return reactor_.post([done = std::move(done), why = tokens.error()] { done(why); });
@@ -147,7 +146,7 @@ void BootService::tell(const std::string& node, const std::string& kind, const J
   if (hooks_.event) hooks_.event(node, kind, data);
 }
 
-// The only events that strangers cause as often as they like: so many a minute, then one that says so.
+// The only events that unknown machines can cause without limit: a number per minute, then one notice.
 void BootService::tell_refused(const std::string& text, const std::string& remote) {
   const SteadyMs now = reactor_.steady();
   if (now - refused_since_ >= kMinute) {
@@ -169,7 +168,7 @@ void BootService::discover_unknown(bool on) {
   unknown_full_ = false;
 }
 
-// Bounded, because anybody on the network can ask under any MAC: the one that was quiet longest makes room.
+// Bounded, because any machine on the network can use any MAC: the one that was quiet longest is dropped.
 void BootService::note_unknown(const std::string& mac) {
   if (!is_station_address(mac)) return;
   unknown_macs_[mac] = reactor_.now();
@@ -211,8 +210,8 @@ void BootService::discovery_script(const std::string& mac, const Script& answer)
   });
 }
 
-// Also after a machine joined with it the token is handed out, worthless as it is: a machine that comes
-// second gets as far as being refused, which is how its coming is noticed.
+// The token is issued even after a machine joined with it, although void: a second machine gets as far as a
+// rejection, which is how it is noticed.
 void BootService::node_script(const std::string& node, const std::string& mac, const Script& answer,
                               const std::string& remote) {
   const auto found = power_ons_.find(node);
@@ -248,7 +247,7 @@ void BootService::note_script(const Asker& asker, PowerOn& power_on) const {
         "in its place");
 }
 
-// What is said is what was sent: without a script the machine does not come, and its run would wait in vain.
+// Reports what was sent: without a script the machine does not boot, and its run would wait in vain.
 void BootService::hand_out(const Asker& asker, const std::string& token) {
   auto script = hooks_.script(asker.node, asker.mac, token);
   PowerOn& power_on = power_ons_[asker.node];
@@ -364,15 +363,14 @@ Result<wire::JoinReply> BootService::answer_known(const wire::JoinRequest& reque
   return wire::JoinReply{request.node, token.certificate, authority_.ca_pem()};
 }
 
-// `serial`: what the first machine has. One that was revoked since, by a later power-on, is nobody's trouble
-// any more.
+// `serial`: what the first machine has. One that was revoked since, by a later power-on, no longer matters.
 void BootService::second_join(const std::string& node, const std::string& serial, const std::string& remote,
                               const std::function<void(Result<wire::JoinReply>)>& answer) {
   const Error refused = fail(Code::denied, "another machine joined as " + node + " in this power-on");
   auto row = store_.certificate(serial);
   if (!row.ok() || row->revoked || row->contested) return answer(refused);
-  // Once the installed system has spoken its power-on is over, and so is the question which of the two is the
-  // node: whoever comes with the spent token then must not be able to stop a node at work.
+  // Once the installed system has reported, its power-on is over and the node's identity is settled: a
+  // machine with the used token must not be able to stop a node at work.
   const auto on = power_ons_.find(node);
   const auto known = store_.node(node);
   if ((on == power_ons_.end() || !on->second.armed) && known.ok() &&
@@ -432,8 +430,8 @@ void BootService::renew(const std::string& node, const std::string& csr_pem, Tim
   });
 }
 
-// Every older certificate of the node ends with this one's beginning. Of undeclared machines none does: they
-// are told nothing by it.
+// Every older certificate of the node ends with this one's beginning. Not for undeclared machines: they get
+// nothing with it.
 void BootService::first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,
                             std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
   const auto made = authority_.sign_agent(request.node, request.csr_pem);

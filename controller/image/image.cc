@@ -113,7 +113,7 @@ Status bootstrap(const Build& b) {
   for (const auto& pattern : b.recipe.exclude) c.argv.push_back("--dpkgopt=path-exclude=" + pattern);
   c.argv.insert(c.argv.end(), {b.recipe.suite, b.tree(), "-"});
   c.input = b.sources;
-  // The kernel's own hook would spend half a minute on an initrd nobody boots.
+  // The kernel's own hook would spend half a minute on an initrd that is never booted.
   c.env = {{"INITRD", "No"}, {"SOURCE_DATE_EPOCH", kEpoch}, {"TMPDIR", b.stage}};
   c.deadline = 40 * kMinute;
   int stages = 0;
@@ -249,8 +249,8 @@ Result<ImageInfo> publish(const Build& b) {
   ImageInfo info{m.name, m.digest, folder, std::move(m), false};
   std::error_code ec;
   if (complete(info)) {
-    // The very same image was built before, out of other inputs. What its digest does not cover may differ:
-    // nobody reads the RAM system's tree but ourselves, and without its record it is packed again.
+    // The very same image was built before, out of other inputs. Files not covered by its digest may differ:
+    // only muster reads the RAM system's tree, and without its record it is packed again.
     fs::remove_all(folder + "/ram", ec);
     fs::remove(folder + "/ram.json", ec);
     for (const char* part : {"/ram", "/build.json"})
@@ -353,7 +353,7 @@ Status build(const Build& b) {
   return write_records(b, m);
 }
 
-// Why `present` is not what would be built now; empty when it is.
+// Why `present` differs from what would be built now; empty if it does not.
 std::string why_not(const ImageInfo& present, const Json& inputs) {
   if (!complete(present)) return "files of the present image are missing or truncated";
   const auto text = Files("/").read(present.folder + "/build.json");
@@ -362,7 +362,7 @@ std::string why_not(const ImageInfo& present, const Json& inputs) {
   return input_changes(record->value("inputs", Json()), inputs);
 }
 
-// From the shared cache, else anew; the stage holds all of it afterwards.
+// From the shared cache, else built; the stage has all of it afterwards.
 Status fetch_or_build(const Build& b) {
   const std::string& cache = b.request.shared_cache;
   const std::string key = cache_key(b);

@@ -208,8 +208,7 @@ void ImageService::pack_all(std::vector<std::string> folders, const Status& so_f
   pack(next, {go_on});
 }
 
-// Who asked meanwhile may have asked for another agent than the one that was packed: for all of them together
-// it is looked at once more.
+// Callers since then may need another agent than the packed one: checked once more for all of them together.
 void ImageService::pack(const std::string& folder, std::vector<Packed> asked) {
   packing_[folder];
   const auto result =

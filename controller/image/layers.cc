@@ -214,7 +214,7 @@ Status Layers::run(const ImageLayer& layer, const std::string& agent, const std:
     Command c;
     c.argv = {"chroot", root, "/run/muster/agent", "apply", "--log", "/run/muster/log"};
     c.input = dump_json(Json{{"steps", layer.steps}, {"stop_on_failure", true}});
-    // The kernel's own hook would spend half a minute on an initrd nobody boots.
+    // The kernel's own hook would spend half a minute on an initrd that is never booted.
     c.env = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
              {"HOME", "/root"},
              {"TMPDIR", "/tmp"},

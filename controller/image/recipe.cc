@@ -154,7 +154,7 @@ ImageRecipe read_recipe(Reader& r, const YAML::Node& root, const ImageRecipe* ba
   return out;
 }
 
-// The recipe that `text` says it is made from; "" when it says nothing.
+// The recipe in the `from` of `text`; "" if none.
 Result<std::string> base_of(const std::string& text, const std::string& source) {
   try {
     const YAML::Node root = YAML::Load(text);

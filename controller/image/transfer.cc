@@ -246,7 +246,7 @@ Result<ImageManifest> check_stage(const std::string& stage, const Head& head, co
   return m;
 }
 
-// The very version is there: whole, or it says so.
+// This version exists: complete, or an error.
 Result<ImageInfo> present_version(const std::string& folder, const std::string& version, const Head& head,
                                   const ImageProgress& progress) {
   const std::string path = folder + "/" + version;

@@ -108,7 +108,7 @@ wire::PollReply LinkHub::news(const std::string& node, const std::set<std::strin
   return reply;
 }
 
-// An order whose secrets are missing can never be carried out: the executor hears that as the order's result.
+// An order whose secrets are missing can never be carried out: the executor gets that as the order's result.
 void LinkHub::refuse(const std::string& node, const wire::WorkOrder& order, const Error& error) {
   wire::Event finished;
   finished.order = order.id;

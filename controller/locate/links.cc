@@ -98,7 +98,7 @@ LinkSuspect node_suspect(const Case& c, const Conviction& conviction) {
     suspect.evidence.push_back(line(m, c.out));
   }
   if (sends == 0 || sends == conviction.against.size()) suspect.direction = sends ? "sends" : "receives";
-  // What its accusers do without it.
+  // Results of its witnesses without it.
   for (size_t i = 0; i < c.measured.size(); ++i) {
     const LinkMeasurement& m = c.measured[i];
     const auto accuses = [&](const std::string& who) {

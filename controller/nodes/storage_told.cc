@@ -29,7 +29,7 @@ Json mount_at(const Json& all, const std::string& path) {
 
 bool is_true(const Json& object, const char* key) { return object.value(key, Json()) == true; }
 
-// Whether a node with very many mounts did not tell of all of them.
+// Whether a node with very many mounts did not report all of them.
 bool was_cut(const Json& all) {
   return std::any_of(all.begin(), all.end(),
                      [](const Json& one) { return one.is_object() && is_true(one, "cut"); });
@@ -59,7 +59,7 @@ struct Section {
     } else if (!engine.mount) {
       others = {{section.fs, ""}};
     } else if (!first) {
-      others = {{"*", "*"}};  // nobody serves it: nothing is known of what is right
+      others = {{"*", "*"}};  // no server: the right source is unknown
     } else {
       const std::string address = SectionNetwork(of, section).address(*first);
       others = {engine.mount({of.cluster, section, address, false})};
@@ -80,7 +80,7 @@ void copy_number(const Json& from, const char* key, Json& to, const char* as) {
   if (const auto it = from.find(key); it != from.end() && it->is_number_unsigned()) to[as] = *it;
 }
 
-// What this node says of the section, and in `problem` what is wrong with that.
+// This node's report on the section, and its error in `problem`.
 Json of_node(const Section& section, const std::string& node, const Json* told, std::string& problem) {
   const StorageSpec& s = section.spec;
   Json out = {{"node", node}, {"state", "unknown"}};
@@ -119,8 +119,8 @@ Json of_node(const Section& section, const std::string& node, const Json* told, 
   return out;
 }
 
-// What the engine says of itself on the nodes that can ask it. One that complains counts whatever others say;
-// one that gets no answer, only where nobody gets one: a monitor that is cut off is none of the cluster's.
+// The engine's own health, from the nodes that can read it. A reported problem counts whatever others report;
+// a missing answer only if no node gets one: a monitor that is cut off does not count.
 class EnginesWord {
  public:
   void heard(const std::string& engine, const std::string& node, const Json& told) {
@@ -177,7 +177,7 @@ Json StorageTold::status(const Spec& spec, const std::function<bool(const std::s
       std::string problem;
       Json one = of_node(of, n.name, told, problem);
       add_sizes(one, local, section);
-      // A former master that began again knows nothing of what has happened since.
+      // A former master that was started again has none of the changes since.
       const bool may_know = engine_of(s).leader_knows_health ? n.name == of.leader : is_member(s, n);
       if (told && may_know) engine.heard(s.engine, n.name, *told);
       if (!problem.empty()) section["problems"].push_back({{"node", n.name}, {"problem", problem}});

@@ -25,7 +25,7 @@ std::string text_at(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Only root and we may have written it: it gets passwords, and runs with our rights.
+// It must be writable only for root and us: it gets passwords, and runs with our rights.
 Status must_be_ours(const std::string& path, bool folder) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0)
@@ -135,7 +135,7 @@ Result<Json> CommandPower::ask(const std::string& verb, bool changes, Json more)
     auto answer = answer_of(*output, changes);
     if (answer.ok()) return answer;
     Error error = std::move(answer).error();
-    // A look changes nothing, so it may simply be asked again.
+    // Reading changes nothing, so it may simply be repeated.
     if (!changes && (error.code == Code::conflict || error.code == Code::timeout))
       error.code = Code::unavailable;
     return std::move(error).with(fmt::format("{} {}", target_.program, verb));
@@ -178,7 +178,7 @@ Error CommandPower::error_of(const Json& error, bool changes) {
   return fail(changes ? Code::timeout : Code::failed, message);
 }
 
-// What it says of the machine, which is the node's.
+// Its report on the machine, checked to be the node's.
 Result<Json> CommandPower::see() {
   TRY(Json answer, ask("state", false));
   TRY_(check_identity(text_at(answer, "uuid")));
@@ -192,7 +192,7 @@ Result<PowerState> CommandPower::look() {
   return power_of(seen);
 }
 
-// Where the program knows which machine it switches.
+// If the program reports the machine's identity.
 Status CommandPower::check_identity(const std::string& uuid) {
   if (machine_of(uuid).empty()) return Ok{};
   const std::string expected = machine_of(target_.expected_uuid);
@@ -207,7 +207,7 @@ Status CommandPower::check_identity(const std::string& uuid) {
                                         other, target_.node));
 }
 
-// Asks until the state was read back, stopping `reserve` before the deadline. Only the state counts.
+// Polls until the state was read back, stopping `reserve` before the deadline. Only the state counts.
 Status CommandPower::reach(PowerState wanted, const std::string& verb, bool graceful, DurationMs reserve) {
   for (;;) {
     TRY(const PowerState now, look());
@@ -247,7 +247,7 @@ Result<std::string> CommandPower::network_capability() {
                                          target_.program, target_.node, first_bytes(network, 40)));
 }
 
-// What a program was told in confidence it may repeat (`set -x`, `curl -v`): not into journals and reports.
+// A program may print its secrets (`set -x`, `curl -v`): masked in journals and reports.
 std::string CommandPower::without_password(std::string text) const {
   const std::string& password = target_.password;
   for (size_t at = 0; !password.empty() && (at = text.find(password, at)) != std::string::npos; at += 3)
@@ -269,7 +269,7 @@ Status CommandPower::boot_once_network(DurationMs deadline) {
   return confirm_network();
 }
 
-// As far as the program knows what boots next.
+// If the program reports the next boot.
 Status CommandPower::confirm_network() {
   TRY(const Json seen, see());
   const std::string next = text_at(seen, "next");

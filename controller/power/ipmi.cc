@@ -91,7 +91,7 @@ class Ipmi : public Power {
 
 // ---- identity
 
-// With the GUID first, so that every look at a BMC is one at whose it is.
+// With the GUID first, so that every access to a BMC checks its identity.
 Result<std::vector<IpmiBytes>> Ipmi::ask_with_guid(std::vector<IpmiBytes> commands) {
   if (!no_guid_) {
     auto with = commands;
@@ -110,7 +110,7 @@ Result<std::vector<IpmiBytes>> Ipmi::ask_with_guid(std::vector<IpmiBytes> comman
   return tool_.ask(commands);
 }
 
-// Makers store the GUID in each of three orders: as printed, as SMBIOS does, and all of it reversed.
+// Vendors store the GUID in each of three orders: as printed, as SMBIOS does, and all of it reversed.
 Status Ipmi::check_identity(const IpmiBytes& guid) {
   const std::string shown = uuid_of(guid), reversed = uuid_of({guid.rbegin(), guid.rend()});
   guid_ = names_one_machine(shown) ? shown : "";
@@ -122,7 +122,7 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
                 fmt::format("{}, but the one of {} has {}: nothing was done. If the BMC was replaced, set "
                             "power.pin, or run `muster node rm {}` to have it pinned again",
                             whose, target_.node, target_.pin_sha256, target_.node));
-  if (guid_.empty()) return Ok{};  // such a BMC cannot be told from another
+  if (guid_.empty()) return Ok{};  // such a BMC cannot be distinguished from another
   const std::string expected = machine_of(target_.expected_uuid);
   const bool same = same_uuid(shown, expected) || same_uuid(reversed, expected);
   if (!expected.empty() && !same && target_.pin_sha256.empty())
@@ -149,7 +149,7 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
 
 Result<PowerState> Ipmi::look() {
   auto answers = ask_with_guid({kChassisStatus});
-  // Reading changes nothing, so an unknown outcome may simply be asked again.
+  // Reading changes nothing, so an unknown outcome may simply be retried.
   if (!answers.ok()) {
     Error error = std::move(answers).error();
     if (error.code == Code::timeout || error.code == Code::conflict) error.code = Code::unavailable;
@@ -160,7 +160,7 @@ Result<PowerState> Ipmi::look() {
   return status[0] & 1 ? PowerState::on : PowerState::off;
 }
 
-// Asks until the state was read back, stopping `reserve` before the deadline. Only the state counts.
+// Polls until the state was read back, stopping `reserve` before the deadline. Only the state counts.
 Status Ipmi::reach(PowerState wanted, const IpmiBytes& order, DurationMs reserve) {
   for (;;) {
     TRY(const PowerState now, look());
@@ -196,7 +196,7 @@ Status Ipmi::wait_for(PowerState wanted, DurationMs reserve) {
 
 Status Ipmi::arm() {
   const auto kept = tool_.ask({kKeepBootFlags});
-  // Refused by some; then power-on has to follow within a minute, and on() looks whether it did.
+  // Refused by some; then power-on must follow within a minute, and on() checks whether it did.
   if (!kept.ok() && tool_.refusal().completion < 0) return kept.error();
   TRY(const auto answers, tool_.ask({kBootNetworkOnce, kGetBootFlags}));
   flags_ = {answers[1]};

@@ -36,7 +36,7 @@ bool passes(const std::string& complaint) {
   return has_any(lower(complaint), {"insufficient resources", "unexpected open session response"});
 }
 
-// The last line that says something, for people.
+// The last non-empty line, for people.
 std::string last_line(const std::string& text) {
   size_t end = text.find_last_not_of(" \t\r\n");
   if (end == std::string::npos) return "no reason given";
@@ -100,13 +100,13 @@ std::vector<std::string> IpmiTool::options(const PowerTarget& target, int suite,
   return {"-U", target.user, "-E", "-C", std::to_string(suite), "-L",
           target.as_operator ? "OPERATOR" : "ADMINISTRATOR",
           // A message that is sent again before its answer is there gets two, and ipmitool takes the second
-          // for a wrong password: some BMCs need five seconds. For all others a second is enough, and a BMC
-          // that is not there or knows no such suite costs 12 s instead of 40.
+          // for a wrong password: some BMCs need five seconds. For all others a second is enough, and an
+          // unreachable BMC or one without the suite costs 12 s instead of 40.
           "-N", patient ? "5" : "1", "-R", patient ? "2" : "3", "-v"};
 }
 
-// The commands come by standard input: as arguments each would need a session of its own. -v tells a login
-// that was refused from a BMC that is not there; it prints nothing of the password.
+// The commands come by standard input: as arguments each would need a session of its own. -v distinguishes a
+// rejected login from an unreachable BMC; it prints nothing of the password.
 Result<Output> IpmiTool::run(const std::string& script, int suite) {
   if (last_ && waiter_.now() - *last_ < kPace) pause(*last_ + kPace - waiter_.now());
   if (left() <= 0)

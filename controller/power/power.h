@@ -44,7 +44,7 @@ struct PowerTarget {
   std::shared_ptr<const Waiter> waiter = {};  // null: the monotonic clock
   std::string expected_uuid;  // SMBIOS uuid bound to this node, empty when never seen: acting on another
                               // machine is refused
-      // While `expected_uuid` is empty: all machines bound to other nodes; acting on one of them is refused.
+  // While `expected_uuid` is empty: all machines bound to other nodes; acting on one of them is refused.
   std::shared_ptr<const Machines> machines = {};
   int cipher_suite = 0;      // ipmi; 0: 17, or 3 if the BMC does not accept that
   bool as_operator = false;  // ipmi: requests the level OPERATOR, not ADMINISTRATOR
@@ -93,7 +93,7 @@ struct PowerDriver {
   bool netboots = true;  // can it make a machine boot from the network?
   // For a driver whose provider installs operating systems; else null.
   std::function<Result<std::unique_ptr<Reinstall>>(PowerTarget)> reinstall = {};
-  // Is that done by a person, whom the run waits for? (controller/power/manual.h)
+  // Is that done by a person, while the run waits? (controller/power/manual.h)
   bool by_hand = false;
 };
 // The list, in controller/all_drivers.cc.

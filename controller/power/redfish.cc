@@ -53,7 +53,7 @@ struct Seen {
   struct Unread {
     std::string path;
     Error error;
-    bool answered = false;  // the BMC said that it cannot be read; else it said nothing
+    bool answered = false;  // the BMC answered that it cannot be read; else it did not answer
   };
   std::vector<System> able;  // can be reset
   std::vector<Unread> unread;
@@ -127,8 +127,8 @@ Result<std::string> Redfish::find_system() {
   Seen seen;
   TRY_(look_at(paths, seen));
   if (!seen.matched && seen.able.size() == 1 && !seen.unread.empty()) {
-    // One is left because another did not answer. Asked once more: only what stays away is a part that goes
-    // with the host's power.
+    // One is left because another did not answer. Read once more: only one that stays away is a part that
+    // loses power with the host.
     client_.pause(kPoll);
     std::vector<std::string> again;
     for (const auto& one : std::exchange(seen.unread, {})) again.push_back(one.path);
@@ -223,8 +223,7 @@ Result<System> Redfish::read_system() {
   return system;
 }
 
-// Empty: the BMC does not say. Some link to a list that is not there; an order that it cannot carry out is
-// refused anyway.
+// Empty: not reported. Some link to a list that does not exist; an unsupported order is refused anyway.
 Result<std::vector<std::string>> Redfish::reset_types(const System& system) {
   auto types = texts(json_at(system.reset(), {"ResetType@Redfish.AllowableValues"}));
   const std::string info = json_text(system.reset(), "@Redfish.ActionInfo");
@@ -245,7 +244,7 @@ Status Redfish::order(const System& system, const std::string& type) {
   return Ok{};
 }
 
-// Asks until the state was read back, stopping `reserve` before the deadline. Answers are hints; only the
+// Polls until the state was read back, stopping `reserve` before the deadline. Answers are hints; only the
 // state counts.
 Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferred, DurationMs reserve) {
   TRY(System system, read_system());
@@ -288,9 +287,8 @@ Result<bool> Redfish::shows(PowerState wanted, DurationMs span, System& system) 
   return false;
 }
 
-// The order is under way: BMCs rebuild their tree around power changes and answer oddly meanwhile, so
-// whatever they say is asked again. Only a refusal (another machine, another certificate, the password) ends
-// it.
+// The order is under way: BMCs rebuild their tree around power changes and answer oddly meanwhile, so every
+// answer is retried. Only a refusal (another machine, another certificate, the password) ends it.
 Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
   std::string last = "nothing";
   for (DurationMs poll = kFirstPoll; client_.left() > reserve; poll = std::min(2 * poll, kPoll)) {
@@ -343,7 +341,7 @@ Status Redfish::write_boot(const System& resource) {
   with_mode["BootSourceOverrideMode"] = "UEFI";
   const auto written = client_.patch(resource.path, {{"Boot", with_mode}});
   if (written.ok()) return Ok{};
-  // HPE lets nobody write the mode.
+  // HPE does not allow writing the mode.
   if (written.error().code != Code::invalid || !client_.moved_to().empty()) return written.error();
   TRY_(client_.patch(resource.path, {{"Boot", boot}}));
   return Ok{};

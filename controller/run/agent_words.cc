@@ -1,4 +1,4 @@
-// What an agent says and what it means for the action under way: NodeTurn's functions about hello and events.
+// Messages of an agent and their effect on the present action: NodeTurn's functions about hello and events.
 #include <fmt/format.h>
 
 #include "base/facts.h"
@@ -33,7 +33,7 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
     if (ram && since) return got_ram();
     if (s.person && s.stage == Stage::powering && since && new_boot)
       s.wait.observed = "it booted from its disk, not from the network";
-    // It restarted, with or without having heard the order: that one is for a system that is gone.
+    // It restarted, with or without having received the order, which is for a system that is gone.
     if (s.in_band && !ram && since && new_boot && (s.power_certain || !s.boot_before.empty()))
       return lose_attempt(s.power_certain
                               ? "the RAM system did not reach the controller; the old system is back"
@@ -129,7 +129,7 @@ Status NodeTurn::accept_inventory(const Json& result, std::vector<effect::Draft>
 void NodeTurn::on_finished(const wire::Event& event) {
   const Action& action = s.action();
   Json result = event.data.is_object() && event.data.contains("result") ? event.data["result"] : Json();
-  // A node's words are hostile: what is not exactly `true` is not good.
+  // A node's data may be hostile: anything but exactly `true` is a failure.
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
   const Error told = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
   if (is_for_slot(action.kind)) return on_slot_finished(good, told);

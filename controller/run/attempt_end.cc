@@ -1,4 +1,4 @@
-// How attempts end: NodeTurn's functions about success, failure, loss, and a node that is taken out.
+// How attempts end: NodeTurn's functions about success, failure, loss, and a node that is quarantined.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -9,8 +9,7 @@ namespace muster {
 
 using Lane = Limits::Lane;
 
-// Forgets what was under way. Lanes are held until the action is over; only the power cycle's is given back
-// here.
+// Clears the attempt. Lanes are held until the action is over; only the power cycle's is released here.
 void NodeTurn::end_attempt() {
   ++s.epoch;
   add(effect::StopTimer{});
@@ -47,7 +46,7 @@ void NodeTurn::succeed(Json result, std::vector<effect::Draft> extra) {
   add(effect::Leave{Lane::netboot});
   add(effect::Leave{Limits::lane_of(action.kind)});
   if (action.phase == kCommitPhase) {
-    agent.trial = false;  // as its next request for orders will say
+    agent.trial = false;  // as its next request for orders will report
     add(effect::Committed{});
   }
   if (s.index + 1 == s.way().size()) {
@@ -68,7 +67,7 @@ void NodeTurn::advance_to_next() {
   s.follow = nullptr;
   set_wait({});
   ++s.index;
-  // Where the last one is passed over, its own row is still to be written.
+  // If the last one is skipped, its own row must still be written.
   const bool passed = pass_needless(s, w.log);
   s.stage = s.acts() || passed ? Stage::pending : Stage::done;
   add(effect::Kick{});
@@ -91,7 +90,7 @@ std::string NodeTurn::reservation(const Json& last) const {
 // The node's own row when all its actions succeeded.
 std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
   if (s.returning) return returned();
-  // It is what it was, but for one that was given up because it did not answer.
+  // Unchanged, except for one that was given up because it did not answer.
   if (w.plan.kind == PlanKind::wake)
     return {effect::Change{[](NodeRow& changed) {
       if (changed.state != NodeState::quarantined) return;
@@ -125,7 +124,7 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
 }
 
 bool NodeTurn::tries_left() const {
-  if (s.action().kind == ActionKind::boot_slot) return false;  // its agent must never have it twice
+  if (s.action().kind == ActionKind::boot_slot) return false;  // its agent must never get it twice
   int counted = s.attempt;
   for (const auto& [name, times] : s.excused) counted -= times;
   return counted < s.action().max_attempts;
@@ -157,8 +156,7 @@ void NodeTurn::pause_and_retry() {
         Next::begin);
 }
 
-// The outcome is unknown and cannot be known: what it did is found out by doing it again (every action that
-// gets here is repeatable).
+// The outcome cannot be found out: the action is repeated (every action that gets here is repeatable).
 void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
   const Action& action = s.action();
   const bool retry = tries_left() && action.repeatable;
@@ -171,7 +169,7 @@ void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
                   {{"message", s.next_reason}, {"with_netboot", s.next_netboot}, {"retry", retry}});
 }
 
-// A node that has a way back to a system that works takes it. Where that fails, too, it has both reasons.
+// A node with a way back to a working system takes it. If that fails, too, it has both reasons.
 void NodeTurn::give_up(const std::string& reason, bool for_good) {
   std::string why = (s.acts() ? s.action().title + ": " : "") + reason;
   if (!for_good && may_go_back()) return go_back(why);
@@ -201,11 +199,11 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
   add(effect::Kick{});
 }
 
-// Out of the run without blame: never started, or the run was cancelled.
+// Out of the run without a fault: never started, or the run was cancelled.
 //
-// Of a node that may run a system on trial nobody carries that to an end: its own timer takes it back. No
-// plan is made for it before that. In its old system it is at work, like one that did not leave it: as
-// `installing` the next plan would install it from the network, with its jobs.
+// A node that may be in a trial boot is left to its own timer, which rolls it back; no plan is made for it
+// before that. In its old system it runs jobs, like one that did not leave it: as `installing` the next plan
+// would install it from the network, under its jobs.
 void NodeTurn::stand_down(const std::string& given) {
   std::string reason = s.returning ? fmt::format("{}; while returning: {}", s.reason, given) : given;
   if (tried() && !committed()) reason += trial_text();

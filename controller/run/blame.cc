@@ -17,7 +17,7 @@ ProbeVerdict judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
     }
   for (const auto& n : p.others) {
     if (n.heard > p.failed) continue;
-    // Contacts of before a restart of the controller are not known: silence is counted from shortly before
+    // Contacts from before a restart of the controller are unknown: silence is counted from shortly before
     // the failure at the earliest.
     const SteadyMs from = std::max({n.heard, p.failed - t.silent_after, p.listens});
     const SteadyMs until = from + t.lost_after;

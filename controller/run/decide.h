@@ -52,7 +52,7 @@ inline Decision look_at_power() { return act(Decision::What::look, "the power st
 
 // It was powered on as often as it may be.
 inline Decision stays_off(const Situation& s, const ExecutorTiming& t) {
-  return act(Decision::What::fail, switcher(s.rented) + " was asked " + std::to_string(t.power_tries) +
+  return act(Decision::What::fail, switcher(s.rented) + " was ordered " + std::to_string(t.power_tries) +
                                        " times to power the machine on, and it is off");
 }
 

@@ -146,7 +146,7 @@ void NodeTurn::set_timer(DurationMs delay, Next next) {
   add(effect::SetTimer{delay});
 }
 
-// Said to whoever asks, not told: it is over in a moment, as a rule.
+// Shown on request, not published: usually over in a moment.
 void NodeTurn::await_store(Next next) {
   s.stage = Stage::committing;
   s.next = next;
@@ -271,7 +271,7 @@ void NodeTurn::begin(bool with_netboot) {
           changed.state = state;
           changed.reason.clear();
         }});
-  // In the same transaction: whoever goes on with this attempt must not take a token of the power-on before
+  // In the same transaction: a continuation of this attempt must not mistake a token of the previous power-on
   // for one of this.
   if (with_netboot || action.kind == ActionKind::netboot) extra.push_back(DeleteJoinTokens{s.name});
   Json data = {{"boot_before", s.boot_before}, {"with_netboot", with_netboot}};
@@ -285,7 +285,7 @@ void NodeTurn::start_effect() {
   if (kind == ActionKind::power_off) return power_off();
   s.stage = Stage::awaiting;
   if (kind == ActionKind::wake) return consider();
-  // An agent that was silent before gets its time from now on.
+  // An agent that was silent before gets its full time from now on.
   if (agent.heard < s.started - w.timing.silent_after) {
     agent.heard = s.started;
     add(effect::HearFrom{agent.heard});
@@ -331,9 +331,9 @@ Situation NodeTurn::situation() const {
   return now;
 }
 
-// Since when nobody at all is heard; none: somebody is, or the silence has lasted, or this attempt was given
-// as much time back as any can have. What a node does meanwhile nobody can tell, and it is not held against
-// it: its time stands still. Asked before the attempt's time is looked at.
+// Since when all agents are silent; none: one reports, or the silence is too long, or this attempt got the
+// most time back that is allowed. Meanwhile a node's state is unknown and its time stands still. Checked
+// before the attempt's time.
 SteadyMs NodeTurn::alone() {
   SteadyMs since = w.others.alone_since();
   const DurationMs left = w.timing.alone_most - s.given_back;
@@ -405,7 +405,7 @@ wire::WorkOrder NodeTurn::order_for() const {
   order.id = own_order();
   order.kind = order_kind(action.kind);
   order.params = s.follow.is_null() ? action.params.without_shared() : s.follow;
-  // The order to restart and the look behind it have none: what is in them is for the node's row.
+  // The order to restart and the inventory after it have none: their params are for the node's row.
   if (action.kind == ActionKind::return_slot || action.phase == "return") order.params = Json::object();
   order.deadline = action.timeout;
   return order;
@@ -414,7 +414,7 @@ wire::WorkOrder NodeTurn::order_for() const {
 void NodeTurn::offer() {
   if (std::exchange(s.offered, true)) return;
   if (s.action().kind == ActionKind::boot_disk) add(effect::Call::disarm);
-  // What ends the action is a boot after this one: it may have been restarted since the action began.
+  // The action ends with a boot after this one: the node may have restarted since the action began.
   if (is_for_slot(s.action().kind) && !std::exchange(s.sent, true)) s.boot_before = agent.boot_id;
   wire::WorkOrder order = order_for();
   const bool planned = s.follow.is_null();

@@ -9,10 +9,10 @@ namespace {
 
 using What = Decision::What;
 
-// What becomes of a node whose action fails for good.
+// The next state of a node whose action fails for good.
 std::string in_the_end(const Situation& s) { return s.may_go_back ? "back to its old system" : "quarantine"; }
 
-// Of one that cannot be fetched back.
+// Of one that muster cannot restart.
 std::string last_resort(const Situation& s) {
   return in_the_end(s) +
          (s.rented ? ": its provider cannot boot it from the network" : ": muster cannot switch it");
@@ -22,7 +22,7 @@ std::string by_a_person(const Situation& s) {
   return s.may_netboot ? "a person restarts it from the network" : in_the_end(s);
 }
 
-// A power cycle was asked for; the RAM system's agent has not said hello since.
+// A power cycle was ordered; no hello of the RAM system's agent since.
 Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
@@ -35,8 +35,8 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (looked && s.power == PowerState::off)
     return act(What::netboot, "the power cycle did not happen: power is off");
   // A lost answer alone is no reason to cut the firmware's tests short by another power cycle; a system that
-  // goes on speaking is. Of one that is new to a controller that was restarted it is not known whether it ran
-  // before or came up instead: it is not the RAM system.
+  // continues to report is. After a restart of the controller it is unknown whether such a system ran before
+  // or booted instead: it is not the RAM system.
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
   if (other_system && s.power_answered && s.contact >= s.power_answered + t.cycle_shows)
     return act(What::netboot,
@@ -53,7 +53,7 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   return d;
 }
 
-// As above, of a node that a person switched: there is no power to look at.
+// As above, for a node that a person switched: its power state cannot be read.
 Decision await_ram_by_hand(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
@@ -68,8 +68,8 @@ Decision await_ram_by_hand(const Situation& s, const ExecutorTiming& t) {
                   "a person restarts it again, then quarantine");
 }
 
-// As above, of a node whose own agent was ordered to hand over to the RAM system. There is nothing to look
-// at: the RAM system's agent says hello, or the old system's does again, or nobody does.
+// As above, for a node whose own agent was ordered to hand over to the RAM system. There is no power state to
+// read: a hello comes from the RAM system's agent, or from the old system's again, or not at all.
 Decision await_handover(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(
@@ -92,7 +92,7 @@ Decision await_handover(const Situation& s, const ExecutorTiming& t) {
                   "the old system comes back by itself, then another try");
 }
 
-// The agent reported that it goes; the installed system's has not said hello since.
+// The agent reported that it restarts; no hello of the installed system's agent since.
 Decision await_restart(const Situation& s, const ExecutorTiming& t) {
   const std::string said = "the agent reported that it restarts";
   if (s.in_band) return wait_for_installed(s, "restarting", said + "; " + power_text(s), last_resort(s));
@@ -137,8 +137,8 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
                        s.may_netboot ? "netboot again" : in_the_end(s) + " at the deadline");
 }
 
-// No agent at all is heard, and this machine was not seen off: the controller suspects itself first. Nothing
-// is done to a node, and no deadline counts, until an agent speaks or the silence has lasted.
+// All agents are silent, and this machine was not seen off: the controller itself may be cut off. Nothing is
+// done to a node, and no deadline counts, until an agent reports or the silence is too long.
 Decision cut_off(const Situation& s, const ExecutorTiming& t) {
   const SteadyMs next_look = std::max(s.looked, s.heard) + t.watch_power;
   if (!s.in_band && !s.by_hand && s.now >= next_look) return look_at_power();
@@ -171,7 +171,7 @@ bool fits(wire::Mode needed, wire::Mode mode) {
 std::string switcher(bool rented) { return rented ? "its provider" : "the BMC"; }
 
 std::string power_text(const Situation& s) {
-  // A provider is asked for the power of a node that is to wake, and of no other that hands over by itself.
+  // A provider's power state is read for a node to wake, not for others that hand over by themselves.
   if (s.in_band && !(s.rented && (s.kind == ActionKind::wake || is_for_slot(s.kind)))) {
     if (!s.power_error.empty()) return s.power_error;
     return s.rented ? "its power state is not read: its provider cannot boot it from the network"
@@ -261,7 +261,7 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
                          (s.panic.empty() ? ": its console shows whether it hangs or its kernel panicked"
                                           : console_text(s))
                    : "not finished within " + span + "; agent heard " + to_human(s.now - s.heard) + " ago";
-    // Whoever went away and cannot be fetched back is nobody's to order about.
+    // A node that is away and cannot be restarted gets no orders.
     const bool gone = s.in_band && (s.departed || s.now - s.heard >= t.silent_after);
     return s.may_netboot && !gone ? act(What::again, late, true) : act(What::fail, late);
   }

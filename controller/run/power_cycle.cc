@@ -59,20 +59,20 @@ void NodeTurn::on(const input::Rearmed& armed) {
                  {"the controller restarted in a power cycle", "the boot service",
                   armed.status.error().message, "retry", w.now, w.now + kSecond},
                  Next::rearm);
-  // The agent knows the order if it had it, and does not carry it out twice.
+  // If the agent already had the order, it does not carry it out twice.
   if (s.in_band) return order_leave();
-  // It goes on with what it began, or begins what it was only about to.
+  // It continues an installation that began, or begins it.
   if (s.reinstall) return switch_on();
   if (s.person && !s.power_certain) return ask_to_netboot();
   s.stage = Stage::awaiting;
   consider();
 }
 
-// ---- a system that runs is stopped in order ----
+// ---- a running system is shut down ----
 
-// One that is off, silent, or in RAM has nothing to lose by losing its power. Of one that said nothing to
-// this process of the controller that is not known, whatever its row says: it may be at work and cut off. It
-// is asked, too, and has its time if it is not off.
+// One that is off, silent, or in RAM has nothing to lose by losing its power. For one without a message to
+// this process that is unknown, whatever its row says: it may be at work and cut off. It gets the order, too,
+// and the time for it unless it is off.
 bool NodeTurn::should_stop() const {
   if (s.stop_asked) return false;
   if (!agent.contact) return w.others.ever_seen(s.name);
@@ -88,8 +88,8 @@ wire::WorkOrder NodeTurn::stop_order() const {
   return order;
 }
 
-// What is in its page cache, and what its daemons hold, is on its disks before the power goes. What counts is
-// that the BMC sees it off; a word of the agent, which is on its way down, is not waited for.
+// Its page cache and its daemons' data are on its disks before the power goes. Only the BMC's power state
+// counts; a report of the agent, which is shutting down, is not waited for.
 void NodeTurn::stop_in_order() {
   ++s.epoch;
   s.stopping = true;
@@ -127,7 +127,7 @@ wire::WorkOrder NodeTurn::leave_order() const {
 }
 
 void NodeTurn::leave() {
-  // In the RAM system already, whatever the last attempt died of: nothing is to be booted.
+  // In the RAM system already, whatever ended the last attempt: no boot needed.
   if (agent.mode == wire::Mode::ram) return got_ram();
   ++s.epoch;
   s.stage = Stage::powering;
@@ -164,7 +164,7 @@ void NodeTurn::on_left(const wire::Event& event) {
   if (event.kind != "finished" || s.power_certain) return;
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
   if (!good) {
-    // What the agent answered it answers to this order for good: to ask again is another attempt.
+    // The agent's answer to this order is final: a retry is another attempt.
     const Code code = code_from_string(text_of(event.data, "code"));
     return on_powered(fail(may_pass(code) ? Code::failed : code, text_of(event.data, "message")));
   }
@@ -178,9 +178,9 @@ void NodeTurn::on_left(const wire::Event& event) {
 
 // ---- a person switches it ----
 
-// It is at work until they come: nothing is stopped before.
+// It is at work until the person comes: nothing is stopped before.
 void NodeTurn::netboot_by_hand() {
-  // In the RAM system already, whatever the last attempt died of: nobody has to go there.
+  // In the RAM system already, whatever ended the last attempt: no manual task needed.
   if (agent.mode == wire::Mode::ram && agent.contact && w.now - agent.contact < w.timing.silent_after)
     return got_ram();
   ++s.epoch;
@@ -191,8 +191,8 @@ void NodeTurn::netboot_by_hand() {
   add(effect::Call::arm);
 }
 
-// `asked_since`: when they were asked first, perhaps by an earlier life of this controller. What ends it is
-// the machine's request for its RAM system, the operator's word, or the RAM system's hello (got_ram).
+// `asked_since`: when the task was created, perhaps before a restart of this controller. It ends with the
+// machine's request for its RAM system, the operator's report, or the RAM system's hello (got_ram).
 void NodeTurn::ask_to_netboot() {
   ask_person("restart it, booting from the network", s.asked_since, effect::Call::cycle);
 }
@@ -209,7 +209,7 @@ void NodeTurn::ask_person(const std::string& task, SteadyMs since, effect::Call 
             "quarantine: not done in time", since, until});
   add(call);
   set_timer(until - w.now, Next::manual_task_expired);
-  add(effect::Kick{});  // whoever waited for all nodes does not wait for this one
+  add(effect::Kick{});  // nodes that wait for all others do not wait for this one
 }
 
 void NodeTurn::person_answered() {
@@ -226,7 +226,7 @@ void NodeTurn::manual_task_expired() {
 // ---- the power cycle ----
 
 void NodeTurn::on(const input::Cycled& cycled) {
-  // The time for a boot begins when the provider's system was told to hand over.
+  // The time for a boot begins when the provider's system was ordered to hand over.
   if (s.reinstall && cycled.status.ok()) s.deadline = w.now + w.plan.limits.netboot;
   if (!s.person) return on_powered(cycled.status);
   person_answered();
@@ -255,8 +255,7 @@ bool NodeTurn::has_image() const {
   });
 }
 
-// Its provider writes over everything: what muster wrote in this run is not given up for a boot that was
-// slow.
+// Its provider overwrites everything: an image written in this run is not discarded because of a slow boot.
 void NodeTurn::reinstall() {
   if (has_image())
     return fail_attempt(
@@ -265,7 +264,7 @@ void NodeTurn::reinstall() {
                          "that: look at its console; `muster reimage {}` starts again from the beginning",
                          s.name)),
         Json());
-  // The plan was made for a machine on which nobody of ours is.
+  // The plan was made for a machine without an agent of this cluster.
   if (agent.contact && agent.mode && *agent.mode != wire::Mode::ram &&
       w.now - agent.contact < w.timing.silent_after)
     return fail_attempt(fail(Code::denied,
@@ -331,9 +330,9 @@ void NodeTurn::on(const input::SwitchedOff& off) {
       Next::power_off);
 }
 
-// ---- a silent node is looked for ----
+// ---- waking a silent node ----
 
-// Nothing is done to one that is on but to wait: what it does there is not known.
+// For one that is on the executor only waits: its state is unknown.
 void NodeTurn::wake() {
   if (agent.contact && w.now - agent.contact < w.timing.silent_after)
     return succeed({{"boot_id", agent.boot_id}});

@@ -1,9 +1,9 @@
 // In-place re-imaging: NodeTurn's functions for the boot from the other root slot, for the way back to the
-// standing slot, and for which of the two systems a node runs. How long to wait is decided in slot_state.cc.
+// default slot, and for which of the two systems a node runs. How long to wait is decided in slot_state.cc.
 //
-// On trial: the node booted from the other slot, which is not committed yet. Such a node can go back by
+// Trial boot: the node booted from the other slot, which is not committed yet. Such a node can roll back by
 // itself at any time (its trial timer, a panic, a power cut). Each of its messages is checked for that, so
-// that the plan's remaining actions are never carried out in the standing system.
+// that the plan's remaining actions are never carried out in the old system.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,7 +98,7 @@ std::string NodeTurn::trial_text() const {
                      to_human(static_cast<DurationMs>(number_of(params, "trial"))));
 }
 
-// It was taken out of its work, or may have been, and was not given back to it.
+// It was drained, or may have been, and was not resumed.
 std::string NodeTurn::left_behind() const {
   const auto any = [this](const std::vector<const Action*>& actions, const char* phase, auto holds) {
     return std::any_of(actions.begin(), actions.end(), [&](const Action* action) {
@@ -114,8 +114,8 @@ std::string NodeTurn::left_behind() const {
          "\"Left behind\" in docs/reimage.md";
 }
 
-// True: the attempt was failed, because the system that it was meant for no longer runs. The one on trial
-// went back by itself, or, on the way back, the old one was restarted into the other slot again.
+// True: the attempt was failed, because the system that it was meant for no longer runs. The trial boot was
+// rolled back by itself, or, on the way back, the old one was restarted into the other slot again.
 bool NodeTurn::trial_over() {
   const Action* boot = s.returning ? of_kind(s.rescue, ActionKind::return_slot) : trial();
   if (!boot || !agent.greeted || !agent.mode || (!s.returning && committed())) return false;
@@ -237,7 +237,7 @@ void NodeTurn::on_slot_finished(bool good, const Error& told) {
   consider();
 }
 
-// ---- a power cycle without a network boot, which starts the standing slot ----
+// ---- a power cycle without a network boot, which starts the default slot ----
 
 void NodeTurn::cut_power(const std::string& why) {
   withdraw();
@@ -336,8 +336,8 @@ std::string NodeTurn::state_to_restore() const {
 }
 
 // Its state before the run, where it runs the same system, or goes back to it by itself; none: it runs
-// another one. A node that was not given back to its work, or was restarted, is degraded, so that the next
-// plan configures it in the system that it has. So is one whose new system was accepted and committed.
+// another one. A node that was not resumed, or was restarted, is degraded, so that the next plan configures
+// it in the system that it has. So is one whose new system was accepted and committed.
 std::optional<NodeState> NodeTurn::state_before() const {
   const auto was = node_state_from_string(state_to_restore());
   if (!was.ok()) return {};

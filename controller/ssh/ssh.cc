@@ -21,7 +21,7 @@ constexpr const char* kCiphers =
     "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes256-ctr,aes192-ctr,"
     "aes128-ctr";
 
-// Types of host keys, asked for one after the other where the one that is shown first is not the one wanted.
+// Types of host keys, tried one after the other if the first one is not the expected key.
 constexpr const char* kOtherKeys[] = {"ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521",
                                       "rsa-sha2-512,rsa-sha2-256", "ssh-ed25519"};
 
@@ -166,7 +166,7 @@ bool drop_until_it_begins(std::string& text) {
   return true;
 }
 
-// What it complained of, or else what it said.
+// Its error output, or else its output.
 std::string words_in(const Output& output) {
   std::string text = output.err.empty() ? output.out : output.err;
   while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
@@ -187,7 +187,7 @@ class LibsshDialog : public SshDialog {
     return next_line(until);
   }
 
-  // `timeout` when there is none: what was asked may have been done.
+  // `timeout` when there is none: the request may have been carried out.
   Result<std::string> next_line(Clock::time_point until) {
     for (bool more = true;;) {
       begun_ = begun_ || drop_until_it_begins(heard_.out);
@@ -237,7 +237,7 @@ class LibsshSession : public SshSession {
       TRY(more, receive_some(channel.get(), output));
     }
     output.exit_code = ssh_channel_get_exit_status(channel.get());
-    // What never began has said why.
+    // A command that never began has printed why.
     if (drop_until_it_begins(output.out)) drop_until_it_begins(output.err);
     return output;
   }
@@ -249,7 +249,7 @@ class LibsshSession : public SshSession {
     Status sent = send(channel.get(), first_line(command), until);
     if (sent.ok()) sent = send(channel.get(), input, until);
     auto dialog = std::make_unique<LibsshDialog>(std::move(channel));
-    // Who ended before all was sent said why.
+    // A command that ended before all was sent has printed why.
     const auto ready = dialog->next_line(until);
     if (!ready.ok() && !dialog->words().empty()) return fail(Code::failed, dialog->last_words());
     if (!sent.ok()) return fail(Code::failed, sent.error().message);
@@ -327,7 +327,7 @@ Result<std::vector<std::string>> keys_to_offer(const SshTarget& target) {
   return std::vector<std::string>{target.agent_key};
 }
 
-// Asks step by step: left alone, libssh 0.10 waits for its whole timeout where the server has hung up.
+// Step by step: otherwise libssh 0.10 waits for its whole timeout if the server has disconnected.
 bool agent_lets_in(ssh_session session, Clock::time_point until) {
   ssh_set_blocking(session, 0);
   int said = SSH_AUTH_AGAIN;
@@ -341,8 +341,8 @@ bool agent_lets_in(ssh_session session, Clock::time_point until) {
   return said == SSH_AUTH_SUCCESS;
 }
 
-// Each key in turn. The server hangs up after some that it does not know: the next ones are offered in
-// another connection, of which there are few, since servers may shut out an address for failed logins.
+// Each key in turn. The server disconnects after some unknown ones: the next ones are offered in another
+// connection, of which there are few, since servers may shut out an address for failed logins.
 Result<std::unique_ptr<SshSession>> log_in_with_agent(const SshTarget& target, DurationMs deadline) {
   constexpr int kConnections = 3;
   TRY(const auto keys, keys_to_offer(target));
@@ -420,7 +420,7 @@ std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session) {
 namespace {
 
 // Takes the agent from its standard input and becomes it; what follows there is the agent's. What arrives is
-// what was sent, by the connection's own check of each packet; whether all of it did is asked here.
+// what was sent, by the connection's own check of each packet; whether all of it did is checked here.
 std::string unseen(const std::string& agent_binary, const std::string& arguments) {
   // /dev/shm, because no program looks there for anything that muster checks. What is mounted over it is seen
   // by this command only.

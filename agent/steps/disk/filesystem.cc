@@ -119,7 +119,7 @@ Status apply(StepContext& context, const Json& params) {
       if (disk.policy == "keep") return fail(Code::denied, "disk " + title_of(disk) + ": its policy is keep");
     if (content.found != Found::empty)
       return fail(Code::denied, on.device + " is not empty: " + content.summary);
-    // Held for a moment: nobody else uses it.
+    // Held for a moment: not in use elsewhere.
     TRY(const auto device,
         BlockDevice::open(context.files.real(on.device), BlockDevice::Access::exclusive_write));
   } else {

@@ -1,4 +1,4 @@
-// mount_flags: the mount at this place, whoever made it, is in force with these flags.
+// mount_flags: the mount at this place, however it was made, is in force with these flags.
 //
 // For file systems that a service mounts, whose own list of mounts has no place for them. Remounts in place:
 // what uses the mount goes on.

@@ -3,15 +3,15 @@
 //
 // The order of writing: intent noted -> every disk allowed and held -> all disks wiped (data_disks.h) ->
 // mdadm
-// --create -> the array wiped (a re-created RAID0 brings a file system of its former life back) ->
-// intent removed. A crash anywhere in between finds the intent and goes on, for the same disks only. An array
-// that is whole by then and not empty is left alone: somebody used it meanwhile, or the crash came before it
-// was wiped.
+// --create -> the array wiped (a re-created RAID0 brings a file system of its former life back) -> intent
+// removed. A crash anywhere in between finds the intent and goes on, for the same disks only. An array that
+// is whole by then and not empty is not changed: it was used meanwhile, or the crash came before it was
+// wiped.
 //
 // Levels with redundancy: an array that lacks a member is an error that names the drive, never a reason to
-// make one anew, and putting in another drive is for people (docs/storage.md). A new array is in use at once
-// while md brings its members into step. That is never left out (--assume-clean): what the disks held where
-// nobody looks would be taken for parity, and for a mirror's other half.
+// create a new one, and replacing a drive is for people (docs/storage.md). A new array is in use at once
+// while md brings its members into step. That is never left out (--assume-clean): leftovers on the disks
+// would be taken for parity, and for a mirror's other half.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -137,9 +137,8 @@ struct MemberState {
   std::string uuid = {};  // of our array
 };
 
-// The member's superblock; nullptr where there is none, or something beside it that may be somebody's: the
-// plan takes such a disk for another's (is_own_member in controller/plan/disk_selection.cc), and so does
-// this.
+// The member's superblock; nullptr where there is none, or something beside it that may be foreign: the plan
+// treats such a disk as foreign (is_own_member in controller/plan/disk_selection.cc), and so does this.
 const Signature* superblock(const DiskContent& content) {
   if (!content.gpt.partitions.empty() || (content.mbr && !content.mbr->partitions.empty())) return nullptr;
   const Signature* found = nullptr;

@@ -62,7 +62,7 @@ Status apply(StepContext& context, const Json& params) {
   const FileState state = look(context.files, want.path);
   if (state.directory) return fail(Code::conflict, want.path + " is a directory");
   if (want.absent) return context.files.remove(want.path);
-  // Before the file: once that is right, nothing writes over it.
+  // Before the file: once that is right, nothing overwrites it.
   for (const auto& beside : keeps_written(context.files, want.path)) TRY_(put(context.files, beside));
   const auto have =
       state.regular ? context.files.read(want.path) : Result<std::string>(fail(Code::not_found, ""));

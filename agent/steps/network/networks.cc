@@ -250,7 +250,7 @@ bool wait_a_little(const StepContext& context, Clock::time_point until) {
 }
 
 // An interface that is down does not say whether it has a link. Which of the candidates do is seen when they
-// are up; what is not used goes down again.
+// are up; unused ones go down again.
 Result<std::vector<GivenPort>> find_by_link(StepContext& context, const Json& params,
                                             const std::vector<NetPort>& candidates) {
   TRY(const auto live, live_of(context));

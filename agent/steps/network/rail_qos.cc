@@ -223,7 +223,7 @@ Status set_port(StepContext& context, const PortRecord& port, const Wanted& want
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   TRY(const auto rails, rails_of(context.files));
-  // All are asked before one is changed: half of the rails lossless helps nobody.
+  // All are checked before one is changed: half of the rails lossless is useless.
   for (const auto& port : rails) TRY_(now_of(context, port, want));
   for (const auto& port : rails) TRY_(set_port(context, port, want));
   const OwnFile unit = unit_file(rails, want);

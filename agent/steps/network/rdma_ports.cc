@@ -2,9 +2,9 @@
 // Pure test.
 //
 // Which ports: those that are declared; without a declaration those with a link. An adapter's ports for
-// management or storage that nobody cabled say nothing about the fabric. Which counts: how far they move from
-// now on. What they were at before says nothing: a link goes down once while the machine boots, and fast
-// links have symbol errors that their error correction takes care of.
+// management or storage without a cable mean nothing for the fabric. Which counts: how far they move from now
+// on. What they were at before says nothing: a link goes down once while the machine boots, and fast links
+// have symbol errors that their error correction takes care of.
 #include <fmt/format.h>
 
 #include <algorithm>

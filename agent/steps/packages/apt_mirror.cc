@@ -1,7 +1,7 @@
 // apt_mirror: the distribution's own packages come from this mirror. /etc/apt/sources.list is muster's as a
 // whole; sources of other packages (sources.list.d) are left alone.
 //
-// As in apt_repository the new file is put in place only after apt has fetched and believed its lists.
+// As in apt_repository the new file is put in place only after apt has fetched and verified its lists.
 #include <fmt/format.h>
 
 #include <algorithm>

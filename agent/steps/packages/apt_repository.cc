@@ -1,7 +1,7 @@
 // apt_repository: a package source with the one key that may sign it, as a deb822 file.
 //
-// The source is put in place only after apt has fetched and believed its lists with that key, so a source
-// that stands there has worked once; a crash before leaves nothing that breaks a later `apt-get update`.
+// The source is put in place only after apt has fetched and verified its lists with that key, so an existing
+// source has worked once; a crash before leaves nothing that breaks a later `apt-get update`.
 #include <algorithm>
 
 #include <fmt/format.h>

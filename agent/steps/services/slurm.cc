@@ -1,10 +1,10 @@
-// Slurm, asked and told through its own programs: the nodes' states, one node in or out of the schedule, and
-// an MPI job as the proof that launching works. Installation and configuration are ordinary steps of
+// Slurm, read and changed through its own programs: the nodes' states, one node in or out of the schedule,
+// and an MPI job as the proof that launching works. Installation and configuration are ordinary steps of
 // playbooks/scheduler.yaml.
 //
 // States are read in Slurm's long form ("idle", "drained$", "mixed-"), or as scontrol joins them
-// ("IDLE+DRAIN"). The word says what the node does; the mark behind it what else there is to say, and Slurm
-// shows one of them only.
+// ("IDLE+DRAIN"). The word is the node's state; the mark after it adds a detail, and Slurm shows only one of
+// them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -100,7 +100,8 @@ std::string hint_of(const std::string& state) {
   return maintained ? " (`scontrol show reservation` shows which)" : "";
 }
 
-// Asks until `lacking` says "" or the deadline passes. slurmctld may be starting: an error counts as not yet.
+// Polls until `lacking` returns "" or the deadline passes. slurmctld may be starting: an error counts as not
+// yet.
 Result<CheckResult> wait_until(StepContext& context, const Json& params,
                                const std::function<Result<std::string>()>& lacking) {
   const auto until =
@@ -145,14 +146,14 @@ Result<bool> wants_drain(const Json& params) {
   return want == "drain";
 }
 
-// A node that somebody else took out, for a reason of their own, is not given back unless that is asked for.
+// A node that was drained elsewhere, for another reason, is not resumed unless requested.
 bool left_alone(const NodeState& now, const Json& params) {
   const std::string only = text_of(params, "only_reason");
   return !only.empty() && now.reason.rfind(only, 0) != 0;
 }
 
-// A node that is given back after its own restart can wait for slurmctld, which may be starting, too. What
-// slurmctld does not know it will not know later.
+// A node that is given back after its own restart can wait for slurmctld, which may be starting, too. A node
+// unknown to slurmctld stays unknown.
 bool may_answer_later(const Error& error, const Json& params) {
   return !text_of(params, "only_reason").empty() && error.code != Code::not_found;
 }
@@ -217,8 +218,8 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
   Command command;
   const int64_t deadline_s = int_of(params, "deadline_seconds", 180);
   constexpr int64_t kSpare = 20;
-  // One rank that cannot begin leaves the others waiting for it. Asked to end, srun says what it knows and
-  // gives the nodes back; killed, it leaves them allocated to nobody, and the next try finds no node free.
+  // One rank that cannot begin leaves the others waiting for it. On a signal to end, srun prints its state
+  // and releases the nodes; killed, it leaves them allocated, and the next try finds no node free.
   command.argv = {"runuser",
                   "-u",
                   text_of(params, "user", "mpi"),

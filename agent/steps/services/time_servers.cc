@@ -1,4 +1,4 @@
-// time_servers: chrony asks the servers of one file and no others.
+// time_servers: chrony uses the servers of one file and no others.
 //
 // Others come from where installers, clouds and DHCP write them: lines of chrony.conf and of what it includes
 // (in any spelling that chrony reads), files of its source folders, and /run/chrony-dhcp, which every lease

@@ -1,8 +1,8 @@
-// kernel_command_line: arguments of the next boot. Takes effect with a reboot, which it asks for.
+// kernel_command_line: arguments of the next boot. Takes effect with a reboot, which it requests.
 //
 // A node with muster's layout boots the entry of its slot on the ESP of its disk (own_esp.h,
 // loader/entries/muster-SLOT.conf): that one is edited, never the other slot's or another disk's. Elsewhere
-// GRUB's drop-in folder is used. The check asks the running kernel too: an entry that nobody booted has no
+// GRUB's drop-in folder is used. The check reads the running kernel too: an entry that was not booted has no
 // effect.
 #include <algorithm>
 

@@ -39,7 +39,7 @@ Result<Wanted> wanted(const Json& params) {
     for (const auto& other : out.load)
       if (underscored(other) == underscored(module))
         return fail(Code::invalid, "kernel_module: '" + module + "' is both loaded and blacklisted");
-    // "blacklist" only stops loading by alias; "install" also stops what asks for it by name.
+    // "blacklist" only stops loading by alias; "install" also stops loading by name.
     settings += fmt::format("blacklist {0}\ninstall {0} /bin/false\n", module);
   }
   for (const auto& [module, value] : object_of(params, "options").items()) {

@@ -1,11 +1,10 @@
-// reboot: one restart for all steps before it that asked for one.
+// reboot: one restart for all steps before it that requested one.
 //
-// A step whose change needs a reboot leaves a note in /run/muster/reboot (own_file.h, request_reboot). This step
-// restarts the machine when there is such a note, or Debian's own /run/reboot-required. The order is given to
-// the agent again afterwards and starts from its first step, so that everything before the reboot is checked
-// and verified in the system that came up (step_runner.h, `reverify`). Who asks again for the same thing
-// after the reboot gets a failure, not a loop. A system that is not committed yet (slot.cc) comes up again
-// and is no more committed than before.
+// A step whose change needs a reboot leaves a record in /run/muster/reboot (own_file.h, request_reboot). This
+// step restarts the machine if there is such a record, or Debian's own /run/reboot-required. The agent gets
+// the order again afterwards and starts from its first step, so that everything before the reboot is checked
+// and verified in the new system (step_runner.h, `reverify`). The same request again after the reboot is a
+// failure, not a loop. A system that is not committed yet (slot.cc) boots again and remains uncommitted.
 #include <chrono>
 #include <thread>
 

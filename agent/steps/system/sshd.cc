@@ -168,7 +168,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 Status answers(const Json& params) {
   const int64_t port = int_of(params, "port", 22);
   if (port <= 0) return Ok{};
-  // A reload is a new start of the server: for a moment, on a slow machine for seconds, nobody listens.
+  // A reload is a new start of the server: for a moment, on a slow machine for seconds, it does not listen.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (std::chrono::steady_clock::now() < until) {
     TRY(const TcpAnswer answer, tcp_probe("127.0.0.1", static_cast<uint16_t>(port), 10 * kSecond, true));

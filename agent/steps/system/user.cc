@@ -5,7 +5,7 @@
 // get in.
 //
 // Check reads the account files; apply runs useradd or usermod, writes authorized_keys and the sudoers
-// drop-in (tested by visudo before it is put in place: a broken one would take sudo away from everybody).
+// drop-in (tested by visudo before it is put in place: a broken one would disable sudo for all users).
 #include <fmt/format.h>
 
 #include "agent/steps/system/accounts.h"

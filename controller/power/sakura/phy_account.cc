@@ -37,7 +37,7 @@ PhyServer server_from(const Json& json) {
   out.service = text_at(at(json, "service"), "service_id");
   out.nickname = text_at(at(json, "service"), "nickname");
   const Json& lock = at(json, "lock_status");
-  // What is no text and not null is a lock of a kind that nobody knows yet.
+  // Neither text nor null: an unknown kind of lock.
   out.lock = lock.is_null() ? "" : lock.is_string() ? lock.get<std::string>() : "unreadable";
   out.power = text_at(at(json, "cached_power_status"), "status");
   out.address = text_at(at(json, "ipv4"), "ip_address");
@@ -126,13 +126,13 @@ Status PhyAccount::connect(DurationMs deadline) {
   if (options_.api.empty()) {
     TRY(client.ca_pem, Files("/").read(kRoots));
     auto found = first_address(kHost, deadline);
-    if (!found.ok()) return fail(Code::unavailable, found.error().message);  // nothing was asked
+    if (!found.ok()) return fail(Code::unavailable, found.error().message);  // nothing was sent
     const std::string address = *found;
     client.base = "https://" + address;
     client.host_name = kHost;
   } else {
     client.base = "https://" + options_.api;
-    if (pin_.empty()) {  // without a token: whoever answers first gets nothing for it
+    if (pin_.empty()) {  // without a token: an unverified peer does not get it
       client.insecure_first_use = true;
       TRY(auto stranger, make_http_client(client));
       HttpRequest hello;
@@ -186,7 +186,7 @@ Result<PhyAccount::Answer> PhyAccount::exchange(const std::string& method, const
   return answer;
 }
 
-// Whoever answers may repeat what it was sent.
+// An answer may repeat the request.
 std::string PhyAccount::clean(std::string text) const {
   for (const std::string& secret : {options_.secret, options_.token})
     for (size_t found = 0; !secret.empty() && (found = text.find(secret, found)) != std::string::npos;
@@ -234,7 +234,7 @@ Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
     default:
       break;
   }
-  // Of the API, or of a gateway before it. A look may be asked again; post() knows what it means of an order.
+  // Of the API, or of a gateway before it. A read may be retried; post() handles it for an order.
   return fail(status / 100 == 5 ? Code::unavailable : Code::failed, says);
 }
 
@@ -298,7 +298,7 @@ Status PhyAccount::post(const std::string& id, const std::string& path, const Js
   }
   TRY(const Answer answer, exchange("POST", full, body, true, deadline, may_send));
   if (answer.status / 100 == 2) return Ok{};
-  // What a server that breaks while it works did before is not known.
+  // It is unknown what a server that broke during the request had done.
   Error error = refusal(answer, "POST " + full);
   if (answer.status / 100 == 5 && answer.status != 503) error.code = Code::timeout;
   return error;

@@ -9,8 +9,7 @@
 namespace muster {
 namespace {
 
-// Younger than any list in which an installation could still be missing that was accepted before it was asked
-// for.
+// Younger than any list in which an installation that was accepted before the request could still be missing.
 constexpr DurationMs kListAge = 15 * kSecond;
 
 std::string text_at(const Json& json, const char* key) {
@@ -90,8 +89,8 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
   return ready;
 }
 
-// All five fields: the published description demands one of them, the clients' copy of it all. By hand on a
-// console nobody would partition anything.
+// All five fields: the published description demands one of them, the clients' copy of it all. Manual
+// partitioning at a console is not possible.
 Status PhyInstall::begin(const Order& order, DurationMs deadline) {
   const char* what = "reinstalling its operating system";
   if (!order.permit) return about(fail(Code::invalid, "internal: order without a cancellation permit"), what);

@@ -148,10 +148,10 @@ Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, co
 struct ProviderInstall::Job {
   std::string node, image, os, approval;
   InstallRecord record;
-  Done done;  // null: nobody waits any more
+  Done done;  // null: no longer needed
   SteadyMs phase = {};
   std::function<Result<std::unique_ptr<Reinstall>>()> provider;
-  std::string last;  // what was seen last, for whoever waited in vain
+  std::string last;  // the last observation, for the error
   // The order to the provider, from the moment that it is written down; null: this job gives none.
   std::shared_ptr<Permit> order = {};
   std::shared_ptr<Permit> leave = {};  // the order to its new system
@@ -210,7 +210,7 @@ void ProviderInstall::forget(const std::string& node) {
   const JobPtr job = found->second;
   jobs_.erase(found);
   if (job->order && job->order->withdraw()) {
-    hooks_.erase(node);  // it says that something may have been asked for, and nothing was
+    hooks_.erase(node);  // it records a possible order, but nothing was sent
     return hooks_.tell(node, "cancelled before the installation was ordered from the provider");
   }
   if (is_over(job->record)) return;  // its RAM system is there
@@ -222,8 +222,7 @@ void ProviderInstall::forget(const std::string& node) {
     hooks_.tell(node, "cancelled; the installation is ordered and goes on at the provider");
 }
 
-// Whoever waits is told by the RAM system's hello. Should that never come, the installed system is where it
-// was.
+// The caller waits for the RAM system's hello. If that never comes, the installed system is still there.
 void ProviderInstall::joined(const std::string& node) {
   jobs_.erase(node);
   const auto text = hooks_.load(node);
@@ -267,7 +266,7 @@ void ProviderInstall::install(const std::string& node, const Json& order, Done d
   });
 }
 
-// Of a record that is there, the machine decides what it is worth; of none, nothing was ever asked for.
+// Of a record that is there, the machine decides what it is worth; without one, nothing was ever ordered.
 void ProviderInstall::resume(const JobPtr& job) {
   if (job->approval.empty())
     return end(job, fail(Code::invalid, "reinstall order without an approval"), false);
@@ -288,7 +287,7 @@ void ProviderInstall::resume(const JobPtr& job) {
                false);
   if (record->image != job->image || record->os != job->os) {
     if (same) return end(job, fail(Code::denied, "another installation of this approval is running"), false);
-    // It is written over when the new one is asked for.
+    // It is overwritten when the new one is ordered.
     hooks_.tell(job->node,
                 fmt::format("the earlier installation of {} is not what is declared now, and is ignored",
                             record->image));
@@ -406,7 +405,7 @@ void ProviderInstall::looked(const JobPtr& job, const Result<Reinstall::Look>& l
   keep(job, [this, job] { watch(job); });
 }
 
-// Not yet, or already over, or never: a system that lets the one-time key in settles it.
+// Not yet, or already over, or never: a system that accepts the one-time key settles it.
 void ProviderInstall::nothing_runs(const JobPtr& job) {
   const DurationMs waited = reactor_.steady() - job->phase;
   if (waited < times_.grace) return watch(job);
@@ -433,7 +432,7 @@ void ProviderInstall::nothing_runs(const JobPtr& job) {
       });
 }
 
-// Nobody says whether the machine is left on.
+// It is unknown whether the machine is left on.
 void ProviderInstall::provider_is_done(const JobPtr& job) {
   if (job->record.stage != "joined") job->record.stage = "ended";
   job->phase = reactor_.steady();

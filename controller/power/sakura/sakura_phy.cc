@@ -94,14 +94,14 @@ Status SakuraPhy::reach(PowerState wanted, const std::string& what, const std::s
     if (error.code == Code::conflict) error.code = Code::unavailable;
     return about(std::move(error), what);
   }
-  // An order of which nobody knows whether it arrived: half of the time, so that the caller can look and give
-  // it again.
+  // An order that may not have arrived: half of the time, so that the caller can read the state and repeat
+  // it.
   const Status reached = wait_for(wanted, what, ordered.ok() ? reserve : std::max(reserve, left() / 2));
   return reached.ok() || ordered.ok() ? reached : about(ordered.error(), what);
 }
 
-// The list is asked until it shows a change, the machine where it does and from time to time, since nobody
-// says when the list looks.
+// The list is polled until it shows a change, the machine then and at intervals, since the refresh time of
+// the list is unknown.
 Status SakuraPhy::wait_for(PowerState wanted, const std::string& what, DurationMs reserve) {
   std::string last = "nothing yet";
   TimeMs looked = waiter_.now();
@@ -160,7 +160,7 @@ TimeMs time_of_day() {
   return static_cast<TimeMs>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
 }
 
-// Before anything is learnt or done: which of two nodes is right nobody can tell from here.
+// Before anything is pinned or done: it is unknown which of the two nodes is right.
 Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
   for (const std::string& name : {server.id, kPin + server.id, server.nickname}) {
     const auto other = target.servers_of_others.find(name);
@@ -174,8 +174,8 @@ Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
   return Ok{};
 }
 
-// The provider says no MAC and no UUID: its address and its nickname are all that a server can be told by
-// before anybody looked into it.
+// The provider says no MAC and no UUID: its address and its nickname are the only identity of a server before
+// its system is reached.
 Status is_not_ours(const PowerTarget& target, const PhyServer& server) {
   for (const std::string& name : {server.address, lower(server.nickname)})
     if (!name.empty() && target.own_names.count(name))
