@@ -283,7 +283,7 @@ Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& comma
   }
   auto answers = parse(output.out);
   if (!answers || answers->size() < commands.size() || has(output.err, "rsp=0x"))
-    return fail(Code::timeout, fmt::format("BMC {}: unparseable ipmitool output", target_.address));
+    return fail(Code::timeout, fmt::format("BMC {}: unparsable ipmitool output", target_.address));
   answers->resize(commands.size());
   return *answers;
 }

@@ -177,7 +177,8 @@ Status check_removals(const std::string& simulation, const Json& params) {
     if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) others.push_back(name);
   }
   if (others.empty()) return Ok{};
-  return fail(Code::conflict, "apt would remove " + join(others, " ") + "; name the packages that may be removed in 'removes'");
+  return fail(Code::conflict, "apt would remove " + join(others, " ") +
+                                  "; name the packages that may be removed in 'removes'");
 }
 
 // What would be there in the end, dependencies included, is of the locked versions.

@@ -93,7 +93,8 @@ TEST_CASE("the command shows what would change and goes no further without appro
   CHECK(ran.out.find("base/hosts file (file)\n      -old\n      +new") != std::string::npos);
   CHECK(ran.out.find("base/time (service): no unit chrony") != std::string::npos);
   CHECK(ran.out.find("base/limits (") == std::string::npos);
-  CHECK(ran.out.find("1 steps would change something, 1 are right already, 0 do not apply, 1 are not known yet") !=
+  CHECK(ran.out.find(
+            "1 steps would change something, 1 are right already, 0 do not apply, 1 are not known yet") !=
         std::string::npos);
   CHECK(ran.out.find('\x1b') == std::string::npos);  // a host does not steer the operator's terminal
   CHECK(ran.out.find("+  - name: spare01") != std::string::npos);
