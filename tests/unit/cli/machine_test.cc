@@ -33,9 +33,9 @@ TEST_CASE("the list of nodes has the machines nobody declared below it", "[cli]"
   Json nodes = {{"nodes", Json::array({{{"name", "node01"}, {"role", "cpu"}, {"state", "accepted"}}})},
                 {"unknown_machines", Json::array()},
                 {"discover_until", 0}};
-  CHECK_FALSE(has(render_nodes(nodes), "nobody declared"));
+  CHECK_FALSE(has(render_nodes(nodes), "Undeclared machines"));
   nodes["discover_until"] = 1'700'000'000'000;
-  CHECK(has(render_nodes(nodes), "none has asked"));
+  CHECK(has(render_nodes(nodes), "none has booted"));
   nodes["unknown_machines"] =
       Json::array({{{"name", "unknown-52:54:00:20:00:04"}, {"time", 1'700'000'000'000}, {"facts", found()}},
                    {{"name", "unknown-52:54:00:20:00:05"}, {"time", 1'700'000'000'000}}});

@@ -73,7 +73,7 @@ TEST_CASE("how many there are is said by state, the most first, with those that 
   CHECK(node_counts(large()["nodes"]) ==
         "1000 nodes: 995 accepted, 2 installing, 1 degraded, 1 discovered, 1 quarantined; 1 silent; 2 back "
         "in the "
-        "system of before");
+        "previous system");
 }
 
 TEST_CASE("a filter takes names, states and roles together", "[cli]") {

@@ -135,7 +135,7 @@ TEST_CASE("machines that would share a MAC, a BMC address or their numbers with 
   CHECK(has(
       nodes(
           "  - { name: a, power: { address: 10.20.1.1 } }\n  - { name: b, power: { address: 10.20.1.1 } }\n"),
-      "10.20.1.1 is a's already"));
+      "10.20.1.1 is already used by a"));
   const std::string forty = "  - { name: \"a[01-40]\", power: { address: \"10.20.1.{n}\" } }\n";
   CHECK(nodes(forty).empty());
   CHECK(
