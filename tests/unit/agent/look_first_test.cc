@@ -140,13 +140,13 @@ TEST_CASE("look: package managers at work, not queries of them", "[look]") {
   Host host;
   host.process(77, {"apt-get", "upgrade"});
   host.process(78, {"dpkg", "--configure", "-a"});
-  CHECK(host.busy() == "packages: apt-get, dpkg are at work (pid 77, 78)\n");
+  CHECK(host.busy() == "packages: apt-get, dpkg are running (pid 77, 78)\n");
 }
 
 TEST_CASE("look: another measurement, and load above the processors", "[look]") {
   Host host;
   host.process(50, {"muster-accept", "dgemm"});
-  CHECK(host.busy() == "measurement: muster-accept is at work (pid 50)\n");
+  CHECK(host.busy() == "measurement: muster-accept is running (pid 50)\n");
   host.process(50, {"sleep", "1"});
   host.put("/proc/loadavg", "128.00 90.00 80.00 5/154 9184\n");
   CHECK(host.busy() == "");
