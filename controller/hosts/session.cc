@@ -271,7 +271,7 @@ void Session::meet_machines() {
     if (change.same == SameMachine::no)
       notes_.push_back(
           fmt::format("{} is another machine than in the last run under this name, so its "
-                      "history begins anew: {}",
+                      "history starts over: {}",
                       host.name, fmt::join(change.changed, "; ")));
   }
   for (auto& note : look_notes(present())) notes_.push_back(std::move(note));
