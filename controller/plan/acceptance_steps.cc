@@ -14,8 +14,8 @@
 namespace muster {
 namespace {
 
-// Whom a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners, from which
-// the bad one can be told (controller/locate/).
+// The partners that a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners,
+// which are enough to isolate the faulty one (controller/locate/).
 class LinkPartners {
  public:
   explicit LinkPartners(const Planning& p) : p_(p) {}
@@ -104,8 +104,8 @@ class PeersInPlan {
   std::map<RenderedStepPtr, RenderedStepPtr> without_;
 };
 
-// `{folder}` of options is filled in by the agent. On a node that muster imaged it is /run, and an agent of an
-// earlier version, which does not know the word, may run there: what it gets has /run in it.
+// `{folder}` of options is filled in by the agent. On a node that muster imaged it is /run, and an agent of
+// an earlier version, which does not know the word, may run there: what it gets has /run in it.
 class FolderOfImages {
  public:
   void fill(Draft& d) {

@@ -400,7 +400,7 @@ void SpecReader::read_duration(const YamlNode* limits, const char* key, const Be
   out = *parsed;
 }
 
-// A slower one would not end before the image is built anew.
+// A slower one would not end before the image is built again.
 void SpecReader::read_rate(const YamlNode* limits, const char* key, int64_t& out) {
   constexpr int64_t kSlowest = 1'000'000;
   const YamlNode* at = child(limits, key);
