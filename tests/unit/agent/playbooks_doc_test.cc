@@ -97,7 +97,7 @@ std::string document() {
       "are baked into an image,\n"
       "and only checked on nodes; `node` steps need the node; `cluster` steps wait for all nodes, stage by "
       "stage.\n"
-      "What is optional is told and stops nothing. `stops a node` names what of an acceptance step does so, "
+      "What is optional is reported and stops nothing. `stops a node` names what of an acceptance step does so, "
       "when it is not all\n"
       "of it: `run` (it could not run), `data` (it failed, or a result was wrong), `ceilings` (a metric "
       "above its `max`).\n\n"
