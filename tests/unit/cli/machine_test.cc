@@ -29,7 +29,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("the list of nodes has the machines nobody declared below it", "[cli]") {
+TEST_CASE("the list of nodes has the undeclared machines below it", "[cli]") {
   Json nodes = {{"nodes", Json::array({{{"name", "node01"}, {"role", "cpu"}, {"state", "accepted"}}})},
                 {"unknown_machines", Json::array()},
                 {"discover_until", 0}};
