@@ -148,7 +148,7 @@ TEST_CASE("layers are stacked, kept, and only those that changed are made again"
   };
   b.request.layers = {layer("gpu", "a"), layer("hpc", "b")};
   const auto first = b.build();
-  if (::geteuid() != 0) {  // nobody else may mount
+  if (::geteuid() != 0) {  // only root may mount
     REQUIRE(!first.ok());
     CHECK(first.error().code == Code::denied);
     return;
@@ -185,7 +185,7 @@ TEST_CASE("names are found while a layer is made, whatever resolver the tree has
   REQUIRE(Files("/").write(b.request.agent, "program", 0755));
   b.request.layers = {ImageLayer{"gpu", Json::array({Json{{"id", "a"}}}), {}}};
   const auto built = b.build();
-  if (::geteuid() != 0) return;  // nobody else may mount
+  if (::geteuid() != 0) return;  // only root may mount
   INFO((built.ok() ? "" : built.error().message));
   REQUIRE(built.ok());
   CHECK(b.debian.resolver == Files("/").read("/etc/resolv.conf").value_or(""));
@@ -318,7 +318,7 @@ TEST_CASE("a damaged entry of the shared cache is refused, and a rebuild replace
   CHECK(b.debian.trees == trees);
 }
 
-TEST_CASE("changes of inputs are told in words, long lists are cut") {
+TEST_CASE("changes of inputs are given in words, long lists are cut") {
   ImageRecipe recipe;
   recipe.suite = "bookworm";
   const Json before = build_inputs(recipe, "full", 2);

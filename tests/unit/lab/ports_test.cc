@@ -105,7 +105,7 @@ TEST_CASE("a port has its MAC whether the ports before it are there or not") {
   CHECK(with[1].mac == without[0].mac);
 }
 
-TEST_CASE("what is wrong with a lab's networks is told with line and column") {
+TEST_CASE("what is wrong with a lab's networks is reported with line and column") {
   CHECK(has(refusal("  rails: 9\n"), "line 7, column 10: lab.rails: expected a number from 0 to 8"));
   CHECK(has(refusal("  storage_nic: maybe\n"), "line 7, column 16: lab.storage_nic"));
   for (const auto* scale : {"0", "2", "x", "0.1x", "-1"})

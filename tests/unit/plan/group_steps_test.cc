@@ -1,4 +1,4 @@
-// `among: group`: which node leads, which serve, and with whom.
+// `among: group`: which node leads, which serve, and with which.
 #include "controller/plan/plan.h"
 #include "tests/unit/plan/fixture.h"
 
@@ -24,7 +24,8 @@ PlannerInput three() {
   return in;
 }
 
-// Of each node, the step of stage 4: "module: names of its hosts or peers"; those that have none are left out.
+// Of each node, the step of stage 4: "module: names of its hosts or peers"; those that have none are left
+// out.
 std::map<std::string, std::string> stage(const Plan& plan) {
   std::map<std::string, std::string> out;
   for (const auto& action : plan.actions)
