@@ -16,8 +16,10 @@ ALLOWED = ("Maintainer: nobody <nobody@", "runuser -u nobody", "id -u nobody", "
 CODE = (".cc", ".h", ".cu", ".cuh")
 PLAIN = (".yaml", ".sh", ".md", ".json", ".service", ".cmake")
 
-# Not done yet. The list only gets shorter; "/" at the end names a folder, else it is a prefix of a path.
-LATER = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "docs/", "tests/", "schema/migrations/")
+# Not done yet. The list only gets shorter; "/" at the end names a folder, else it is a prefix of a path. What benchmarks.md says of a test
+# is the first comment of its script. Migrations are not edited once they are released.
+LATER = ("docs/benchmarks.md", "docs/playbooks.md", "tests/conformance/", "tests/corpus/", "tests/e2e/", "tests/fakes/", "tests/field/",
+         "tests/gpu/", "tests/peers/", "tests/sim/", "tests/tidy", "tests/unit/agent/", "tests/unit/run/", "schema/migrations/")
 
 TOKEN = re.compile(r'''(?P<comment>//[^\n]*)|(?P<block>/\*.*?\*/)|(?P<raw>R"(?P<mark>[^()\s]{0,16})\(.*?\)(?P=mark)")
   |(?P<text>"(?:[^"\\\n]|\\.)*")|'(?:[^'\\\n]|\\.)+\'''', re.S | re.X)
@@ -38,6 +40,8 @@ def places(path):
     source = open(path, encoding="utf-8").read()
     for start, text in texts(path, source):
         shown = re.sub(r"`[^`\n]*`", lambda code: " " * len(code[0]), text)
+        if path.endswith("docs/style.md"):
+            shown = re.sub(r"^\|.*", lambda row: " " * len(row[0]), shown, flags=re.M)
         for code in ALLOWED:
             shown = shown.replace(code, " " * len(code))
         for found in WORDS.finditer(shown):

@@ -182,7 +182,7 @@ TEST_CASE("a second machine under a node's name takes the node out of the run, a
   for (const auto& event : log["events"])
     seconds += event["kind"] == "join" && event["data"].value("action", "") == "second";
   CHECK(seconds == 1);
-  // The next power-on's join ends the first one's certificate; that somebody still uses it is told.
+  // The next power-on's join ends the first one's certificate; that it is still in use is reported.
   const auto again = controller.call(
       Door::tls, join_request("node01", controller.token_for("node01"), pki::make_key().value()));
   REQUIRE(again.status == 200);
@@ -325,7 +325,7 @@ TEST_CASE("files are served from their folder only", "[api]") {
   CHECK(chain.body.find("\nchain boot/${mac:hexhyp}.ipxe ") != std::string::npos);
   const auto script = controller.call(Door::boot, "GET", "/boot/52-54-00-00-00-01.ipxe");
   CHECK(script.status == 200);
-  CHECK(script.body == "#!ipxe\nexit 1\n");  // nobody armed that machine
+  CHECK(script.body == "#!ipxe\nexit 1\n");  // that machine was not armed
 }
 
 TEST_CASE("the RAM system of a node restarts after a panic, and has the controller's kernel options",
