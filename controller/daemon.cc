@@ -399,8 +399,7 @@ Status RealDaemon::open_unix() {
   options.unix_path = core_->options.socket;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(options.unix_path).parent_path(), ignored);
-  ::unlink(options.unix_path.c_str());  // ours: the lock on the state folder proves that no other process is
-                                        // alive
+  ::unlink(options.unix_path.c_str());  // ours: the lock on the state folder excludes other processes
   TRY(unix_, start_http_server(options, handler(api::Door::local)));
   return Ok{};
 }
