@@ -9,9 +9,9 @@ using wire::OrderKind;
 namespace {
 
 void cancelled(InPlace& b) {
-  b.executor->cancel("cancelled by somebody");
+  b.executor->cancel("cancelled by an operator");
   b.reactor.advance(kSecond);
-  CHECK(b.says("n1", "cancelled by somebody"));
+  CHECK(b.says("n1", "cancelled by an operator"));
   CHECK(b.offered("n1") == "");
   CHECK(b.store.run(1)->state == RunState::cancelled);
   CHECK(b.row("n1").accepted_run == 7);

@@ -9,7 +9,7 @@ using wire::OrderKind;
 
 namespace {
 
-// Its time for the commit passes, and nobody is heard.
+// Its time for the commit passes, and no agent reports.
 void comes_to_the_way_back(InPlace& b) {
   b.go();
   b.reaches("n1", "commit");

@@ -42,7 +42,7 @@ struct RamWay : InPlace {
     plan.config_digests["n1"] = "sha256:conf-new";
     old_system("n1", "old");
   }
-  // Its installed system is asked to stop, and then its power is cycled.
+  // Its installed system is stopped in order, and then its power is cycled.
   void stops() {
     REQUIRE(offered("n1") == id("n1/netboot", 1) + "-stop");
     power_state = PowerState::off;
