@@ -14,7 +14,7 @@ using namespace muster;
 
 namespace {
 
-// A running system with a kernel that remembers what it was told to load, and a systemd that knows units only
+// A running system with a kernel that remembers what was loaded, and a systemd that knows units only
 // after it has read them.
 struct System : Process {
   TempDir dir;
@@ -253,7 +253,7 @@ TEST_CASE("a kernel that was loaded and not started does not stay loaded", "[kex
     forget_kexec(s.files, s);
     CHECK(s.loaded == "");
   }
-  SECTION("somebody else's kernel is theirs") {
+  SECTION("a foreign kernel stays loaded") {
     System other;
     other.loaded = "their own";
     other.put("/sys/kernel/kexec_loaded", "1\n");
@@ -262,7 +262,7 @@ TEST_CASE("a kernel that was loaded and not started does not stay loaded", "[kex
   }
 }
 
-TEST_CASE("what the child is told is taken literally or not at all", "[kexec]") {
+TEST_CASE("what the child gets is taken literally or not at all", "[kexec]") {
   CHECK(load_kexec("").error().code == Code::invalid);
   CHECK(load_kexec(R"({"kernel":"/x","shell":"/bin/sh"})").error().code == Code::invalid);
   CHECK(load_kexec(R"({"kernel":"/nonexistent","initrd":"/nonexistent","command_line":""})").error().code ==

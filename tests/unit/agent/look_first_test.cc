@@ -10,7 +10,7 @@ using tests::FakeMachine;
 
 namespace {
 
-// A host of 128 processors and 1007 GiB on which nobody works, without cgroups.
+// A host of 128 processors and 1007 GiB on which no user works, without cgroups.
 struct Host {
   FakeMachine machine;
   LookInput input;
@@ -49,7 +49,7 @@ struct Host {
 
 }  // namespace
 
-TEST_CASE("look: a host on which nobody works is not busy", "[look]") {
+TEST_CASE("look: a host on which no user works is not busy", "[look]") {
   Host host;
   host.process(812, {"/usr/sbin/sshd", "-D"});
   // Of every Ubuntu, and of every Slurm with cgroups of version 2.

@@ -136,7 +136,7 @@ TEST_CASE("networks: a rail without a link, or without its port, is named", "[ne
   CHECK_FALSE(named.machine.files().exists("/etc/systemd/network/20-muster-rail0.network"));
 }
 
-TEST_CASE("networks: a port nobody cabled is nobody's business; a doubt is not settled by a guess",
+TEST_CASE("networks: a port without a cable does not matter; a doubt is not settled by a guess",
           "[networks]") {
   Node n;
   n.machine.add_port("eth2", "0000:05:00.0", "52:54:00:30:00:02", false);
