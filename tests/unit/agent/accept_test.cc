@@ -16,7 +16,7 @@ struct Kernels : Process {
   std::map<std::string, Output> answers;  // by kernel name, or any other word of the command
   bool hangs = false;
   std::string hangs_with = "nothing";  // a word of the command
-  std::mutex mutex;                   // pairs of an all-reduce run at the same time
+  std::mutex mutex;                    // pairs of an all-reduce run at the same time
   Result<Output> run(const Command& command) override {
     const std::lock_guard hold(mutex);
     runs.push_back(command.argv);
