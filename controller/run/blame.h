@@ -53,7 +53,8 @@ struct ProbeVerdict {
   SteadyMs until = {};
 };
 
-// How often one node that comes and goes may excuse the failures of one action; then it is quarantined itself.
+// How often one node that comes and goes may excuse the failures of one action; then it is quarantined
+// itself.
 inline constexpr int kMostExcuses = 3;
 
 ProbeVerdict judge_probe(const FailedProbe& probe, const ExecutorTiming& timing);

@@ -1,6 +1,6 @@
 // Executor: carries out one approved plan. Its only choices are when to read a state again, when to retry,
-// and when to give a node up. These are node_run.h's: the executor feeds it with what happens and carries out its
-// effects, and it handles what nodes have to do with each other.
+// and when to give a node up. These are node_run.h's: the executor feeds it with what happens and carries out
+// its effects, and it handles what nodes have to do with each other.
 //
 // Owned by the daemon (or the simulation, unmodified); works on ports only. Promises:
 //   - nothing outside the plan: effects are those of the plan's actions. An `image` or `boot_disk` action,
@@ -17,8 +17,8 @@
 //     own agent, and by nothing else;
 //   - an installed system that answers is shut down before its power is cycled, and switched off hard only if
 //     it does not stop;
-//   - unknown is not failed: after a power call without answer, or when an agent is silent, the power state is
-//     read before a decision;
+//   - unknown is not failed: after a power call without answer, or when an agent is silent, the power state
+//     is read before a decision;
 //   - a node with a way back (Action::when_failed) that fails returns to its old system and delays no other
 //     node; it is quarantined only if that fails, too, or on an operator's order;
 //   - a quarantined node delays only the nodes that depend on it hard; the run goes on within the failure
@@ -28,8 +28,8 @@
 //   - every wait has a reason, an awaited fact, a deadline and what happens next: why(), progress();
 //   - resume() after a crash continues from the journal: orders are sent again under the same id, the power
 //     state is read first. After a long absence it only ends the run as cancelled: an operator plans again.
-// The executor's NodeBook is the only writer of NodeRows: hello, facts, states. Other code changes one through
-// set_node().
+// The executor's NodeBook is the only writer of NodeRows: hello, facts, states. Other code changes one
+// through set_node().
 // An event may be acknowledged before its rows are durable: after a crash the order is sent again and the
 // agent reports again.
 // Thread: the reactor's.
