@@ -18,7 +18,7 @@ PLAIN = (".yaml", ".sh", ".md", ".json", ".service", ".cmake")
 
 # Not done yet. The list only gets shorter; "/" at the end names a folder, else it is a prefix of a path. What benchmarks.md says of a test
 # is the first comment of its script. Migrations are not edited once they are released.
-LATER = ("docs/benchmarks.md", "tests/corpus/", "tests/e2e/", "tests/peers/", "schema/migrations/")
+LATER = ("docs/benchmarks.md", "tests/e2e/", "schema/migrations/")
 
 TOKEN = re.compile(r'''(?P<comment>//[^\n]*)|(?P<block>/\*.*?\*/)|(?P<raw>R"(?P<mark>[^()\s]{0,16})\(.*?\)(?P=mark)")
   |(?P<text>"(?:[^"\\\n]|\\.)*")|'(?:[^'\\\n]|\\.)+\'''', re.S | re.X)
