@@ -125,7 +125,7 @@ Status Session::prepare() {
   if (options_.hosts.empty()) return fail(Code::not_found, "no hosts");
   if (options_.core.agent_binary.empty())
     return fail(Code::not_found,
-                "muster-agent, which hosts run while they are measured, is not installed "
+                "muster-agent, which runs on the hosts for the measurement, is not installed "
                 "beside this program");
   if (options_.core.accept_binary.empty())
     return fail(Code::not_found, "muster-accept, which measures, is not installed beside this program");

@@ -141,11 +141,11 @@ class Leader {
     else if (object && json->contains("error") && (*json)["error"].is_string())
       lose(call.rank, how_of(*json), (*json)["error"].get<std::string>());
     else
-      lose(call.rank, Loss::astray, "what it sent is no result");
+      lose(call.rank, Loss::astray, "what it sent is not a result");
   }
 
-  // Rank 0's is the measurement. Else a rank that this node saw end, since the others gave none because of it;
-  // else what the members agreed on, which each of them reports; else those that did not answer.
+  // Rank 0's is the measurement. Else a rank that this node saw end, since the others gave none because of
+  // it; else what the members agreed on, which each of them reports; else those that did not answer.
   Measurement conclude() {
     if (fates_[0].result && took_part(*fates_[0].result)) return finished(std::move(*fates_[0].result));
     const auto ended = [](const Fate& f) { return f.loss && *f.loss != Loss::silent; };
