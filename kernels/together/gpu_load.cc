@@ -1,7 +1,7 @@
 // NCCL over several nodes: every member starts muster-accept-gpu on its node, hands it the address at which
 // the GPUs find each other, and rank 0 puts together what all of them printed. Loads: nccl, the collectives
-// of all GPUs at once; gpu-training, transformer blocks on the GPUs of 1, 2, 4 ... and all nodes, in groups of
-// nodes side by side.
+// of all GPUs at once; gpu-training, transformer blocks on the GPUs of 1, 2, 4 ... and all nodes, in groups
+// of nodes side by side.
 //
 // Why so:      muster-accept-gpu needs no group and this program needs no CUDA, so each runs where the
 //              other's libraries are not.
