@@ -55,7 +55,7 @@ if [[ $status -eq 77 ]]; then echo "left out: the ledger of end-to-end passes ag
 build/muster_sim --fixed
 result "simulation, 20 fixed seeds, each twice with equal hash" $?
 
-# Judges that nobody here wrote and that Debian does not have. 77: with the reason, left out.
+# Third-party checkers that Debian does not have. 77: with the reason, left out.
 tests/peers/phy-prism.sh --no-fetch
 status=$?
 if [[ $status -eq 77 ]]; then echo "left out: requests to the provider's API before Prism (reason above)"; else result "requests to the provider's API before Prism" $status; fi

@@ -56,24 +56,24 @@ std::string identity_folder(const Files& files) {
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot) {
   if (!files.exists(folder + "/agent.json")) return Ok{};
   const auto known = read_config(files, folder);
-  // A torn file names nobody; what it said is lost with it.
+  // A torn file names no controller; its content is lost.
   if (!known.ok()) return Ok{};
   const auto strip = [](const std::string& pin) {
     return pin.rfind("sha256:", 0) == 0 ? pin.substr(7) : pin;
   };
   if (strip(known->ca_pin) != strip(boot.pin))
     return fail(Code::conflict, fmt::format("this host belongs to another controller ({}, as {}); to take it "
-                                            "over on purpose, remove {}/agent.json there first",
+                                            "over, remove {}/agent.json on it first",
                                             known->url, known->node, folder));
   if (known->node != boot.node)
     return fail(Code::conflict,
-                fmt::format("this host is already the node {}; it cannot be {} too", known->node, boot.node));
+                fmt::format("this host is already the node {}; it cannot become {}", known->node, boot.node));
   return Ok{};
 }
 
 Status may_serve(const Files& files) {
   if (files.is_directory("/run/systemd/system")) return Ok{};
-  return fail(Code::invalid, "systemd does not run on this host: the agent cannot be kept running");
+  return fail(Code::invalid, "systemd is not running on this host, and the agent needs it");
 }
 
 Status start_service(const Files& files, Process& process, const std::string& folder) {

@@ -1,9 +1,8 @@
-// Adoption, on the node: settling down on a running Linux host that muster did not install.
+// Adoption, on the node: installs the agent on a running Linux host that muster did not install.
 //
-// The agent joins with {url, pin, token, node} and becomes a systemd service that survives reboots
-// (agent/adopting.h asks for it). Nothing else about the host is changed. Refused, before the token is used:
-// a host that already belongs to another controller or is another node, one without systemd. Thread: plain
-// functions.
+// The agent joins with {url, pin, token, node} and becomes a systemd service that survives reboots (called by
+// agent/adopting.h). Nothing else on the host is changed. Refused, before the token is used: a host that
+// already belongs to another controller or is another node, one without systemd. Thread: plain functions.
 #pragma once
 
 #include <string>
@@ -20,13 +19,13 @@ Result<BootParameters> join_parameters(const std::string& json);
 // Where this host keeps, or would keep, its identity.
 std::string identity_folder(const Files& files);
 
-// conflict: `folder` holds the identity of another controller (by its CA pin) or of another node.
+// conflict: `folder` contains the identity of another controller (by its CA pin) or of another node.
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot);
 
 // invalid where systemd does not run. A host whose root file system muster wrote has the agent's unit
 // already.
 Status may_serve(const Files& files);
-// Writes the unit when it differs, enables it, and starts it anew: the identity may have changed.
+// Writes the unit when it differs, enables it, and restarts it: the identity may have changed.
 Status start_service(const Files& files, Process& process, const std::string& folder);
 
 }  // namespace muster

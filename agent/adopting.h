@@ -1,14 +1,13 @@
-// The agent's end of `muster node add --adopt`: one session over SSH, one upload, asked one thing after the
-// other.
+// The agent's end of `muster node add --adopt`: one session over SSH, one upload, several requests.
 //
 // `muster-agent adopt --stdin` prints {"ready": true} and then answers each line of JSON with one:
 //   {"ask": "look", "node", "pin", "steps"?: [wire::Step...]}   what is here, and what the steps would
 //       change: agent/preview.h. Writes nothing.
 //   {"ask": "join", "url", "pin", "token", "node"}              puts this very program at /usr/sbin, joins,
 //       and keeps the agent running: agent/adopt.h. {"node": ...}
-//   {"ask": "nothing"}                                          whether it still answers. {}
-// {"error": {"code", "message"}} where it did not work; the next line may be another try. Ends with its
-// input. Thread: plain functions.
+//   {"ask": "nothing"} a check that it still answers. {}
+// {"error": {"code", "message"}} on failure; the next line may be another try. Ends with its input. Thread:
+// plain functions.
 #pragma once
 
 #include <functional>
@@ -21,13 +20,13 @@
 
 namespace muster {
 
-// Where the program of an adopted host's agent lies.
+// Path of the agent's program on an adopted host.
 inline constexpr const char* kAgentProgram = "/usr/sbin/muster-agent";
 
 struct Adopting {
   Files& files;
   Process& process;
-  // Joins with what was asked and keeps the agent running; the node's name.
+  // Joins as requested and keeps the agent running; returns the node's name.
   std::function<Result<std::string>(const BootParameters&)> join;
 };
 void answer_adopter(const Adopting& host, std::istream& in, std::ostream& out);

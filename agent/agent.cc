@@ -172,7 +172,7 @@ void Agent::on_orders(Result<wire::PollReply> reply) {
   last_contact_ = reactor_.steady();
   poll_backoff_ = {};
   bool news = false;
-  // Whatever an order holds: the controller is asked again, or this node would never be heard of again.
+  // Whatever an order contains: polling goes on, or this node would stay silent.
   contain_exceptions("taking an order", [&] {
     for (const auto& id : reply->withdrawn) stop(id);
     for (const auto& order : reply->orders) news = take(order) || news;

@@ -9,14 +9,14 @@
 //        repeatable);
 //   - the result is in the journal before it is sent; `boot_disk`, `reboot`, `power_off` are reported
 //      finished and acknowledged
-//     BEFORE the runner carries them out, because nobody can report afterwards;
+//     BEFORE the runner carries them out, because no agent is left to report afterwards;
 //   - `kexec` and `boot_slot` get everything ready first, as work that may fail or be withdrawn; then they
 //     are departures;
 //   - events are re-sent until acknowledged; when the buffer is full log lines go first, then progress,
 //      never anything else;
 //   - while the controller is away the work goes on; calls are repeated with growing, jittered pauses (1 s
 //      to 30 s);
-//   - an order's deadline counts from its receipt; after it the runner is told to stop and the order ends as
+//   - an order's deadline counts from its receipt; after it the runner is stopped and the order ends as
 //      `timeout`;
 //   - an order that the controller withdraws is not begun, or stops at the runner's next safe point. A
 //      departure is not called off; `kexec` is until it goes: what was got ready is unloaded, also where the

@@ -1,6 +1,5 @@
-// The disks of this machine and the one question every writer asks before it writes: is this still the disk
-// that was approved, with what was on it then? Between the steps (and facts) and agent/disk, which knows how
-// to probe.
+// The disks of this machine and the check before every write: is this still the approved disk with the
+// approved content? Between the steps (and facts) and agent/disk, which probes.
 #pragma once
 
 #include <string>

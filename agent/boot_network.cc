@@ -48,14 +48,14 @@ std::optional<int> number(const std::string& text, int first, int last) {
 Status read_optional(const std::string& cmdline, RamNetwork& network) {
   network.gateway = cmdline_value(cmdline, "muster.gateway");
   if (!network.gateway.empty() && !is_ipv4(network.gateway))
-    return fail(Code::invalid, "muster.gateway is not an address, but '" + network.gateway + "'");
+    return fail(Code::invalid, "muster.gateway is not an address: '" + network.gateway + "'");
   for (const auto& [key, place, first, last] : {std::tuple{"muster.vlan", &network.vlan, 1, kLastVlan},
                                                 {"muster.mtu", &network.mtu, 576, kLongestMtu}}) {
     const std::string text = cmdline_value(cmdline, key);
     if (text.empty()) continue;
     const auto value = number(text, first, last);
     if (!value)
-      return fail(Code::invalid, fmt::format("{} is not from {} to {}, but '{}'", key, first, last, text));
+      return fail(Code::invalid, fmt::format("{} is not from {} to {}: '{}'", key, first, last, text));
     *place = *value;
   }
   const std::string bond = cmdline_value(cmdline, "muster.bond");
@@ -67,8 +67,7 @@ Status read_optional(const std::string& cmdline, RamNetwork& network) {
   const bool macs_are =
       !network.ports.empty() && std::all_of(network.ports.begin(), network.ports.end(), is_mac);
   if (!bond_modes().count(network.bond_mode) || !macs_are)
-    return fail(Code::invalid,
-                "muster.bond is not a mode and MACs, such as 802.3ad:MAC,MAC, but '" + bond + "'");
+    return fail(Code::invalid, "muster.bond is not a mode and MACs, such as 802.3ad:MAC,MAC: '" + bond + "'");
   return Ok{};
 }
 
@@ -129,25 +128,23 @@ class Descent {
         return Ok{};
       }
     }
-    return fail(Code::denied,
-                "its devices lie on top of each other more than " + std::to_string(kDeepest) + " deep");
+    return fail(Code::denied, "its devices are stacked more than " + std::to_string(kDeepest) + " deep");
   }
 
  private:
   Result<std::string> through_vlan(const Json& at, const Json& data) {
     const std::string protocol = text_in(data, "protocol");
     if (network_.vlan != 0 || (!protocol.empty() && protocol != "802.1Q"))
-      return fail(Code::denied, text_in(at, "ifname") + " is a VLAN in a VLAN, or no 802.1Q one");
+      return fail(Code::denied, text_in(at, "ifname") + " is a VLAN inside a VLAN, or not an 802.1Q VLAN");
     network_.vlan = number_in(data, "id");
     if (network_.vlan < 1 || network_.vlan > kLastVlan)
-      return fail(Code::failed, "`ip` does not tell the id of the VLAN " + text_in(at, "ifname"));
+      return fail(Code::failed, "`ip` does not show the id of the VLAN " + text_in(at, "ifname"));
     return text_in(at, "link");
   }
 
   // Of virtual machines and containers, which are gone in the RAM system: what counts is the one real port.
   Result<std::string> through_bridge(const std::string& name, const Json& data) const {
-    if (number_in(data, "vlan_filtering") != 0)
-      return fail(Code::denied, name + " is a bridge that tells VLANs apart");
+    if (number_in(data, "vlan_filtering") != 0) return fail(Code::denied, name + " is a VLAN-aware bridge");
     std::vector<std::string> real;
     for (const auto& [port, link] : links_) {
       if (text_in(link, "master") != name) continue;
@@ -156,7 +153,7 @@ class Descent {
     }
     if (real.size() == 1) return real.front();
     return fail(Code::denied,
-                fmt::format("{} is a bridge with {} ports that lead out of this machine", name, real.size()));
+                fmt::format("{} is a bridge with {} ports that leave this machine", name, real.size()));
   }
 
   Status through_bond(const std::string& name, const Json& data) {
@@ -177,11 +174,11 @@ class Descent {
     return files_.exists("/sys/class/net/" + name + "/device");
   }
 
-  // Its own, which it has again after its driver started anew: ports of a bond all show the bond's.
+  // Its own, which returns when its driver is reloaded: ports of a bond all show the bond's.
   Result<std::string> mac_of(const Json& link) const {
     const std::string name = text_in(link, "ifname");
     if (!has_hardware(name) || text_in(link, "link_type") != "ether")
-      return fail(Code::denied, name + " is no Ethernet port of this machine's own");
+      return fail(Code::denied, name + " is not an Ethernet port of this machine");
     std::string mac = text_in(link, "permaddr");
     if (mac.empty()) mac = files_.read_line("/sys/class/net/" + name + "/bonding_slave/perm_hwaddr");
     if (mac.empty()) mac = text_in(link, "address");
@@ -213,7 +210,7 @@ Result<RamNetwork> ram_network(const std::string& cmdline) {
       slash == std::string::npos ? std::nullopt : number(network.cidr.substr(slash + 1), 1, 32);
   if (!is_ipv4(network.cidr.substr(0, slash)) || !prefix)
     return fail(Code::invalid,
-                "muster.ip is not an address with prefix, such as 10.20.0.11/24, but '" + network.cidr + "'");
+                "muster.ip is not an address with prefix, such as 10.20.0.11/24: '" + network.cidr + "'");
   TRY_(read_optional(cmdline, network));
   return network;
 }
@@ -240,15 +237,15 @@ bool on_network(const std::string& cidr, const std::string& address) {
 Result<RamNetwork> network_to(const Files& files, Process& process, const std::string& address) {
   if (!is_ipv4(address))
     return fail(Code::denied,
-                "the controller is reached at " + address + ", and the RAM system speaks IPv4 only");
+                "the controller is reached at " + address + ", but the RAM system has IPv4 only");
   TRY(const Json routes, ip(process, {"route", "get", address}));
   if (routes.empty()) return fail(Code::failed, "`ip route get` shows no route to the controller");
   const Json& route = routes.front();
   const std::string device = text_in(route, "dev"), source = text_in(route, "prefsrc");
   if (text_in(route, "type") == "local" || device == "lo")
-    return fail(Code::denied, "the controller runs on this very machine");
+    return fail(Code::denied, "the controller runs on this machine itself");
   if (object_in(route, "via").size() > 0 || !is_ipv4(source))
-    return fail(Code::denied, "the way to the controller is not all IPv4");
+    return fail(Code::denied, "the route to the controller is not IPv4 all the way");
   RamNetwork network;
   network.gateway = text_in(route, "gateway");
   TRY(const Json links, ip(process, {"-d", "address", "show"}));
@@ -259,8 +256,8 @@ Result<RamNetwork> network_to(const Files& files, Process& process, const std::s
       if (text_in(one, "family") == "inet" && text_in(one, "local") == source)
         network.cidr = fmt::format("{}/{}", source, number_in(one, "prefixlen"));
   if (network.cidr.empty())
-    return fail(Code::denied,
-                fmt::format("{}, from which the controller is reached, is no address of {}", source, device));
+    return fail(Code::denied, fmt::format("{}, from which the controller is reached, is not an address of {}",
+                                          source, device));
   if (!network.gateway.empty() && !on_network(network.cidr, network.gateway))
     return fail(Code::denied,
                 fmt::format("its gateway {} is not on its network {}", network.gateway, network.cidr));

@@ -1,10 +1,10 @@
-// The one network that the RAM system needs: the way to the controller, as a kernel command line says it.
+// The one network that the RAM system needs: the route to the controller, as on a kernel command line.
 //
 // Written by the controller for a machine that netboots (an address on one port), and by the agent for one
 // that hands over to the RAM system by itself: the address in use, on the port, bond or VLAN it is on, found
 // by the hardware's own MACs, since names of ports are the old system's. What else the old system had (other
-// networks, names, bridges for virtual machines) is not carried over: the RAM system talks to the controller
-// alone. Arguments: muster.ip=CIDR muster.mac=MAC, and where they are so: muster.gateway=ADDRESS
+// networks, names, bridges for virtual machines) is not carried over: the RAM system reaches only the
+// controller. Arguments: muster.ip=CIDR muster.mac=MAC, and if applicable: muster.gateway=ADDRESS
 // muster.vlan=ID muster.bond=MODE:MAC,MAC muster.mtu=BYTES. IPv4. Thread: plain functions.
 #pragma once
 
@@ -21,26 +21,23 @@ struct RamNetwork {
   std::string cidr;
   std::string gateway = {};             // empty: the controller is on this network
   int vlan = 0;                         // 0: untagged
-  std::string bond_mode = {};           // as the kernel calls it, "802.3ad"; empty: no bond
+  std::string bond_mode = {};           // the kernel's name, "802.3ad"; empty: no bond
   std::vector<std::string> ports = {};  // MACs of all ports of the bond
   int mtu = 0;                          // 0: the driver's own
 };
 
 // Value of key=value in a kernel command line; empty when absent.
 std::string cmdline_value(const std::string& cmdline, const std::string& key);
-// Code::invalid says which argument is missing or is none. iPXE writes the address in itself on a machine
-// nobody declared.
+// Code::invalid names the missing or wrong argument. For an undeclared machine iPXE fills in the address.
 Result<RamNetwork> ram_network(const std::string& cmdline);
 // " muster.ip=... muster.mac=..." as ram_network() reads it.
 std::string network_arguments(const RamNetwork& network);
 
-// Whether an address is in the network that a machine with `cidr` takes for its own. False where either is
-// none.
+// Whether an address is in the network of a machine with `cidr`. False if either is invalid.
 bool on_network(const std::string& cidr, const std::string& address);
 
-// The way of the running system to `address`. Code::denied, with what it is that the RAM system cannot do:
-// IPv6, an address of this very machine, tunnels, stacked VLANs, a bridge of several ports, a port that has
-// no MAC of its own.
+// The running system's route to `address`. Code::denied names what the RAM system cannot do: IPv6, an address
+// of this very machine, tunnels, stacked VLANs, a bridge of several ports, a port that has no MAC of its own.
 Result<RamNetwork> network_to(const Files& files, Process& process, const std::string& address);
 
 }  // namespace muster

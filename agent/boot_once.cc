@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr const char* kMarker = "/var/lib/muster-boot-once";  // of the old system: which loader was told
+constexpr const char* kMarker = "/var/lib/muster-boot-once";  // of the old system: which loader was set up
 constexpr const char* kEntry = "muster-once";
 constexpr const char* kGrub = "/boot/grub";
 constexpr const char* kGrubFolder = "/boot/grub/muster-once";
@@ -36,7 +36,7 @@ Status has_room(const Files& files, const std::string& folder, const OneTimeBoot
   const auto space = std::filesystem::space(files.real(folder), error);
   const uintmax_t needed = boot.kernel.size() + boot.initrd.size() + kSpare;
   if (error || space.available >= needed) return Ok{};
-  return denied(fmt::format("{} MiB are free where the boot loader reads, and {} MiB are needed",
+  return denied(fmt::format("{} MiB are free where the boot loader reads, but {} MiB are needed",
                             space.available / kMib, needed / kMib));
 }
 
@@ -59,10 +59,9 @@ void remove_folder(const Files& files, const std::string& folder) {
 // A copy of a disk has its UUIDs too, and what looks one up takes either.
 Status one_bearer(const std::string& uuid, const std::vector<std::string>& all) {
   if (all.size() < 2) return Ok{};
-  return denied(
-      fmt::format("{} is {}: one is a copy of the other, and nothing says from which the boot loader "
-                  "would read",
-                  uuid, fmt::join(all, " and ")));
+  return denied(fmt::format(
+      "{} is {}: one is a copy of the other, and it is unclear from which the boot loader would read", uuid,
+      fmt::join(all, " and ")));
 }
 
 // ---- systemd-boot
@@ -71,7 +70,7 @@ Status one_bearer(const std::string& uuid, const std::vector<std::string>& all) 
 Status mount_esp(const Files& files, Process& process) {
   const std::string part = lower(efi::loader_text(files, "LoaderDevicePartUUID"));
   if (part.empty() || part.find_first_not_of("0123456789abcdef-") != std::string::npos)
-    return denied("systemd-boot does not say where it was started from");
+    return denied("systemd-boot does not report where it was started from");
   TRY_(one_bearer("PARTUUID=" + part, partition_bearers(files, part)));
   TRY_(files.make_directories(kEsp, 0700));
   const auto mounted = run_ok(process, {{"mount", "-t", "vfat", "-o", "umask=0077,nosuid,nodev,noexec",
@@ -81,7 +80,7 @@ Status mount_esp(const Files& files, Process& process) {
   const auto mode = std::filesystem::status(files.real(kEsp), error).permissions();
   if (!error && (mode & std::filesystem::perms::others_all) == std::filesystem::perms::none) return Ok{};
   (void)run_ok(process, {{"umount", kEsp}});
-  return denied("everybody can read the EFI system partition, and a token has no place there");
+  return denied("the EFI system partition is readable by everybody, so no token is written to it");
 }
 
 void clear_esp(const Files& files) {
@@ -136,7 +135,7 @@ Status can_grub(const Files& files, Process& process) {
   const std::string config = files.read(std::string(kGrub) + "/grub.cfg").value_or("");
   if (config.find("save_env next_entry") == std::string::npos ||
       config.find("set boot_once=true") == std::string::npos)
-    return denied("/boot/grub/grub.cfg knows no entry for one boot (next_entry)");
+    return denied("/boot/grub/grub.cfg has no entry for one boot (next_entry)");
   if (config.find("/custom.cfg") == std::string::npos)
     return denied("/boot/grub/grub.cfg does not read custom.cfg");
   const std::string env = std::string(kGrub) + "/grubenv";
@@ -145,7 +144,7 @@ Status can_grub(const Files& files, Process& process) {
   // GRUB writes over the blocks that it has: of another size, or of another form, it writes nothing.
   const std::string block = files.read(env).value_or("");
   if (block.size() != kGrubEnvSize || block.rfind(kGrubEnvHead, 0) != 0)
-    return denied("/boot/grub/grubenv is no environment that GRUB can write");
+    return denied("/boot/grub/grubenv is not an environment that GRUB can write");
   TRY(const std::string layers, ask_grub(process, {"grub-probe", "--target=abstraction", kGrub}));
   TRY(const std::string type, ask_grub(process, {"grub-probe", "--target=fs", kGrub}));
   if (!layers.empty())
@@ -192,11 +191,10 @@ void forget_grub(const Files& files, Process& process) {
   remove_folder(files, kGrubFolder);
 }
 
-// The entry is there only in the boot that GRUB was told to take it in, and only when GRUB has taken that
-// back for certain: its environment is read anew, since a firmware or disk that does not write lets
-// save_env fail, or does not say so, and the next boot would be this one again. What cannot be read counts
-// as not taken back. Then, and where the entry does not start, the first one is taken, not the menu that
-// waits for somebody.
+// The entry exists only in the boot for which it was set, and only when GRUB has certainly cleared that: its
+// environment is read again, since with a firmware or disk that does not write save_env fails, perhaps
+// silently, and the next boot would be this one again. An unreadable environment counts as not cleared. Then,
+// and if the entry does not start, the first entry boots, not the menu, which would wait for a person.
 std::string grub_entry(const std::string& uuid, const std::string& path, const std::string& words) {
   return fmt::format(
       "if [ \"${{boot_once}}\" = \"true\" ]; then\n"
@@ -225,7 +223,7 @@ Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
   TRY(const std::string path, ask_grub(process, {"grub-mkrelpath", kGrub}));
   if (uuid.empty() || uuid.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos ||
       path.empty() || path.find_first_of(" '\"\\\n") != std::string::npos)
-    return denied("grub-probe and grub-mkrelpath say what is no place: " + uuid + " " + path);
+    return denied("unexpected output of grub-probe or grub-mkrelpath: " + uuid + " " + path);
   TRY_(one_bearer("UUID=" + uuid, file_system_bearers(files, uuid)));
   TRY_(write_system(files, kGrub, kGrubFolder, boot));
   TRY_(files.write(std::string(kGrubFolder) + "/entry.cfg", grub_entry(uuid, path, words), 0600));
@@ -238,7 +236,7 @@ Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
   TRY_(ask_grub(process, {"grub-reboot", kEntry}));
   TRY(const std::string env, ask_grub(process, {"grub-editenv", std::string(kGrub) + "/grubenv", "list"}));
   if (("\n" + env + "\n").find(fmt::format("\nnext_entry={}\n", kEntry)) == std::string::npos)
-    return denied("GRUB was told, and its environment does not show it");
+    return denied("GRUB's environment does not show the entry that was set");
   return Ok{};
 }
 
@@ -247,9 +245,7 @@ Status arm_grub(const Files& files, Process& process, const OneTimeBoot& boot) {
 Result<std::string> one_time_loader(const Files& files, Process& process) {
   const std::string secure = files.read(std::string(efi::kFolder) + kSecureBoot).value_or("");
   if (secure.size() == efi::kAttributes + 1 && secure[efi::kAttributes] == 1)
-    return denied(
-               "Secure Boot is on, and the system that would be installed is signed by nobody: it would not "
-               "start")
+    return denied("Secure Boot is on, and the system to be installed is not signed: it would not start")
         .error();
   if (efi::loader_text(files, "LoaderInfo").rfind("systemd-boot", 0) == 0) {
     TRY_(efi::takes_one_shot(files));
@@ -261,7 +257,7 @@ Result<std::string> one_time_loader(const Files& files, Process& process) {
 
 Status arm_boot_once(const Files& files, Process& process, const std::string& loader,
                      const OneTimeBoot& boot) {
-  TRY_(files.write(kMarker, loader + "\n", 0600));  // first: whatever is left behind is found again
+  TRY_(files.write(kMarker, loader + "\n", 0600));  // first: leftovers are found again
   const Status armed =
       loader == "grub" ? arm_grub(files, process, boot) : arm_systemd_boot(files, process, boot);
   if (!armed.ok()) forget_boot_once(files, process);
@@ -277,7 +273,7 @@ void forget_boot_once(const Files& files, Process& process) {
   else
     forget_systemd_boot(files, process);
   (void)files.remove(kMarker);
-  log::info("the boot loader's entry for one boot was taken away");
+  log::info("the boot loader's entry for one boot was removed");
 }
 
 }  // namespace muster

@@ -1,14 +1,13 @@
-// One boot into the RAM system by an entry of the boot loader's, where the running kernel starts no other one
-// (lockdown, kexec switched off or not built).
+// One boot into the RAM system by an entry of the boot loader, if the running kernel starts no other one
+// (lockdown, kexec disabled or not built).
 //
-// The loader is told to take the entry `muster-once` at the next boot and only then, which it does before it
-// starts it: whatever becomes of the RAM system, the boot after it is the old system's. GRUB as Debian and
-// Ubuntu set it up (grub.cfg that knows next_entry and custom.cfg, a grubenv that GRUB itself can write; that
-// it did is read back in the same boot, or the entry is not there), and systemd-boot. What is written:
-// kernel, initrd and the entry, with a one-time token in it that root alone can read, on the partition the
-// loader reads; nothing that was there is changed but custom.cfg, by a marked block. Under Secure Boot it
-// is refused: the system that would be installed is signed by nobody and would not start. Thread: blocking;
-// a worker thread.
+// The entry `muster-once` is set for the next boot only, and the loader clears that before it starts it: in
+// any case the boot after it starts the old system. Supported are GRUB as Debian and Ubuntu set it up
+// (grub.cfg with next_entry and custom.cfg, a grubenv that GRUB itself can write; that it did is read back in
+// the same boot, or the entry does not appear), and systemd-boot. What is written: kernel, initrd and the
+// entry, with a one-time token in it that only root can read, on the partition the loader reads; of existing
+// files only custom.cfg is changed, by a marked block. Refused under Secure Boot: the system to be installed
+// is not signed and would not start. Thread: blocking; a worker thread.
 #pragma once
 
 #include <string>
@@ -18,19 +17,19 @@
 
 namespace muster {
 
-// "grub" or "systemd-boot". Code::denied says why neither can; nothing was changed.
+// "grub" or "systemd-boot". Code::denied gives the reason for both; nothing was changed.
 Result<std::string> one_time_loader(const Files& files, Process& process);
 
 struct OneTimeBoot {
   std::string kernel, initrd;  // their content
   std::string command_line;
 };
-// Read back before Ok. Else nothing of it is left.
+// Read back before Ok. On failure nothing is left.
 Status arm_boot_once(const Files& files, Process& process, const std::string& loader,
                      const OneTimeBoot& boot);
-// Something was armed by this system, and not taken back.
+// This system armed a boot and did not undo it.
 bool boot_once_armed(const Files& files);
-// The next boot is the usual one, and what was written is removed. Nothing to do where nothing was armed.
+// The next boot is the usual one, and the written files are removed. Does nothing if nothing was armed.
 void forget_boot_once(const Files& files, Process& process);
 
 }  // namespace muster

@@ -3,8 +3,8 @@
 // A host that muster did not image has none of them. The order says which ones it needs:
 //     "programs": [{"name": "muster-accept", "sha256": "<hex>", "size": BYTES}, ...]
 // Fetched from the boot HTTP server into /usr/lib/muster by an agent that is a service, over its own pipe
-// into memory by one that came over SSH (`muster accept --hosts`). A program that is there with that digest
-// is not fetched again. An order without "programs" uses what its image brought.
+// into memory by one that came over SSH (`muster accept --hosts`). An existing program with that digest is
+// not fetched again. An order without "programs" uses those of its image.
 // Thread: the worker's; may block for minutes.
 #pragma once
 
@@ -32,7 +32,7 @@ class CarriedPrograms {
  public:
   virtual ~CarriedPrograms() = default;
   // Name -> path that can be executed, for as long as this object lives. not_found: the controller does not
-  // serve that digest; corrupt: what came has another one; cancelled.
+  // serve that digest; corrupt: the received file has another one; cancelled.
   virtual Result<std::map<std::string, std::string>> ready(const std::vector<CarriedProgram>& programs,
                                                            const std::function<bool()>& cancelled) = 0;
 };

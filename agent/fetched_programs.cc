@@ -43,7 +43,7 @@ class FetchedPrograms : public CarriedPrograms {
     if (!content.ok() && content.error().code == Code::not_found)
       return fail(Code::not_found,
                   fmt::format("the controller does not serve the program of this plan (sha256 {}); after an "
-                              "upgrade of the controller a new plan names the new one",
+                              "upgrade of the controller plan again",
                               program.sha256));
     if (!content.ok()) return content.error();
     return files_.write(path, *content, 0755);

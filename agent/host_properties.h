@@ -25,8 +25,8 @@ std::string comparable_kernel_line(const std::string& line);
 // Real file systems: "mounts" (which there are), "mount /scratch" (type and options).
 Properties mount_properties(const Files& files);
 
-// Of an installation: equal as long as /etc/machine-id is, and tells nobody what that is. 32 hexadecimal
-// digits; empty: there is none.
+// Identifies an installation without revealing its /etc/machine-id: a digest of it, 32 hexadecimal digits.
+// Empty: there is none.
 std::string hidden_machine_id(const Files& files);
 
 }  // namespace muster

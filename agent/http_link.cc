@@ -24,7 +24,7 @@ HttpClientOptions client_options(const std::string& url, const Credentials& cred
   options.ca_pem = credentials.ca_pem;
   options.certificate_pem = credentials.certificate_pem;
   options.key_pem = credentials.key_pem;
-  // A machine fresh from the shop has any date on its clock; the CA is pinned and the controller's own.
+  // A new machine's clock may have any date; the CA is pinned and the controller's own.
   options.ignore_certificate_times = true;
   return options;
 }
@@ -128,7 +128,7 @@ Result<wire::JoinReply> ask_certificate(HttpClient& client, const std::string& v
 Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key_pem,
                             const std::string& csr_pem, const std::string& pin) {
   TRY(const std::string ca, pki::certificate_fingerprint(reply.ca_pem));
-  if (ca != pin) return fail(Code::denied, "the controller sent a CA that is not the pinned one");
+  if (ca != pin) return fail(Code::denied, "the controller sent a CA other than the pinned one");
   TRY(const std::string ours, pki::public_key_fingerprint(csr_pem));
   TRY(const std::string theirs, pki::public_key_fingerprint(reply.certificate_pem));
   if (ours != theirs) return fail(Code::denied, "the controller sent a certificate for another key");
@@ -154,8 +154,7 @@ class HttpLink : public RenewableLink {
     std::string target = asks_;
     for (size_t i = 0; i < have.size(); ++i) target += (i ? "," : "") + query_value(have[i]);
     polls_.submit([this, target, done = std::move(done)](HttpClient& client) {
-      Result<wire::PollReply> reply =
-          fail(Code::invalid, "the answer could not be read: see the agent's log");
+      Result<wire::PollReply> reply = fail(Code::invalid, "invalid answer: see the agent's log");
       contain_exceptions("an answer with orders", [&] {
         reply = ask_orders(client, target + (on_trial_ && on_trial_() ? "&trial=1" : "") +
                                        (storage_ ? "&storage=" + query_value(storage_()) : ""));
@@ -168,7 +167,7 @@ class HttpLink : public RenewableLink {
     // Output of tools may be anything; what is not UTF-8 is replaced.
     std::string body = dump_json(wire::to_json(batch));
     posts_.submit([this, body = std::move(body), done = std::move(done)](HttpClient& client) {
-      Result<uint64_t> ack = fail(Code::invalid, "the answer could not be read: see the agent's log");
+      Result<uint64_t> ack = fail(Code::invalid, "invalid answer: see the agent's log");
       contain_exceptions("an answer to events", [&] { ack = post_events(client, body); });
       reactor_.post([done, ack] { done(ack); });
     });

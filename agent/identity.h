@@ -1,8 +1,7 @@
-// Identity: where an agent keeps who it is, which controller it belongs to, and what system it runs in.
+// Identity: the stored identity of an agent, of its controller, and of the running system.
 //
-// One folder holds it: /run/muster in the RAM system (dies with the boot), /state/muster on an installed
-// system (survives re-images; /var/lib/muster where /state is no mount point, on adopted machines). Files in
-// it:
+// In one folder: /run/muster in the RAM system (dies with the boot), /state/muster on an installed system
+// (survives re-images; /var/lib/muster if /state is not a mount point, on adopted machines). Files in it:
 //   agent.json       AgentConfig, 0600
 //   agent.key        P-256 private key, 0600; never leaves the node
 //   agent.pem        certificate the controller signed for it at join
@@ -48,7 +47,7 @@ Result<Credentials> read_credentials(const Files& files, const std::string& fold
 Status write_credentials(const Files& files, const std::string& folder, const Credentials& credentials);
 
 struct ImageRecord {
-  std::string name, digest, slot;  // all empty where muster did not write the root file system
+  std::string name, digest, slot;  // all empty if muster did not write the root file system
 };
 ImageRecord read_image_record(const Files& files);
 Status write_image_record(const Files& files,

@@ -1,4 +1,4 @@
-// AgentJournal: what an agent remembers of its orders across restarts of its process.
+// AgentJournal: an agent's record of its orders across restarts of its process.
 //
 // Owned by main (or the simulated node); used by Agent only. Records are appended; the newest record of an
 // order counts. The RAM system keeps it in memory-backed files (it dies with the boot), the installed system
@@ -17,9 +17,9 @@ namespace muster {
 
 struct OrderRecord {
   std::string order;      // WorkOrder::id
-  std::string kind;       // its word, for people who read the file
-  bool finished = false;  // false: taken up, end not known
-  Json finish = Json();   // data of the `finished` event, sent again when the order is offered again
+  std::string kind;       // its name, for people who read the file
+  bool finished = false;  // false: begun, end unknown
+  Json finish = Json();   // data of the `finished` event, sent again when the order comes again
 };
 Json to_json(const OrderRecord& record);
 Result<OrderRecord> order_record_from_json(const Json& json);

@@ -1,7 +1,7 @@
-// Loads kernel modules the way udev would, without udev: by the names a device announces (modalias).
+// Loads kernel modules as udev would, without udev: by the names that a device announces (modalias).
 //
-// Works on modules.dep, modules.softdep and modules.alias of the RAM system, which hold only what was put
-// there. Thread: one. Never: unloads anything.
+// Works on modules.dep, modules.softdep and modules.alias of the RAM system, which have only the packed
+// modules. Thread: one. Never: unloads anything.
 #pragma once
 
 #include <functional>
@@ -17,16 +17,16 @@ namespace muster {
 
 class ModuleLoader {
  public:
-  // Inserts one module file; a module that is there already counts as inserted. Tests pass a recorder.
+  // Inserts one module file; a loaded module counts as inserted. Tests pass a recorder.
   using Insert = std::function<Status(const std::string& path)>;
 
   // `folder`: "/usr/lib/modules/<release>" within `files`.
   ModuleLoader(const Files& files, std::string folder, Insert insert);
-  // Loads `name`, what it needs, and around it what its soft dependencies name (a network driver and the
+  // Loads `name`, its dependencies, and before and after it its soft dependencies (a network driver and the
   // driver of the chip behind its port). Unknown names are built into the kernel or absent: no error.
   Status load(const std::string& name);
-  // Loads what the devices of all buses ask for, again and again until nothing new is asked for (a bus driver
-  // makes new devices appear). Failures are collected, not fatal: a broken NIC driver must not hide the
+  // Loads the modules for the devices of all buses, repeatedly until nothing new appears (a bus driver can
+  // make new devices appear). Failures are collected, not fatal: a broken NIC driver must not hide the
   // others.
   std::vector<std::string> load_for_devices();
 

@@ -89,7 +89,7 @@ Result<std::string> fetch(const KexecDeps& deps, const wire::KexecJob& job, cons
                           const std::string& digest) {
   if (deps.cancelled()) return fail(Code::cancelled, "withdrawn by the controller");
   TRY(std::string bytes, deps.fetch(job.base_url, path));
-  // It may have been packed anew meanwhile: the next order says so.
+  // It may have been repacked meanwhile: the next order has the new digest.
   if (sha256(bytes) != digest) return fail(Code::failed, path + " is not what the controller announced");
   return bytes;
 }
@@ -101,7 +101,7 @@ Status fetch_into_memory(const KexecDeps& deps, const wire::KexecJob& job, const
   const int64_t needed = static_cast<int64_t>(bytes.size()) / kKib * kCopies + kSpareKib;
   if (const int64_t free = available_kib(deps.files); free < needed)
     return denied(
-        fmt::format("{} MiB of memory are free, and {} MiB are needed", free / kKib, needed / kKib));
+        fmt::format("{} MiB of memory are free, but {} MiB are needed", free / kKib, needed / kKib));
   return deps.files.write(kFolder + name, bytes, 0600);
 }
 
@@ -137,9 +137,9 @@ Status arm_loader(const KexecDeps& deps, const wire::KexecJob& job, const std::s
 // What holds for every way out of this system.
 Status may_leave(const Files& files) {
   if (!files.is_directory("/run/systemd/system"))
-    return denied("systemd does not run here: this system cannot be left in order");
+    return denied("systemd is not running: this system cannot be shut down in order");
   if (!files.exists(kAgent)) return denied(std::string("there is no ") + kAgent + " to start it with");
-  // Nobody would feed it in the RAM system: it would reset the machine while its disk is written.
+  // The RAM system does not feed it: it would reset the machine while its disk is written.
   for (const auto& name : files.list("/sys/class/watchdog"))
     if (files.read_line("/sys/class/watchdog/" + name + "/state") == "active")
       return denied("the hardware watchdog " + name + " is running (RuntimeWatchdogSec of systemd?)");
@@ -152,26 +152,25 @@ Status finds_its_way_back(const RamNetwork& network, const wire::KexecJob& job) 
                      std::find(network.ports.begin(), network.ports.end(), job.mac) != network.ports.end();
   if (!known)
     return denied(
-        fmt::format("the new system would have no network: it is declared to have it on {}, and the "
-                    "controller is reached through {}",
+        fmt::format("the new system would have no network: its network is declared on {}, but the controller "
+                    "is reached through {}",
                     job.mac, network.mac));
   const std::string controller = host_of(job.base_url);
   const bool neighbour = on_network(job.address_cidr, controller);
   if (network.gateway.empty() && !neighbour)
     return denied(
-        fmt::format("the controller {} is reached without a router, and the new system would have {}, which "
+        fmt::format("the controller {} is reached without a router, but the new system would have {}, which "
                     "is another network",
                     controller, job.address_cidr));
   if (network.gateway.empty()) return Ok{};
   if (neighbour)
     return denied(
-        fmt::format("the controller {} is reached through the router {}, and the new system would have {} "
-                    "and look for it without one",
+        fmt::format("the controller {} is reached through the router {}, but the new system would have {} "
+                    "and no router to it",
                     controller, network.gateway, job.address_cidr));
   if (job.gateway != network.gateway)
     return denied(
-        fmt::format("the controller is reached through the router {}, and the new system is "
-                    "declared to have {}",
+        fmt::format("the controller is reached through the router {}, but the new system is declared with {}",
                     network.gateway, job.gateway.empty() ? "none" : job.gateway));
   return Ok{};
 }
@@ -208,15 +207,15 @@ Status may_kexec(const Files& files) {
   TRY_(may_leave(files));
   if (!files.exists(kLoaded)) return denied("this kernel is built without kexec");
   if (files.read_line("/proc/sys/kernel/kexec_load_disabled", "0") != "0")
-    return denied("kexec is switched off until the next boot (kernel.kexec_load_disabled)");
+    return denied("kexec is disabled until the next boot (kernel.kexec_load_disabled)");
   const std::string lockdown = chosen(files.read_line("/sys/kernel/security/lockdown"));
   if (!lockdown.empty() && lockdown != "none")
     return denied("the kernel is locked down (" + lockdown +
-                  "): it starts no other one that it does not know");
+                  "): it starts no kernel without a known signature");
   // Four bytes of attributes, one of value.
   const std::string secure = files.read(kSecureBoot).value_or("");
   if (secure.size() == 5 && secure[4] == 1)
-    return denied("Secure Boot is on: the kernel starts no other one that is not signed for this machine");
+    return denied("Secure Boot is on: the kernel starts no other kernel that is not signed for this machine");
   return Ok{};
 }
 
@@ -224,7 +223,8 @@ namespace {
 
 // Neither the kernel nor the boot loader.
 Error no_way(const Error& kernel, const Error& loader) {
-  return fail(Code::denied, kernel.message + "; and by an entry for one boot neither: " + loader.message);
+  return fail(Code::denied,
+              kernel.message + "; an entry for one boot is not possible either: " + loader.message);
 }
 
 }  // namespace
@@ -239,12 +239,12 @@ Result<Json> prepare_kexec(const KexecDeps& deps, const wire::KexecJob& job) {
     loader = *found;
   }
   auto network = network_to(deps.files, deps.process, host_of(job.base_url));
-  if (!network.ok()) return std::move(network).error().with("the RAM system would not find the controller");
+  if (!network.ok()) return std::move(network).error().with("the RAM system would not reach the controller");
   TRY_(finds_its_way_back(*network, job));
   const std::string arguments = network_arguments(*network);
   const std::string command_line = job.arguments + arguments;
   if (command_line.size() > kLongestLine || command_line.find_first_of("\n\r") != std::string::npos)
-    return fail(Code::denied, "the RAM system's kernel command line is too long, or more than a line");
+    return fail(Code::denied, "the RAM system's kernel command line is too long, or longer than a line");
   Json ready = {{"network", arguments}, {"kernel", deps.files.read_line("/proc/sys/kernel/osrelease")}};
   if (loader.empty()) {
     if (const Status fetched = fetch_files(deps, job); !fetched.ok()) {
@@ -276,7 +276,7 @@ Status leave_by_kexec(const Files& files, Process& process) {
   const auto tell = [&]() -> Status {
     TRY_(files.write(kUnit, kUnitText));
     TRY_(run_ok(process, {{"systemctl", "daemon-reload"}}));
-    // As `systemctl reboot` does it: nothing that is asked for later takes it back.
+    // As `systemctl reboot` does it: no later request undoes it.
     TRY_(run_ok(process, {{"systemctl", "--no-block", "--job-mode=replace-irreversibly", "start",
                            "muster-kexec.service"}}));
     return Ok{};
@@ -316,7 +316,7 @@ void forget_kexec(const Files& files, Process& process) {
   // Another program's kernel (a crash kernel is not among them) is its own business: ours leaves its folder.
   if (!files.is_directory(kFolder) || files.read_line(kLoaded, "0") != "1") return;
   const auto out = child(process, {{"unload", true}});
-  log::warning("a kernel that was loaded and not started is unloaded",
+  log::warning("unloading a kernel that was loaded and not started",
                {{"result", !out.ok()   ? out.error().message
                            : out->ok() ? "done"
                                        : out->err}});
@@ -331,7 +331,7 @@ Status kexec_refusal(int error) {
     case ENFILE:
       return fail(Code::failed, std::string("kexec_file_load: ") + strerror(error));
     default:
-      return fail(Code::denied, std::string("the running kernel refuses it: ") + strerror(error));
+      return fail(Code::denied, std::string("the running kernel rejects it: ") + strerror(error));
   }
 }
 

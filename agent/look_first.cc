@@ -228,7 +228,7 @@ void look_at_programs(const std::vector<Running>& all, Busy kind, bool (*counts)
     reason.pids.insert(one.pid);
   }
   if (names.empty()) return;
-  reason.text = fmt::format("{} {} at work (pid {})", fmt::join(names, ", "),
+  reason.text = fmt::format("{} {} running (pid {})", fmt::join(names, ", "),
                             names.size() == 1 ? "is" : "are", fmt::join(reason.pids, ", "));
   out.busy.push_back(std::move(reason));
 }

@@ -1,9 +1,9 @@
-// What is looked at before a host is loaded: whether others are at work on it, and how much of it is there to
-// be measured. A host that is busy is refused by name with these reasons.
+// Checks before a load runs on a host: whether others use it, and which share of it can be measured. A busy
+// host is refused by name with these reasons.
 //
 // Reads the text of /proc and /sys below `files`, in milliseconds; starts nothing and writes nothing. What a
-// plain user cannot see is said (not_looked_at): it is no sign that nothing is there. A sign too much costs a
-// refusal, one that is overlooked a wrong verdict or somebody's job. Thread: plain functions.
+// plain user cannot see is listed (not_looked_at): it does not mean that nothing is there. A false sign costs
+// a refusal, a missed one a wrong verdict or a user's job. Thread: plain functions.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 namespace muster {
 
 enum class Busy {
-  job,          // a step of a Slurm job that this process is no part of
-  packages,     // apt, dpkg, dnf, rpm, zypper at work; queries are none
+  job,          // a step of a Slurm job that does not include this process
+  packages,     // apt, dpkg, dnf, rpm, zypper running; not queries
   measurement,  // another one of muster's
   load,         // more work than processors, over the last minute
   gpu_memory,   // held by another process
@@ -37,7 +37,7 @@ struct BusyReason {
 struct GpuHolder {
   std::string gpu;  // index, UUID or PCI address: for people
   int64_t pid = 0;
-  std::optional<uint64_t> mib = {};  // absent: the driver does not say
+  std::optional<uint64_t> mib = {};  // absent: the driver does not report it
 };
 
 struct LookInput {
@@ -48,10 +48,10 @@ struct LookInput {
 };
 
 struct HostLook {
-  std::vector<BusyReason> busy = {};  // in the order of Busy; empty: nobody is at work, as far as was seen
+  std::vector<BusyReason> busy = {};            // in the order of Busy; empty: not busy, as far as visible
   std::vector<std::string> not_looked_at = {};  // "processes of other users: /proc hides them"
   NodeShare share = {};
-  std::set<std::string> own_jobs = {};  // Slurm jobs that this process is a part of
+  std::set<std::string> own_jobs = {};  // Slurm jobs that include this process
   // Limit of locked memory (`ulimit -l`), which RDMA needs unlimited. Absent: unknown.
   std::optional<uint64_t> locked_bytes = {};
 };

@@ -211,7 +211,7 @@ Status run_installed(const std::map<std::string, std::string>& options) {
   const auto process = make_process();
   take_back_unconfirmed(files, *process);
   forget_kexec(files, *process);
-  // The next restart, whoever orders it, is a usual one.
+  // The next restart, from whatever source, is an ordinary one.
   if (slot_boot_armed(files)) disarm_slot_boot(files);
   const auto it = options.find("config");
   const std::string folder =

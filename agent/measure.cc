@@ -103,7 +103,7 @@ class Measure {
     if (!folder_.empty()) return Ok{};
     const std::string path = option("folder");
     if (path.empty() || ::mkdir(path.c_str(), 0700) != 0)
-      return fail(Code::failed, "no folder can be made for what steps leave to each other");
+      return fail(Code::failed, "cannot create a folder for data between steps");
     folder_ = path;
     return Ok{};
   }

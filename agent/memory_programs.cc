@@ -88,7 +88,7 @@ Result<std::string> MemoryPrograms::fetched(const CarriedProgram& program,
   TRY(const PipeLink::Packed packed, ports_.fetch(hex_of(program.sha256), cancelled));
   TRY(std::string content, gunzip(packed.bytes, packed.size));
   if (hex_of(sha256(content)) != hex_of(program.sha256))
-    return fail(Code::corrupt, program.name + ": what came has another digest than the order names");
+    return fail(Code::corrupt, program.name + ": the received program has another digest than the order");
   return content;
 }
 

@@ -42,12 +42,12 @@ Status start_disk(const Files& files, const std::string& node, const Json& param
   const std::string digest = params.is_object() ? params.value("digest", "") : "";
   const Status handed = hand_over_identity(files, kRamIdentity, node, digest);
   if (!handed.ok())
-    log::warning("the system on the disk keeps the identity it has", {{"why", handed.error().message}});
+    log::warning("the system on the disk keeps its identity", {{"why", handed.error().message}});
   // Without a BMC, only the firmware's own list decides what boots next.
   if (ram_options(files.read_line("/proc/cmdline"), {}).until_joined) {
     const Status first = start_own_disk_first(files, node, digest);
     if (!first.ok())
-      log::warning("the firmware's order decides what boots", {{"why", first.error().message}});
+      log::warning("the firmware's boot order decides what boots", {{"why", first.error().message}});
   }
   return leave_ram(RB_AUTOBOOT);
 }
@@ -84,7 +84,7 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
       a_second();
     }
     return fail(Code::failed,
-                fmt::format("{} s after `systemctl {}` this system still runs", leave.seconds, verb));
+                fmt::format("{} s after `systemctl {}` this system is still running", leave.seconds, verb));
   };
   WorkFunctions out;
   out.reboot = [&files, systemctl](const Json&, const CancelCheck& ended) {
@@ -115,7 +115,7 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
     TRY_(r.finish());
     return fetched_programs(files, [&base_url] { return http_source(base_url); })->ready(programs, cancelled);
   };
-  // A restart that is only delayed may still come. Whoever no longer waits for it gets the standing slot.
+  // A restart that is only delayed may still come. After the wait the default slot is booted.
   out.leave_slot = [&files, systemctl](const CancelCheck& ended, const CancelCheck& withdrawn) -> Status {
     const Status left = systemctl("reboot", ended, {kSlotLeaveSeconds, withdrawn});
     if (!left.ok()) disarm_slot_boot(files);

@@ -1,5 +1,5 @@
 // How a RAM system and an installed one carry out orders about images, slots and restarts
-// (agent/work_runner.h). Made by agent/main.cc; `files` and `process` outlive what is returned. Thread: the
+// (agent/work_runner.h). Created by agent/main.cc; `files` and `process` outlive the result. Thread: the
 // functions run in the worker thread.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace muster {
 void wait_a_second();
 
 WorkFunctions ram_functions(const Files& files, Process& process, const std::string& node);
-// `a_second` waits for one, between two looks at whether an ordered restart has begun.
+// `a_second` waits for one second between two checks whether an ordered restart has begun.
 WorkFunctions installed_functions(const Files& files, Process& process,
                                   std::function<void()> a_second = wait_a_second);
 

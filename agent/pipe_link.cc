@@ -154,7 +154,7 @@ void PipeLink::receive(std::string_view bytes) {
 void PipeLink::take_line(std::string_view line) {
   const auto json = parse_json(line);
   if (!json.ok() || !json->is_object())
-    return end(fail(Code::invalid, "the command sent something that is no message"));
+    return end(fail(Code::invalid, "the command sent something that is not a message"));
   if (json->contains("alive")) return;
   if (json->contains("leave")) return end(fail(Code::cancelled, "the command has ended"));
   take_answer(*json);
@@ -171,7 +171,7 @@ void PipeLink::take_answer(const Json& json) {
     missing_ = number_of(json, "bytes");
     packed_ = {{}, number_of(json, "raw")};
     if (missing_ == 0 || missing_ > kLargestProgram || packed_.size > kLargestProgram)
-      return end(fail(Code::invalid, "the command sent a program of no size, or too large"));
+      return end(fail(Code::invalid, "the command sent a program without a size, or one that is too large"));
     packed_.bytes.reserve(missing_);
     return;
   }

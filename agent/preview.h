@@ -1,13 +1,13 @@
 // Preview, on a host that may be adopted: what is in it, whether it may be adopted at all, and what the
 // steps of a plan would change.
 //
-// Asked with JSON {node, pin, steps?: [wire::Step...]} (agent/adopting.h), it answers:
+// For a request {node, pin, steps?: [wire::Step...]} (agent/adopting.h), the answer is:
 //   {"facts": base/facts.h, "joined": bool, "refusal": "", "steps": [{step, module, outcome, diff, message}]}
-// `joined`: the host is that node of that controller already, and its agent runs. `refusal`: why it cannot
-// be adopted, empty when it can. outcome: already | would_change | not_applicable | unknown (the check could
-// not tell, mostly because what it asks is not installed yet) | secret (its parameters hold a secret, which
-// only a run sends). Tests and measurements of a plan change nothing and are left out. Writes nothing: only
-// checks of step modules run (agent/step.h).
+// `joined`: the host is that node of that controller already, and its agent runs. `refusal`: why it cannot be
+// adopted, empty when it can. outcome: already | would_change | not_applicable | unknown (the check has no
+// result, mostly because a program that it needs is not installed yet) | secret (its parameters contain a
+// secret, which only a run sends). Tests and measurements of a plan change nothing and are left out. Writes
+// nothing: only checks of step modules run (agent/step.h).
 // Thread: plain functions.
 #pragma once
 

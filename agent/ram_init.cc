@@ -136,7 +136,7 @@ pid_t start_agent(const std::function<int(const RamEnvironment&)>& agent, const 
       if (pid != child) continue;
       child = -1;
       start_after = monotonic_ms() + options.restart_pause;
-      log::error("the agent ended; it will be started again", {{"status", std::to_string(status)}});
+      log::error("the agent ended; it will be restarted", {{"status", std::to_string(status)}});
     }
     if (gives_up(options, started, shared_contact->load(), monotonic_ms())) {
       log::error("no contact with the controller: rebooting from disk");

@@ -1,14 +1,14 @@
 // RAM init: what muster-agent does when it is the first process of the RAM system, before and around the
 // agent itself.
 //
-// Process 1 mounts the kernel's file systems, loads drivers, brings the boot interface up with the address it
-// was given, and then runs the agent in a child. It never exits and never trusts the child: a child that ends
-// is started again after a pause. Dead-man timer: when no contact with the controller was reported for ten
-// minutes, the machine is rebooted; its boot-once override is spent, so it comes up from disk as it was.
-// A machine that handed over from its own system (muster.give_up=SECONDS, docs/decisions/0030) goes back to
-// that only as long as it has not joined: the join ended that system's certificate, and its disk may be
-// written from then on, so it stays and waits for its controller. Thread: process 1 has one; ram_contact()
-// may be called from any thread of the child. Never: writes to a disk, opens a shell, prints secrets.
+// Process 1 mounts the kernel's file systems, loads drivers, brings the boot interface up with its address,
+// and then runs the agent in a child. It never exits and does not depend on the child: a child that ends is
+// restarted after a pause. Dead-man timer: when no contact with the controller was reported for ten minutes,
+// the machine is rebooted; its boot-once override is used up, so it boots its disk. A machine that handed
+// over from its own system (muster.give_up=SECONDS, docs/decisions/0030) returns to that only while it has
+// not joined: the join revoked that system's certificate, and its disk may be written from then on, so it
+// stays and waits for its controller. Thread: process 1 has one; ram_contact() may be called from any thread
+// of the child. Never: writes to a disk, opens a shell, prints secrets.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ bool is_ram_init();
 struct RamEnvironment {
   std::string cmdline;    // /proc/cmdline
   std::string interface;  // kernel name of the one that is up; empty when none was found in time
-  std::vector<std::string> problems = {};  // what went wrong so far, for the agent's first log lines
+  std::vector<std::string> problems = {};  // errors so far, for the agent's first log lines
 };
 
 struct RamOptions {
@@ -38,15 +38,14 @@ struct RamOptions {
   DurationMs wait_for_link = 30 * kSecond;  // for an interface with muster.mac to appear
 };
 
-// Does not return. `agent` runs in a child process and gets the environment; what it returns is logged.
+// Does not return. `agent` runs in a child process and gets the environment; its result is logged.
 [[noreturn]] void ram_main(std::function<int(const RamEnvironment&)> agent, RamOptions options = {});
-// Called by the agent whenever the controller answered. Harmless outside the RAM system.
+// Called by the agent at each answer of the controller. Harmless outside the RAM system.
 void ram_contact();
 
-// `options` with what the kernel command line says about giving up; what it says wrongly does not count.
+// `options` with the kernel command line's give-up time; an invalid one is ignored.
 RamOptions ram_options(const std::string& cmdline, RamOptions options);
-// Whether it is time to go back to the disk. `contact` is `started` as long as there was none; all by one
-// clock.
+// Whether to return to the disk now. `contact` is `started` as long as there was none; all from one clock.
 bool gives_up(const RamOptions& options, int64_t started, int64_t contact, int64_t now);
 
 // Parts, for tests and for other early programs.

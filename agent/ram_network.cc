@@ -97,7 +97,7 @@ Result<std::string> make_bond(const Files& files, const RamNetwork& network,
     TRY_(files.write_raw(folder + "slaves", "+" + *port));
     ++taken;
   }
-  if (taken == 0) return fail(Code::not_found, "none of the ports of the bond is there");
+  if (taken == 0) return fail(Code::not_found, "none of the ports of the bond is present");
   return std::string(kBond);
 }
 

@@ -1,6 +1,5 @@
-// The RAM system's network, as its kernel command line says (agent/boot_network.h): ports found by MAC,
-// bonded, tagged, addressed and routed. By sysfs and ioctl: no program is run. Thread: process 1 of the RAM
-// system.
+// The RAM system's network, from its kernel command line (agent/boot_network.h): ports found by MAC, bonded,
+// tagged, addressed and routed. By sysfs and ioctl: no program is run. Thread: process 1 of the RAM system.
 #pragma once
 
 #include <functional>
@@ -12,8 +11,9 @@
 
 namespace muster {
 
-// The bond "mbond" of those of the network's ports that are there, which are down and get no address of their
-// own; its name. not_found when none is there. `load`: loads a kernel module by name.
+// Creates the bond "mbond" of those of the network's ports that are present, which are down and get no
+// address of their own; returns its name. not_found if none is present. `load`: loads a kernel module by
+// name.
 Result<std::string> make_bond(const Files& files, const RamNetwork& network,
                               const std::function<Status(const std::string&)>& load);
 // Addresses `device`, which is a port or a bond, or the VLAN that is made on it; the name of what has the

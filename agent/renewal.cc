@@ -26,15 +26,14 @@ void Renewal::look() {
 void Renewal::keep(const Result<Credentials>& fresh) {
   const Status kept = fresh.ok() ? write_credentials(files_, folder_, *fresh) : Status(fresh.error());
   if (!kept.ok())
-    return log::warning("the certificate is not renewed; tried again tomorrow",
-                        {{"error", kept.error().message}});
+    return log::warning("certificate not renewed; retry tomorrow", {{"error", kept.error().message}});
   // It is on the disk, and the old one stays good for a third of its life: the next start of the agent uses
   // the new one.
   const Status used = link_.use(*fresh);
   if (used.ok())
     log::info("certificate renewed", {{"node", config_.node}});
   else
-    log::warning("certificate renewed, but the link keeps the old one until the agent restarts",
+    log::warning("certificate renewed, but the link uses the old one until the agent restarts",
                  {{"error", used.error().message}});
 }
 

@@ -1,8 +1,8 @@
-// Renewal: the agent's certificate is replaced long before it ends, without anybody doing anything.
+// Renewal: the agent's certificate is replaced automatically long before it expires.
 //
-// Looked at when the agent starts and once a day; due when two thirds of its life are over by this machine's
-// clock. The key stays; the new certificate is on the disk before it is used. A failure costs a line in the
-// log and is tried again the next day. Thread: the reactor's.
+// Checked when the agent starts and once a day; due when two thirds of its life are over by this machine's
+// clock. The key stays; the new certificate is on the disk before it is used. A failure is logged and retried
+// the next day. Thread: the reactor's.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace muster {
 
-// False too for what is no certificate: joining again is all that helps there.
+// Also false if it is not a certificate: then the agent must join again.
 bool renewal_due(const std::string& certificate_pem, TimeMs now);
 
 class Renewal {

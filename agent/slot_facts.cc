@@ -13,16 +13,17 @@ SlotFacts facts_of(const SlotNote& note) {
   return {note.image, note.digest, note.stage, note.address, note.trial};
 }
 
-// Sets the standing slot; returns why the files on the ESP do not allow a trial.
+// Sets the default slot; returns why the files on the ESP do not allow a trial.
 std::string read_esp(const Files& files, const OwnSlots& own, std::string& standing) {
   const auto esp = open_own_esp(files, own, kEspPlace, Mounted::Way::read);
   if (!esp.ok()) return esp.error().message;
   standing = standing_slot((*esp)->files());
-  if (standing.empty()) return "the loader's configuration is not muster's";
+  if (standing.empty()) return "the loader's configuration was not written by muster";
   if (own.marker.current == standing) return "";
   // A commit that was cut off between its two writes: neither slot can be written or tried until they agree.
   return fmt::format(
-      "loader.conf starts slot {}, and the disk's marker notes {}: `muster reimage --through-ram` settles it",
+      "loader.conf starts slot {}, but the disk's marker records {}: `muster reimage --through-ram` settles "
+      "it",
       standing, own.marker.current.empty() ? "none" : "slot " + own.marker.current);
 }
 

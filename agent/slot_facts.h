@@ -1,5 +1,5 @@
-// BootFacts (base/facts.h): the root slots of the disk that this system runs from. `running` is empty where
-// it does not run from one of muster's slots. The ESP is mounted for reading if necessary. Thread: blocking.
+// BootFacts (base/facts.h): the root slots of the disk that this system runs from. `running` is empty if it
+// does not run from one of muster's slots. The ESP is mounted for reading if necessary. Thread: blocking.
 #pragma once
 
 #include "base/facts.h"

@@ -140,8 +140,8 @@ void StorageState::run(const Question& question, int64_t seconds) {
   Answer& answer = answers_[question.of];
   answer.busy = false;
   answer.silent = said.is_null();
-  // One that gave up by itself waited for somebody, which takes no processor, and is to hear of it soon. One
-  // that was killed at its deadline may be what makes the machine slow.
+  // One that gave up by itself only waited, which takes no processor, and may run again soon. One that was
+  // killed at its deadline may be what makes the machine slow.
   const bool gave_up = answer.silent && out.ok();
   answer.rest = gave_up ? kAskAgain : std::clamp(took * kShare / kSecond, kAskAgain, kLongestRest);
   if (!answer.silent) {

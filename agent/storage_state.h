@@ -1,16 +1,16 @@
-// What of storage is mounted on this node, how full it is, and how its arrays are: said with each request for
-// orders (agent/http_link.h), for `muster status`. On the node of MooseFS' master and on Ceph's monitors also
-// what the engine says of its own health (agent/storage/health.h).
+// The storage mounted on this node, its use, and the state of its arrays: sent with each request for orders
+// (agent/http_link.h), for `muster status`. On the node of MooseFS' master and on Ceph's monitors also the
+// health that the engine reports (agent/storage/health.h).
 //
-// Cheap: /proc and /sys, statvfs() on local file systems. Of a file system whose server is elsewhere another
-// process asks, at most once a minute, under a deadline of 3 s. One that cannot even be killed is left alone,
-// and no second one is started beside it, not by the next agent either: it is looked for in /proc. An engine
-// is asked by its own program in the same way, under a deadline of 20 s, as that takes seconds to begin. None
-// is asked more than a twentieth of the time, so that a slow machine does not live on questions; but whose
-// program gave up by itself is asked again after a minute. Who calls waits for all of them together no longer
-// than `patience`; what is not there by then comes with the next look, and until then the answer of before
-// counts, of a mount with its age. Thread: one, any; the destructor waits for questions under way, which end
-// by their deadline.
+// Cheap: /proc and /sys, statvfs() on local file systems. A file system of a remote server is checked by
+// another process, at most once a minute, under a deadline of 3 s. If that cannot even be killed, no second
+// one is started beside it, not by the next agent either: it is found in /proc. An engine is queried through
+// its own program in the same way, under a deadline of 20 s, since that takes seconds to start. No query runs
+// for more than a twentieth of the time, to keep the load of a slow machine low; but after a program that
+// gave up by itself the next one follows after a minute. A caller waits for all of them together no longer
+// than `patience`; later answers come with the next call, and until then the previous answer counts, for a
+// mount with its age. Thread: one, any; the destructor waits for pending queries, which end by their
+// deadline.
 #pragma once
 
 #include <condition_variable>
@@ -30,21 +30,21 @@ namespace muster {
 
 class StorageState {
  public:
-  // `clock`: milliseconds, by which questions are measured; called by several threads.
+  // `clock`: milliseconds, for the timing of queries; called by several threads.
   using Clock = std::function<int64_t()>;
   StorageState(const Files& files, Process& process, DurationMs patience = kSecond, Clock clock = steady_ms)
       : files_(files), process_(process), patience_(patience), clock_(std::move(clock)) {}
   ~StorageState();
   StorageState(const StorageState&) = delete;
   StorageState& operator=(const StorageState&) = delete;
-  // Engines first: [{engine, ok, health?} or {engine, silent}], health in words where ok is false; then
-  // {scheduler: "slurm", state, reason} of this node, where slurmd is installed and Slurm answers; then
-  // mounts: [{at, fs, from, size?, used?, array?, health?, ok?, silent?, age?}]: sizes in bytes; array: its
-  // level; health in words; ok: false when it is not; silent: its server does not answer; age: seconds since
-  // it did, where that is not this question. `seconds`: of a clock that only goes on.
+  // Engines first: [{engine, ok, health?} or {engine, silent}], health as text if ok is false; then
+  // {scheduler: "slurm", state, reason} of this node, where slurmd is installed and Slurm answers; then mounts:
+  // [{at, fs, from, size?, used?, array?, health?, ok?, silent?, age?}]: sizes in bytes; array: its level;
+  // health as text; ok: false if unhealthy; silent: its server does not answer; age: seconds since it did, if
+  // not now. `seconds`: of a monotonic clock.
   Json look(int64_t seconds);
-  // The same as text that fits into a request: of very many mounts the last ones are left out, and
-  // {cut: true} stands in their place.
+  // The same as text that fits into a request: of very many mounts the last ones are left out, replaced by
+  // {cut: true}.
   std::string text(int64_t seconds);
 
  private:
@@ -52,7 +52,7 @@ class StorageState {
   struct Question {
     std::string of;  // a mount point, or an engine's name
     Command command;
-    std::function<Json(const std::string& out)> read;  // what it says; null: that is no answer
+    std::function<Json(const std::string& out)> read;  // its answer; null: invalid
   };
   struct Answer {
     int64_t asked = -1, answered = -1, rest = 60;  // seconds
@@ -74,7 +74,7 @@ class StorageState {
   Clock clock_;
   std::mutex mutex_;
   std::condition_variable done_;
-  std::map<std::string, Answer> answers_;  // by what the question is of
+  std::map<std::string, Answer> answers_;  // by subject of the query
 };
 
 }  // namespace muster

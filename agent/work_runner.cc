@@ -74,7 +74,7 @@ class RealWorkRunner : public WorkRunner {
       const Emit emit = [this, out = job->emit](const std::string& kind, Json data) {
         reactor_.post([out, kind, data = std::move(data)] { out(kind, data); });
       };
-      // The controller is told, whatever happens: it waits for the end of this order.
+      // A result is sent in any case: the controller waits for the end of this order.
       WorkOutcome outcome = {fail(Code::failed, "a fault of muster's agent: see its log on the node"),
                              Json::object()};
       contain_exceptions("an order", [&] { outcome = carry_out(job->order, job->part, emit); });

@@ -25,8 +25,8 @@ struct WorkFunctions {
   std::function<Result<Json>(const wire::WorkOrder& order, const WorkRunner::Emit& emit,
                              const CancelCheck& cancelled)>
       image = {};
-  // Gets everything ready to hand over to the RAM system; `leave_ready` does it, which the manager of this
-  // system carries out after it was told to; `drop_ready` unloads it instead.
+  // Prepares the change to the RAM system. `leave_ready` makes it, through this system's service manager;
+  // `drop_ready` unloads it instead.
   std::function<Result<Json>(const wire::WorkOrder& order, const CancelCheck& cancelled)> kexec = {};
   std::function<Status()> leave_ready = {}, drop_ready = {};
   // The root slot that this system does not run from: written; got ready for one boot; that boot, and undone.
@@ -38,7 +38,7 @@ struct WorkFunctions {
   // far as it can: the restart may still come.
   std::function<Status(const CancelCheck& ended, const CancelCheck& withdrawn)> leave_slot = {};
   std::function<Status()> drop_slot = {};
-  // Nobody is left to see these come back when they succeed.
+  // After success no process is left to see these return.
   using Depart = std::function<Status(const Json& params, const CancelCheck& ended)>;
   Depart boot_disk = {}, reboot = {}, power_off = {};
   // Makes the programs ready that an order names, of which there is at least one: name -> path. `params` are

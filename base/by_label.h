@@ -1,7 +1,6 @@
-// Names that choose a device by a label: of a file system, or of a partition. Any other disk may carry the
-// same label, and which of them is found is chance. What muster writes names a device by what only it has;
-// this finds what was written before, and what others wrote. Reads /etc/fstab and /proc/cmdline below a root.
-// Thread: plain functions.
+// Names that choose a device by a label: of a file system, or of a partition. Another disk may have the same
+// label, and it is chance which is found. Muster itself writes unique names; this finds labels in older and
+// foreign files. Reads /etc/fstab and /proc/cmdline below a root. Thread: plain functions.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ class Sha256 {
   ~Sha256();
   Sha256(Sha256&&) noexcept;
   void update(std::string_view bytes);
-  // "sha256:<hex>"; the object starts afresh afterwards.
+  // "sha256:<hex>"; the object is reset afterwards.
   std::string finish();
 
  private:

@@ -24,7 +24,7 @@ std::string names(const Found& disks) {
 Result<Found> candidates(const std::vector<DiskFacts>& disks, const std::string& serial,
                          const std::string& wwid) {
   if (serial.empty() && wwid.empty())
-    return fail(Code::invalid, "a disk is found by its WWID or its serial number, and neither was given");
+    return fail(Code::invalid, "a disk needs a WWID or a serial number; neither was given");
   if (wwid.empty()) return with(disks, &DiskFacts::serial, serial);
   Found found = with(disks, &DiskFacts::wwid, wwid), both;
   if (found.size() > 1 && !serial.empty()) {
@@ -45,8 +45,7 @@ Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::stri
   const std::string title = disk_title(serial, wwid);
   if (found.empty()) return fail(Code::not_found, "there is no disk " + title);
   if (found.size() > 1)
-    return fail(Code::conflict,
-                fmt::format("{} disks could be disk {}: {}", found.size(), title, names(found)));
+    return fail(Code::conflict, fmt::format("{} disks match disk {}: {}", found.size(), title, names(found)));
   const DiskFacts& disk = *found.front();
   const auto differs = [&](const char* what, const std::string& is, const std::string& expected) {
     return fail(Code::conflict, fmt::format("disk {} ({}) has {} \"{}\", expected \"{}\"", title, disk.name,

@@ -1,9 +1,9 @@
 // Which disk of a machine is meant: one rule for the plan that approves it and for the agent that writes it.
 //
-// The WWID decides where there is one: a RAID controller shows its own serial number for each of its volumes,
-// and an NVMe drive for each of its namespaces. The serial number breaks a tie between disks of one WWID, and
-// decides alone where there is none. Size and model are only compared: what differs is another disk in the
-// same place. Pure.
+// The WWID decides if there is one: a RAID controller shows its own serial number for each of its volumes,
+// and an NVMe drive for each of its namespaces. The serial number breaks a tie between disks with the same
+// WWID, and decides alone if there is none. Size and model are only compared: a difference means another disk
+// in the same place. Pure.
 #pragma once
 
 #include <string>
@@ -15,20 +15,20 @@
 namespace muster {
 
 // Exactly one disk with this WWID (if one is given), this serial number (if one is given), this size, and
-// this model where one is given. invalid: neither WWID nor serial number. not_found: none. conflict: more
-// than one, or one that fits in part.
+// this model if one is given. invalid: neither WWID nor serial number. not_found: none. conflict: several, or
+// a partial match.
 Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const std::string& serial,
                             uint64_t size_bytes, const std::string& wwid, const std::string& model);
-// The same for a disk that was seen: found again among `disks`.
+// The same for a disk seen earlier: found again among `disks`.
 Result<DiskFacts> find_disk(const std::vector<DiskFacts>& disks, const DiskFacts& seen);
 
-// What tells disks of one machine apart, as a key: of two that differ in one of them it differs.
+// A key that distinguishes the disks of one machine by either name.
 std::string disk_key(const std::string& serial, const std::string& wwid);
 // The same for people: "S64HNE0R600149", "S64HNE0R600149 (eui.0025384500000001)".
 std::string disk_title(const std::string& serial, const std::string& wwid);
 
-// Whether the array of this name ("any:scratch", "node01:scratch", "scratch") that md's superblock of a
-// member says was made for the section on this node. An array of another host is none, whatever its name.
+// Whether an array with this name in md's superblock ("any:scratch", "node01:scratch", "scratch") was made
+// for the section on this node. An array of another host never was.
 bool is_own_array(const std::string& array, const std::string& section, const std::string& node);
 
 }  // namespace muster

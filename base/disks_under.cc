@@ -73,10 +73,10 @@ Status lies_on(const Files& files, const std::string& device, const std::string&
       others += (others.empty() ? "" : ", ") + disk + " (" + *ids.rbegin() + ")";
   }
   if (wanted > 0 && left.empty() && others.empty() && disks.size() == wanted) return Ok{};
-  return fail(Code::denied,
-              fmt::format("{} lies on {}{}, declared is {}", device,
-                          disks.empty() ? "no disk of this machine" : fmt::format("{} disks", disks.size()),
-                          others.empty() ? "" : ", among them " + others, source));
+  return fail(Code::denied, fmt::format("{} lies on {}{}; the spec declares {}", device,
+                                        disks.empty() ? "not on a disk of this machine"
+                                                      : fmt::format("{} disks", disks.size()),
+                                        others.empty() ? "" : ", among them " + others, source));
 }
 
 std::vector<std::string> disks_under(const Files& files, const std::string& kernel_name) {

@@ -92,8 +92,8 @@ struct DiskFacts {
               // state
   bool is_os_ancestor = false;  // holds /, /boot, the ESP or swap of the running system
   // Whose system muster wrote here: of which node of which cluster, and the fingerprint of its controller's
-  // CA. All empty: nobody's, or the agent is too old to say. Only cluster or authority empty: written by a
-  // version that did not note it.
+  // CA. All empty: not muster's, or the agent is too old to report it. Only cluster or authority empty:
+  // written by a version that did not note it.
   std::string muster_cluster = {}, muster_node = {}, muster_authority = {};
 };
 
@@ -108,7 +108,7 @@ struct SlotFacts {
 // say.
 struct BootFacts {
   std::string running;   // "a" | "b": the slot that holds /
-  std::string standing;  // the slot that is started unless one boot is asked for; "" unknown
+  std::string standing;  // the slot that is started unless one boot is requested; "" unknown
   std::string no_trial;  // why one boot from the other slot cannot be had; "": it can
   std::map<std::string, SlotFacts> slots;
 };

@@ -3,16 +3,16 @@
 // Server: handlers run on the server's own threads (a fixed pool) and answer through a Responder, at once or
 // later (long poll, event stream), from any thread. Requests with Transfer-Encoding, duplicate Content-Length
 // or a body over the limit are refused before the handler sees them: from the header alone, before a byte of
-// the body is read. A client certificate, when one was given and verified, is in HttpRequest::peer.
-// Strangers: a connection is one until `trust` says of one of its requests that its sender is known; a client
-// certificate says nothing by itself, since it may be revoked. A stranger's bodies, connections per address
-// and connections in all are limited on their own, so that strangers cannot crowd out those we know; all
-// bodies that are being received share one budget. Client: blocking, one request per call, under a deadline;
-// for worker threads, never for the reactor's thread. Error codes of the client: `unavailable` = the request
-// was not sent (connect or TLS failed); `timeout` = it was sent and the answer did not come whole (outcome
-// unknown); `denied` = the peer's certificate is not the pinned one or not of our CA, or the peer refused
-// ours (the request was not looked at). Addresses are numeric: no name is ever resolved, so that the client
-// works in a static binary. Who wants a name resolves it, and has it checked with `host_name`.
+// the body is read. A client certificate, when one was given and verified, is in HttpRequest::peer. A
+// connection is unauthenticated until `trust` accepts one of its requests; a client certificate alone is not
+// enough, since it may be revoked. For unauthenticated clients, bodies, connections per address and
+// connections in all have limits of their own, so that they cannot crowd out the others; all bodies that are
+// being received share one budget. Client: blocking, one request per call, under a deadline; for worker
+// threads, never for the reactor's thread. Error codes of the client: `unavailable` = the request was not
+// sent (connect or TLS failed); `timeout` = it was sent and the answer was not complete (outcome unknown);
+// `denied` = the peer's certificate is not the pinned one or not of our CA, or the peer rejected ours (the
+// request was not processed). Addresses are numeric: no name is ever resolved, so that the client works in a
+// static binary. A caller with a name resolves it, and has it checked with `host_name`.
 #pragma once
 
 #include <cstdint>
@@ -91,13 +91,13 @@ using HttpHandler = std::function<void(HttpRequest, ResponderPtr)>;
 struct TlsServerOptions {
   std::string certificate_pem;  // chain
   std::string key_pem;
-  std::string client_ca_pem;  // empty: no client certificates asked for
+  std::string client_ca_pem;  // empty: no client certificates requested
   bool require_client_certificate = false;
 };
 
 enum class Trust {
   stranger,
-  guest,  // may send a body as large as those we know, and is a stranger in all else
+  guest,  // may send as large a body as authenticated ones, and is unauthenticated in all else
   known,
 };
 
@@ -111,11 +111,12 @@ struct HttpServerOptions {
   size_t max_body = 8 << 20;
   size_t max_stranger_body = 64 << 10;
   size_t max_bodies =
-      256 << 20;  // being received, of all connections together; over it: 503. Strangers stop at a quarter
+      256 << 20;  // being received, of all connections together; over it: 503. Unauthenticated clients get a
+                  // quarter
   size_t max_strangers_per_address = 64;
   size_t max_strangers = 4096;
-  // Who sends this header (no body yet), by what it and the certificate show. On the server's threads. Null:
-  // nobody is known. Whoever comes through a Unix socket is.
+  // The sender of this header (no body yet), from the header and the certificate. On the server's threads.
+  // Null: no client is authenticated. One on a Unix socket always is.
   std::function<Trust(const HttpRequest&)> trust = {};
   DurationMs idle_timeout = 60 * kSecond;
 };
@@ -131,14 +132,14 @@ Result<std::unique_ptr<HttpServer>> start_http_server(HttpServerOptions options,
 
 struct HttpClientOptions {
   std::string base;         // "http://10.0.0.1:80", "https://[fd00::1]:7443", "unix:/run/muster/musterd.sock"
-  std::string ca_pem = {};  // trust exactly these roots (https); names are checked with host_name only
-  // With ca_pem: the name that the certificate must be for, and that the server is called by (SNI, Host).
+  std::string ca_pem = {};  // trust exactly these roots (https); names are checked with host_name only With
+  // ca_pem: the name that the certificate must be for, also used for SNI and Host.
   std::string host_name = {};
   // And/or: "sha256:<hex>" of the leaf certificate, or of a CA certificate that the server sends in its chain
   // and that signed the leaf.
   std::string pin_sha256 = {};
-  // And: the organization in the leaf's subject, "" for any. A CA that signs for others too says nothing
-  // about who answers.
+  // And: the organization in the leaf's subject, "" for any. A CA that also signs for others does not
+  // identify the server.
   std::string peer_organization = {};
   bool ignore_certificate_times = false;  // for a machine whose clock is not set yet
   bool insecure_first_use = false;  // accept any certificate (to learn its fingerprint); never for real calls

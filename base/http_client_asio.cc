@@ -203,11 +203,10 @@ class BlockingClient : public HttpClient {
   Error problem(const Exchange& exchange) {
     const std::string& host = target_.host;
     if (exchange.io == Io::refused)
-      return fail(Code::denied, host + " refuses our certificate: " + line_.reason());
-    if (!exchange.any_sent) return fail(Code::unavailable, "nothing could be sent to " + host);
+      return fail(Code::denied, host + " rejects our certificate: " + line_.reason());
+    if (!exchange.any_sent) return fail(Code::unavailable, "nothing was sent to " + host);
     if (!exchange.complaint.empty())
-      return fail(Code::timeout,
-                  fmt::format("{} answered something unreadable: {}", host, exchange.complaint));
+      return fail(Code::timeout, fmt::format("{} sent an unreadable answer: {}", host, exchange.complaint));
     if (exchange.io == Io::late) return fail(Code::timeout, host + " did not answer in time");
     return fail(Code::timeout, host + " closed the connection before its answer was complete");
   }

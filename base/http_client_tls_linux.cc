@@ -51,8 +51,7 @@ Result<ContextPtr> make_context(const HttpClientOptions& options) {
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   if (options.ca_pem.empty()) {
-    // The certificates and handshakes of old BMCs are weak; a pin says more about them than their strength
-    // does.
+    // The certificates and handshakes of old BMCs are weak; a pin proves more than their strength.
     SSL_CTX_set_security_level(context.get(), 0);
     SSL_CTX_set_options(context.get(), SSL_OP_LEGACY_SERVER_CONNECT);
   } else {
@@ -86,7 +85,7 @@ bool pin_holds(SSL* ssl, X509* leaf, const HttpClientOptions& options) {
     X509_STORE_add_cert(store.get(), candidate);
     std::unique_ptr<X509_STORE_CTX, tls::Freer<X509_STORE_CTX_free>> context(X509_STORE_CTX_new());
     if (X509_STORE_CTX_init(context.get(), store.get(), leaf, chain) != 1) return false;
-    // Whom the CA signed as a client may not pose as a server.
+    // A client certificate of the CA is not valid for a server.
     if (X509_STORE_CTX_set_default(context.get(), "ssl_server") != 1) return false;
     if (options.ignore_certificate_times) X509_STORE_CTX_set_flags(context.get(), X509_V_FLAG_NO_CHECK_TIME);
     bool good = X509_verify_cert(context.get()) == 1;

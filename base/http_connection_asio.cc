@@ -38,7 +38,7 @@ class ConnectionResponder : public Responder {
     if (was == State::open)
       connection_->post(
           [](Connection& c) { c.send(HttpResponse::text(500, "the request was not answered\n")); });
-    // A stream nobody will ever end: cut, so that the client does not take it for whole.
+    // A stream without an end: cut, so that the client does not take it for complete.
     if (was == State::streaming) connection_->post([](Connection& c) { c.close(); });
   }
 
@@ -232,9 +232,9 @@ void Connection::check_header() {
   if (trust == Trust::known) note_known();
   const uint64_t length = parser_->content_length().value_or(0);
   if (!known_ && trust != Trust::guest && length > core_->options.max_stranger_body)
-    return refuse(413, "the body is too large for somebody unknown here");
+    return refuse(413, "body too large for an unauthenticated client");
   if (length > 0 && !reserve_body(length))
-    return refuse(503, "too many bodies are being received, ask again");
+    return refuse(503, "too many bodies are being received, try again");
   state_ = State::body;
   body_deadline();
   if (message[http::field::expect] == "100-continue" && !parser_->is_done())
@@ -245,7 +245,7 @@ void Connection::check_header() {
   on_body();
 }
 
-// For the whole body, so that nobody holds a connection by sending a byte now and then.
+// For the whole body, so that a client cannot hold a connection by sending single bytes.
 void Connection::body_deadline() {
   uint64_t length = parser_->content_length().value_or(0);
   deadline(kWriteMs + static_cast<DurationMs>(length / kSlowestBytesPerSecond) * kSecond);
@@ -295,7 +295,7 @@ void Connection::dispatch() {
   try {
     core_->handler(std::move(request), responder);
   } catch (const std::exception& e) {
-    log::error("a request's handler threw", {{"method", request_.method}, {"what", e.what()}});
+    log::error("a request handler threw an exception", {{"method", request_.method}, {"what", e.what()}});
     responder->respond(HttpResponse::text(500, "internal error\n"));
   }
 }

@@ -1,9 +1,9 @@
 // One connection of the HTTP server: requests in, one after the other, and the answer of each out.
 //
 // All members but the two atomics are touched on the connection's strand only. Its own limits (header,
-// pipeline, backlog of a stream, deadlines) are in the two files that hold its functions; who may connect,
-// and how large bodies may be, is Core's. Beast parses requests and nothing else: its stream algorithms are
-// not used. Lives while something is under way, or it is in Core::connections. Internal to the server.
+// pipeline, backlog of a stream, deadlines) are in the two files that hold its functions; admission of
+// connections and limits of bodies are Core's. Beast only parses requests: its stream algorithms are not
+// used. Lives while an operation is pending, or it is in Core::connections. Internal to the server.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What the connections of one HTTP server share: its options, its handler, its io_context, and who is
-// connected.
+// Shared by the connections of one HTTP server: its options, its handler, its io_context, and the list of
+// connections.
 //
 // Thread: options, handler and contexts are set before the first connection; the rest under the mutex.
 // Internal to the server.
@@ -36,7 +36,7 @@ struct Core {
   std::mutex mutex;
   bool stopping = false;
   std::set<std::shared_ptr<Connection>> connections;
-  std::map<std::string, size_t> strangers_of;  // address -> connections nobody is known behind
+  std::map<std::string, size_t> strangers_of;  // address -> unauthenticated connections
   size_t strangers = 0;                        // all of them
   size_t bodies = 0;                           // bytes that are being received, as announced
 
@@ -59,7 +59,7 @@ struct Core {
     if (--found->second == 0) strangers_of.erase(found);
   }
 
-  // Work from other threads. Dropped once the server stops: nobody would run it, and it would keep the core
+  // Work from other threads. Dropped once the server stops: it would never run, and would keep the core
   // alive.
   template <typename Work>
   void post(const Strand& strand, Work work) {

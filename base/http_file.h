@@ -1,4 +1,4 @@
-// A file as the body of a response: what of it is still to be sent. Thread: one at a time.
+// A file as the body of a response: the part still to be sent. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct OpenFile {
 };
 
 // Opens response.file. Turns `response` into the head of its content, or of the part that `range` (a Range
-// header, may be empty) asks for; or into the error that it is not there.
+// header, may be empty) requests; or into an error if the file does not exist.
 void open_file(OpenFile& file, HttpResponse& response, std::string_view range);
 
 }  // namespace muster::http_server

@@ -40,19 +40,19 @@ class Line {
   bool open() const { return fd_ >= 0; }
   void close();
 
-  // unavailable: nobody answers there.
+  // unavailable: no answer.
   Status connect(const Target& target, const Deadline& deadline);
-  // denied: one of both does not accept the other. `seen`: the fingerprint of the peer's certificate.
+  // denied: one side does not accept the other. `seen`: the fingerprint of the peer's certificate.
   Status start_tls(SSL_CTX* context, const Target& target, const HttpClientOptions& options,
                    const Deadline& deadline, std::string& seen);
-  // An idle connection that has something to say is one that was closed.
+  // An idle connection with data to read was closed.
   bool idle_and_alive();
-  // `any_sent` tells whether a single byte may have reached the peer.
+  // `any_sent`: whether a single byte may have reached the peer.
   Io write_all(std::string_view data, const Deadline& deadline, bool& any_sent);
   // `size` is 0 only at the end.
   Io read_some(char* into, size_t room, const Deadline& deadline, size_t& size);
 
-  // What the system or OpenSSL said last, for people.
+  // The last error of the system or OpenSSL, for people.
   const std::string& reason() const { return reason_; }
 
  private:

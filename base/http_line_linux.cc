@@ -112,7 +112,7 @@ Status Line::start_tls(SSL_CTX* context, const Target& target, const HttpClientO
   if (!options.ca_pem.empty() && verdict != X509_V_OK)
     return hang_up(Code::denied, fmt::format("{}'s certificate is not acceptable: {}", target.host,
                                              X509_verify_cert_error_string(verdict)));
-  if (io == Io::refused) return hang_up(Code::denied, target.host + " refuses our certificate: " + reason_);
+  if (io == Io::refused) return hang_up(Code::denied, target.host + " rejects our certificate: " + reason_);
   if (io != Io::done)
     return hang_up(Code::unavailable,
                    fmt::format("TLS with {}: {}", target.host, io == Io::late ? "no answer" : reason_));
@@ -121,8 +121,8 @@ Status Line::start_tls(SSL_CTX* context, const Target& target, const HttpClientO
                                              options.pin_sha256));
   if (!options.peer_organization.empty() &&
       (!leaf || tls::subject_field(leaf.get(), NID_organizationName) != options.peer_organization))
-    return hang_up(Code::denied, fmt::format("{} shows the certificate of somebody who is not \"{}\"",
-                                             target.host, options.peer_organization));
+    return hang_up(Code::denied, fmt::format("{} presents a certificate that is not for \"{}\"", target.host,
+                                             options.peer_organization));
   return Ok{};
 }
 

@@ -1,5 +1,5 @@
-// Where the HTTP server listens, and who connects there: addresses and sockets, TCP or Unix. Thread: any;
-// blocks for nothing. Internal to the server.
+// Listening and peer addresses of the HTTP server: addresses and sockets, TCP or Unix. Thread: any; blocks
+// for nothing. Internal to the server.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,7 +19,7 @@ struct Address {
 };
 
 // A listening socket, which the caller closes. invalid: no numeric address, or a path that is too long;
-// denied, unavailable: the system says no. A socket file that nobody listens on any more is replaced.
+// denied, unavailable: the system refuses. A stale socket file is replaced.
 Result<int> listen_on(const HttpServerOptions& options);
 // The port it got; 0 for a Unix socket.
 uint16_t port_of(int fd);

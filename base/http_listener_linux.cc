@@ -41,7 +41,7 @@ Result<Address> address_of(const HttpServerOptions& options) {
   return address;
 }
 
-// A socket file nobody listens on is left over from a crash and in the way.
+// A socket file without a listener is left over from a crash and in the way.
 void remove_stale(Address& address, const std::string& path) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;

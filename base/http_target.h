@@ -1,5 +1,5 @@
-// Where an HTTP client calls: the base address of its options, taken apart. Numeric addresses and Unix
-// sockets; no name is ever resolved. Thread: values. Internal to the client.
+// The target of an HTTP client: the base address of its options, parsed. Numeric addresses and Unix sockets;
+// no name is ever resolved. Thread: values. Internal to the client.
 #pragma once
 
 #include <sys/socket.h>

@@ -6,8 +6,8 @@ namespace muster {
 
 namespace {
 
-// Nothing that muster says or reads is nested nearly as deep; what copies and writes JSON is recursive, and a
-// stack is finite.
+// Nothing that muster writes or reads is nested nearly as deep; what copies and writes JSON is recursive, and
+// a stack is finite.
 constexpr int kDeepest = 100;
 
 bool too_deep(std::string_view text) {
@@ -28,7 +28,7 @@ bool too_deep(std::string_view text) {
 }
 
 Result<Json> parse(std::string_view text, const Json::parser_callback_t& wanted) {
-  if (too_deep(text)) return fail(Code::invalid, "not JSON that is taken: more than 100 levels deep");
+  if (too_deep(text)) return fail(Code::invalid, "JSON rejected: more than 100 levels deep");
   try {
     return Json::parse(text, wanted);
   } catch (const Json::parse_error& e) {

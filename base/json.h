@@ -16,10 +16,10 @@ using Json = nlohmann::json;
 // Parses text; Code::invalid with the position, or when it is nested more than 100 levels deep.
 Result<Json> parse_json(std::string_view text);
 
-// Reads fields of one object and remembers which were read; finish() reports everything that was wrong:
+// Reads fields of one object and records which were read; finish() reports everything that was wrong:
 //   JsonReader r(json, "plan.nodes[3]");
 //   r.get("name", node.name); r.get_or("limit", node.limit, 4);
-//   TRY_(r.finish());            // also refuses keys nobody asked for
+//   TRY_(r.finish());            // also refuses unread keys
 class JsonReader {
  public:
   JsonReader(const Json& json, std::string path);
@@ -39,7 +39,7 @@ class JsonReader {
   }
   // The raw field (null JSON when absent); counts as read.
   const Json& raw(const char* key);
-  // Keys nobody asked for are fine (messages from a newer peer).
+  // Unread keys are fine (messages from a newer peer).
   void allow_unknown() { allow_unknown_ = true; }
   Status finish();
 

@@ -1,6 +1,6 @@
-// dump_json: how a JSON value becomes text everywhere in muster. It never throws: tools, BMCs and drives say
-// what they like, and bytes that are no UTF-8 become U+FFFD. (Json::dump() throws on them; tests/tidy_test.cc
-// forbids it outside this unit.)
+// dump_json: how a JSON value becomes text everywhere in muster. It never throws: texts of tools, BMCs and
+// drives can contain anything, and bytes that are not UTF-8 become U+FFFD. (Json::dump() throws on them;
+// tests/tidy_test.cc forbids it outside this unit.)
 #pragma once
 
 #include <string>

@@ -55,18 +55,18 @@ std::string wrong_kernel_options(const std::string& options) {
   std::istringstream in(options);
   for (std::string word; in >> word;) {
     if (!plain(word))
-      return "'" + word + "' holds a character that does not belong on a kernel's command line";
+      return "'" + word + "' contains a character that is not allowed on a kernel's command line";
     if (kOurs.count(key_of(word)) || word.rfind("muster.", 0) == 0)
       return "'" + key_of(word) + "' decides what is booted";
   }
   return options.find_first_of("\n\r") == std::string::npos
              ? ""
-             : "a line break does not belong on a kernel's command line";
+             : "a line break is not allowed on a kernel's command line";
 }
 
 std::string wrong_console(const std::string& consoles) {
   if (consoles.find_first_of("\n\r\t") != std::string::npos)
-    return "a line break does not belong on a kernel's command line";
+    return "a line break is not allowed on a kernel's command line";
   const auto words = words_of(consoles);
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string name = without_key(words[i]);

@@ -1,5 +1,5 @@
-// LongText: text that copies share. The report of a large cluster is a hundred megabytes long. A value; what
-// it shares never changes.
+// LongText: text that copies share. The report of a large cluster is a hundred megabytes long. A value; the
+// shared text never changes.
 #pragma once
 
 #include <memory>

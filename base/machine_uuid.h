@@ -1,7 +1,8 @@
 // Machines by their product UUID (SMBIOS): whether two spellings mean the same one, and which node each is
 // bound to.
 //
-// A UUID that a board's maker left at its placeholder tells no machine apart, so it is bound to nobody. Pure.
+// A UUID that a board's vendor left at its placeholder identifies no machine, so it is bound to no node.
+// Pure.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@ namespace muster {
 bool same_uuid(const std::string& a, const std::string& b);
 // Not empty, not all zeros or ones, nor a value that many boards share (base/placeholders.h).
 bool names_one_machine(const std::string& uuid);
-// The UUID where it names one machine, else "": what nothing is compared with.
+// The UUID if it identifies a machine, else "", which is never compared.
 std::string machine_of(const std::string& uuid);
 
 class Machines {

@@ -138,7 +138,7 @@ Result<ImageManifest> manifest_from_text(std::string_view text) {
   }
   TRY_(check(m));
   if (manifest_digest(m) != m.digest)
-    return fail(Code::corrupt, "manifest: its digest is not that of its content");
+    return fail(Code::corrupt, "manifest: its digest does not match its content");
   return m;
 }
 

@@ -1,5 +1,5 @@
 // ImageManifest: what a published image is, byte for byte. Written by the controller when an image is built,
-// read by the agent that writes it to a disk; the only thing the two agree on about images.
+// read by the agent that writes it to a disk; their only shared definition of an image.
 //
 // The raw image (an ext4 file system) is cut into frames of `frame_size` bytes; the last one may be shorter.
 // A frame of zeros only is not stored. The others are independent zstd frames, one after the other in one
@@ -47,7 +47,7 @@ struct ImageManifest {
   std::string os;      // PRETTY_NAME of the image
   std::string kernel;  // uname -r it will show
   uint64_t raw_size = 0;
-  bool trial = false;  // its systemd takes a boot back that nobody commits (kernel parameter muster.trial)
+  bool trial = false;  // its systemd rolls back a boot that is not committed (kernel parameter muster.trial)
   uint32_t frame_size = kFrameSize;
   std::vector<ImageFrame> frames = {};
   std::vector<ImageFile> files = {};
@@ -61,8 +61,8 @@ struct ImageManifest {
 std::string to_text(const ImageManifest& manifest);
 // What `digest` must be. Ignores the present value of the field.
 std::string manifest_digest(const ImageManifest& manifest);
-// Code::invalid: not a manifest of a known format, or one that contradicts itself (frames that overlap, miss
-// a part, or lie about sizes; file names with a slash). Code::corrupt: the digest is not that of the content.
+// Code::invalid: not a manifest of a known format, or inconsistent (frames that overlap, leave gaps, or have
+// wrong sizes; file names with a slash). Code::corrupt: the digest is not that of the content.
 Result<ImageManifest> manifest_from_text(std::string_view text);
 // Code::corrupt unless `stored` are exactly the stored bytes of that frame.
 Status check_stored_frame(const ImageFrame& frame, std::string_view stored);

@@ -30,7 +30,7 @@ using CertificatePtr = std::unique_ptr<X509, Freer<X509_free>>;
 using CsrPtr = std::unique_ptr<X509_REQ, Freer<X509_REQ_free>>;
 using StorePtr = std::unique_ptr<X509_STORE, Freer<X509_STORE_free>>;
 
-// Code::invalid with what OpenSSL last complained about; empties its error queue.
+// Code::invalid with OpenSSL's last error; empties its error queue.
 Error openssl_error(std::string_view doing);
 // Every certificate of a PEM text, in order; Code::invalid when there is none.
 Result<std::vector<CertificatePtr>> read_certificates(const std::string& pem);

@@ -1,4 +1,4 @@
-// The operating system behind two narrow doors, injected by constructor: Files and Process.
+// The operating system behind two narrow interfaces, injected by constructor: Files and Process.
 //
 // Files is rooted: `Files("/")` in production, `Files("/tmp/x")` over a recorded host or a test folder; every
 // path given to it is absolute within that root. Writes are atomic (temporary file, fsync, rename, fsync of
@@ -57,7 +57,8 @@ struct Command {
   // Called with each chunk of output as it comes (stdout and stderr together), from the calling thread.
   std::function<void(std::string_view)> on_output = {};
   bool clean_env = false;  // `env` is the whole environment
-  // Of stdout and stderr together, in bytes; who writes more is killed (Code::failed). 0: no limit.
+  // Of stdout and stderr together, in bytes; a program that writes more is killed (Code::failed). 0: no
+  // limit.
   size_t max_output = 0;
 };
 

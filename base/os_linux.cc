@@ -83,7 +83,7 @@ Status make_real_directories(const std::string& real, unsigned mode) {
   struct stat info;
   if (::stat(real.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) return Ok{};
-    return fail(Code::conflict, fmt::format("creating folder {}: a file is there", real));
+    return fail(Code::conflict, fmt::format("creating folder {}: a file is in its place", real));
   }
   std::string parent = parent_of(real);
   if (parent != real && parent != ".") TRY_(make_real_directories(parent, 0755));
@@ -256,7 +256,7 @@ Result<Pipe> make_pipe() {
   return pipe;
 }
 
-// The input as an anonymous file: the child reads it at its own pace, and nobody can die of SIGPIPE.
+// The input as an anonymous file: the child reads it at its own pace, and there is no SIGPIPE.
 Result<Fd> make_input(const std::string& input) {
   if (input.empty()) {
     Fd null = above_stdio(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -361,7 +361,7 @@ class Child {
   bool exited() {
     if (exited_) return true;
     pid_t got = ::waitpid(pid_, &status_, WNOHANG);
-    // ECHILD: somebody else reaped our child; its status is lost, which must not look like success.
+    // ECHILD: our child was reaped elsewhere; its status is lost, which must not look like success.
     if (got < 0 && errno == ECHILD) status_ = 255 << 8;
     exited_ = got == pid_ || (got < 0 && errno == ECHILD);
     return exited_;
@@ -387,7 +387,7 @@ class Child {
       if (n <= 0) return fd.close();
       into.append(buffer.data(), static_cast<size_t>(n));
       if (command_.on_output) command_.on_output(std::string_view(buffer.data(), static_cast<size_t>(n)));
-      // A program that never stops talking must not keep us from its deadline.
+      // A program with endless output must not prevent its deadline.
       if (left() <= 0 || too_much()) return;
     }
   }
@@ -411,7 +411,7 @@ class Child {
   Error overrun() {
     end_group();
     return fail(Code::timeout, fmt::format("{} did not end within {} ms and was killed{}", command_.argv[0],
-                                           command_.deadline, exited_ ? "" : " (it does not die)"));
+                                           command_.deadline, exited_ ? "" : " (and does not end)"));
   }
 
   const Command& command_;

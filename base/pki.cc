@@ -30,7 +30,7 @@ BioPtr reader_of(const std::string& pem) {
   return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// Never asks a terminal for a pass phrase.
+// Never reads a pass phrase from a terminal.
 int no_pass_phrase(char*, int, int, void*) { return -1; }
 
 template <typename Write>

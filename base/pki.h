@@ -14,8 +14,8 @@
 
 namespace muster {
 
-constexpr DurationMs kDay = 24 * 60 * kMinute;  // what lives of certificates are counted in
-// Subject organizations, by which one kind of certificate of the CA is told from the others.
+constexpr DurationMs kDay = 24 * 60 * kMinute;  // unit of certificates' validity Subject organizations, which
+// distinguish the kinds of certificates of the CA.
 inline constexpr char kControllerOrganization[] = "muster-controller";
 
 }  // namespace muster

@@ -48,9 +48,9 @@ constexpr Known kSerials[] = {
     {"chassis serial number", "ASUS"},
     {"base board serial number", "FOGProject/fogproject, hostmanager.class.php"},
     {"type2 - board serial number", "FOGProject/fogproject, hostmanager.class.php"},
-    {"serial number", "a field that shows its own name"},
+    {"serial number", "a field that contains its own name"},
     {"enter serial", "FOGProject/fogproject 198"},
-    {"not specified", "dmidecode, for a field that is not there: lf-edge/eve 6381"},
+    {"not specified", "dmidecode, for a missing field: lf-edge/eve 6381"},
     {"not applicable", "FOGProject/fogproject, hostmanager.class.php"},
     {"not available", "HPE, Lenovo"},
     {"not present", "dmidecode"},
@@ -171,7 +171,7 @@ bool names_one_thing(const std::string& text) {
   if (serial.size() > 4 &&
       (kCounted.find(serial) != std::string::npos || kHex.find(serial) != std::string::npos))
     return false;
-  // What QEMU gives a drive that it is told none for.
+  // QEMU's default for a drive.
   return serial.rfind("qm000", 0) != 0 && serial.rfind("drive-", 0) != 0;
 }
 

@@ -75,10 +75,10 @@ Result<Indexes> choose(const RailQuestion& q) {
   const auto fastest = those(linked, [&](size_t i) { return best > 0 && q.ports[i].speed_mbps == best; });
   for (const auto* some : {&near, &near_linked, &linked, &fastest})
     if (some->size() == q.count) return *some;
-  return fail(Code::conflict,
-              fmt::format("{} ports could be meant, {} of them beside a GPU and {} with a link ({}): name "
-                          "them in the spec",
-                          all.size(), near.size(), linked.size(), list_of_ports(q.ports)));
+  return fail(
+      Code::conflict,
+      fmt::format("{} ports match, {} of them beside a GPU and {} with a link ({}): name them in the spec",
+                  all.size(), near.size(), linked.size(), list_of_ports(q.ports)));
 }
 
 // As many rails as GPUs: one each. Those with the fewest ports to choose from come first: what is near to few
@@ -138,10 +138,9 @@ Result<RailAnswer> choose_rails(const RailQuestion& q) {
                 fmt::format("only {} port{} beside the provisioning port and those that are named: {}",
                             q.ports.size(), q.ports.size() == 1 ? "" : "s", list_of_ports(q.ports)));
   if (!q.gpus.empty() && q.gpus_declared > 0 && static_cast<int>(q.gpus.size()) != q.gpus_declared)
-    return fail(Code::conflict,
-                fmt::format("rails are numbered by the GPUs they are nearest to, and {} GPUs are there "
-                            "instead of {}: mend that first, or name the ports in the spec",
-                            q.gpus.size(), q.gpus_declared));
+    return fail(Code::conflict, fmt::format("rails are numbered by the nearest GPUs, and there are {} GPUs "
+                                            "instead of {}: repair that first, or name the ports in the spec",
+                                            q.gpus.size(), q.gpus_declared));
   TRY(const Indexes chosen, choose(q));
   const bool any = std::any_of(q.gpus.begin(), q.gpus.end(),
                                [&](const std::string& gpu) { return !nearest(q, chosen, gpu).empty(); });

@@ -1,8 +1,8 @@
-// Which of a node's ports are what: the record that the step module `networks` leaves on a node, and which
-// RDMA port belongs to an interface. Whoever goes by the declared rails (NCCL's settings, quality of service,
-// acceptance) reads it there, and none of them chooses ports of its own.
+// The roles of a node's ports: the record that the step module `networks` leaves on a node, and the RDMA port
+// of an interface. All users of the declared rails (NCCL's settings, quality of service, acceptance) read
+// that record, and none chooses ports itself.
 //
-// Errors: no record is no error, since nothing may be declared; one that cannot be read is. Thread: pure over
+// A missing record is not an error, since nothing may be declared; an unreadable one is. Thread: pure over
 // Files.
 #pragma once
 
@@ -26,7 +26,7 @@ struct NetworksRecord {
   std::string provisioning = {};       // interface
   std::vector<PortRecord> ports = {};  // rails in their order, then the storage port if there is one
   std::vector<PortRecord> rails() const;
-  const PortRecord* find(int rail) const;  // null: not there
+  const PortRecord* find(int rail) const;  // null: missing
 };
 Result<NetworksRecord> read_networks_record(const Files& files);
 std::string networks_record_text(const NetworksRecord& record);
@@ -34,8 +34,8 @@ std::string networks_record_text(const NetworksRecord& record);
 // The PCI function behind a network interface, "0000:1a:00.0"; "" without one.
 std::string pci_of_interface(const Files& files, const std::string& interface);
 
-// What sysfs shows of the way to an interface's device, from the root complex on; pci_path() of
-// base/rail_choice.h takes it. The link `device` is relative to the device, the interface's own is not.
+// The path in sysfs to an interface's device, from the root complex; input of pci_path() of
+// base/rail_choice.h. The link `device` is relative to the device, the interface's own is not.
 std::string way_to_interface(const Files& files, const std::string& interface);
 
 struct RdmaName {

@@ -22,15 +22,15 @@ class Reactor {
 
   virtual ~Reactor() = default;
   virtual TimeMs now()
-      const = 0;  // wall clock: for what is recorded and shown; may be set forth and back at any time
-  virtual SteadyMs steady() const = 0;  // for what is measured: only goes on, years away from SteadyMs{}
-  // Runs `task` on the reactor's thread. The only member that may be called from other threads.
+      const = 0;  // wall clock: for recorded and shown times; may be set forward and back at any time
+  virtual SteadyMs steady() const = 0;  // for measured times: monotonic, years away from SteadyMs{} Runs
+  // `task` on the reactor's thread. The only member that may be called from other threads.
   virtual void post(Task task) = 0;
   // Runs `task` once, `delay` ms from now. Cancelling a timer that fired is harmless.
   virtual TimerId after(DurationMs delay, Task task) = 0;
   virtual void cancel(TimerId timer) = 0;
-  // What the task that runs now is called until it ends: "GET /v1/status". Few names, not one for each node:
-  // a task that takes too long is reported by it (base/reactor_watch.h), and a name once in an hour.
+  // The name of the running task until it ends: "GET /v1/status". Few names, not one for each node: a task
+  // that takes too long is reported by its name (base/reactor_watch.h), each name once in an hour.
   virtual void label(std::string_view) {}
 };
 
@@ -49,13 +49,13 @@ class RealReactor : public Reactor {
   // owner's.
   enum class Ready { read, write };
   virtual void when_ready(int fd, Ready what, Task on_ready) = 0;
-  // Drops what waits for `fd`; to be called before it is closed.
+  // Drops the calls pending for `fd`; to be called before it is closed.
   virtual void forget(int fd) = 0;
-  // Is called behind a task that took longer than kLongestTask, in place of the warning. On the reactor's
-  // thread, or before run().
+  // Called after a task that took longer than kLongestTask, in place of the warning. On the reactor's thread,
+  // or before run().
   virtual void on_slow(ReactorWatch::OnSlow) {}
 };
-// `cpu`: where what tasks take is read; tests have their own.
+// `cpu`: the clock for tasks; tests have their own.
 std::unique_ptr<RealReactor> make_reactor(int worker_threads, ReactorWatch::CpuClock cpu = thread_cpu_time);
 
 }  // namespace muster

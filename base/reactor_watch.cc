@@ -40,7 +40,7 @@ ReactorWatch::OnSlow once_an_hour(std::function<SteadyMs()> now, ReactorWatch::O
 }
 
 void warn_of_slow(const std::string& name, DurationMs took) {
-  log::warning("a task held everything else up",
+  log::warning("a task blocked the reactor",
                {{"task", name}, {"ms", std::to_string(took)}, {"limit", std::to_string(kLongestTask)}});
 }
 

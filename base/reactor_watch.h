@@ -1,8 +1,8 @@
-// ReactorWatch: whether a task holds its reactor for too long. While one runs, no request is answered and no
-// agent is heard; what takes longer than kLongestTask belongs to a worker's thread, or into pieces.
+// ReactorWatch: whether a task blocks its reactor for too long. While one runs, no request is answered and no
+// message handled; work longer than kLongestTask belongs to a worker's thread, or into pieces.
 //
-// What counts is CPU time of the reactor's thread: a machine that is busy with something else, or a debugger,
-// makes no task slow. Thread: the reactor's.
+// Measured is CPU time of the reactor's thread: a busy machine, or a debugger, makes no task slow. Thread:
+// the reactor's.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class ReactorWatch {
       : on_slow_(std::move(on_slow)), cpu_(std::move(cpu)) {}
 
   void on_slow(OnSlow hook) { on_slow_ = std::move(hook); }
-  // Names the task under way. It may know no better name than `run` was given.
+  // Names the running task. Default: the name given to `run`.
   void label(std::string_view name) { name_ = name; }
 
   template <typename Work>
@@ -41,7 +41,7 @@ class ReactorWatch {
     std::forward<Work>(work)();
     judge(cpu_() - began - elsewhere_);
   }
-  // Work within a task that a worker's thread would do in the daemon: it is not counted.
+  // Work within a task that a worker's thread would do in the daemon: not counted.
   template <typename Work>
   auto elsewhere(Work&& work) {
     struct Span {

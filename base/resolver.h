@@ -6,8 +6,8 @@
 
 namespace muster {
 
-// Name servers in the order they are asked, and the domains that names without a dot are tried in. Without
-// servers: a file that says so, because programs want one, and with which every look-up fails at once.
+// Name servers in their order, and the search domains. Without servers: a file with a comment, because
+// programs need one, with which every look-up fails at once.
 std::string resolver_text(const std::vector<std::string>& dns, const std::vector<std::string>& search);
 
 // "a b c"

@@ -1,9 +1,9 @@
-// Result<T>: a value or an Error. The one way a muster function says that it failed.
+// Result<T>: a value or an Error. The one way in which a muster function reports a failure.
 //
 // An Error carries a code that tells the caller what it may do next, a message for people, and a trail of
-// context added on the way up. A function either returns an Error or logs it, never both.
-// The two codes that must never be mixed up: `unavailable` means nothing happened and a retry is safe;
-// `timeout` means the outcome is unknown, so look before doing anything again.
+// context added on the way up. A function either returns an Error or logs it, never both. Two codes must
+// never be confused: `unavailable` means nothing happened and a retry is safe; `timeout` means the outcome is
+// unknown, so read the state before doing anything again.
 // Thread: values, no shared state.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace muster {
 enum class Code {
   invalid,      // the input is wrong; retrying the same input cannot help
   not_found,    // the named thing does not exist
-  conflict,     // the thing is in another state than the caller believed
+  conflict,     // the thing is in another state than expected
   denied,       // refused: by a safety rule, by authentication, or by authorisation
   unavailable,  // nothing was done; safe to retry later
   timeout,      // the outcome is unknown; probe before anything else

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-// Without empty pieces: of several separators side by side each word is found once.
+// Without empty pieces: several adjacent separators count as one.
 inline std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> out;
   for (size_t begin = 0; begin < text.size();) {

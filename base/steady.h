@@ -1,9 +1,8 @@
-// SteadyMs: a moment on a clock that only goes on, for everything that is measured: deadlines, silence,
-// delays.
+// SteadyMs: a time on a monotonic clock, for everything that is measured: deadlines, silence, delays.
 //
-// The wall clock (TimeMs) is for what is recorded and shown: NTP or an operator may set it by hours while a
-// deadline runs. The two are different types, so that neither is compared with the other. A SteadyMs means
-// something in the process that read it, and nowhere else. Never kept, never sent.
+// The wall clock (TimeMs) is for recorded and shown times: NTP or an operator may set it by hours while a
+// deadline runs. The two are different types, so that neither is compared with the other. A SteadyMs is valid
+// only in the process that read it. Never stored, never sent.
 #pragma once
 
 #include <compare>
@@ -14,7 +13,7 @@
 namespace muster {
 
 struct SteadyMs {
-  int64_t ms = 0;  // 0: never, longer ago than any span that is measured (Reactor::steady() is far from it)
+  int64_t ms = 0;  // 0: 0: never, longer ago than any measured span (Reactor::steady() is far from it)
 
   auto operator<=>(const SteadyMs&) const = default;
   explicit operator bool() const { return ms != 0; }

@@ -1,4 +1,4 @@
-// Cutting text without cutting a character of UTF-8 in two. Text that is no UTF-8 is cut as well; nothing
+// Cutting text without cutting a character of UTF-8 in two. Text that is not UTF-8 is cut as well; nothing
 // throws.
 #pragma once
 

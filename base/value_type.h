@@ -1,5 +1,5 @@
-// The types that parameters of step modules have, asked by the agent before a step and by the controller when
-// a playbook comes. Thread: pure.
+// The types of step modules' parameters, checked by the agent before a step and by the controller when a
+// playbook arrives. Thread: pure.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// type: string, int, number, bool, list, object or any; nothing is of another.
+// type: string, int, number, bool, list, object or any; any other type never matches.
 bool has_type(const Json& value, const std::string& type);
 
 }  // namespace muster

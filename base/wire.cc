@@ -68,8 +68,8 @@ Result<JoinRequest> join_request_from_json(const Json& j) {
   TRY_(r.finish());
   TRY(m.mode, mode);
   if (m.version != kVersion)
-    return fail(Code::invalid, "join: agent speaks version " + std::to_string(m.version) +
-                                   ", this controller " + std::to_string(kVersion));
+    return fail(Code::invalid, "join: the agent's version is " + std::to_string(m.version) +
+                                   ", the controller's is " + std::to_string(kVersion));
   return m;
 }
 

@@ -1,16 +1,14 @@
-// What controller and agent say to each other: versioned value types and their JSON forms, nothing else.
+// Messages between controller and agent: versioned value types and their JSON forms, nothing else.
 //
-// POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest),
-// one-time token.
-//                          The same token with the same public key gets the same answer again, so a lost
-//                          reply is harmless; with another key it is refused.
-// GET  /agent/v1/orders?boot=BOOT_ID&have=ID,ID&trial=1  mutual TLS; long poll (25 s) -> PollReply.
-//                          `trial` is there while the boot is on trial.
-// POST /agent/v1/events    mutual TLS; EventBatch -> {"ack": SEQ}. Events are numbered from 1 per (node,
-// boot_id, incarnation);
-//                          the controller drops numbers it has seen; the agent re-sends what was not
-//                          acknowledged.
-// GET  /agent/v1/files/NAME  mutual TLS; manifests and binaries the orders name.
+//   POST /agent/v1/join      JoinRequest -> JoinReply. Server-authenticated TLS (CA pinned by digest),
+//                            one-time token. The same token with the same public key gets the same
+//                            answer again, so a lost reply is harmless; with another key it is rejected.
+//   GET  /agent/v1/orders?boot=BOOT_ID&have=ID,ID&trial=1
+//                            mutual TLS; long poll (25 s) -> PollReply. `trial` is set during a trial boot.
+//   POST /agent/v1/events    mutual TLS; EventBatch -> {"ack": SEQ}. Events are numbered from 1 per (node,
+//                            boot_id, incarnation); the controller drops numbers it has seen, the agent sends
+//                            unacknowledged ones again.
+//   GET  /agent/v1/files/NAME  mutual TLS; manifests and binaries that orders name.
 #pragma once
 
 #include <cstdint>
@@ -45,21 +43,21 @@ struct JoinReply {
   std::string ca_pem;
 };
 
-// What an agent is asked to do.
+// The kinds of orders.
 enum class OrderKind {
-  unknown,     // a word of a later version: the agent refuses the order, and takes the others
-  inventory,   // look at the hardware; in any mode
+  unknown,     // a kind of a later version: the agent rejects the order, and accepts the others
+  inventory,   // inventory of the hardware; in any mode
   image,       // write the OS disk; mode ram
   boot_disk,   // restart from it; mode ram
   steps,       // carry out playbook steps; mode installed
   check,       // measure; changes no configuration
   reboot,      // restart; mode installed
-  power_off,   // stop in order
+  power_off,   // shut down
   kexec,       // hand over to the RAM system; mode installed
   write_slot,  // write the root slot that is not in use; mode installed
   boot_slot,   // restart from that slot, once; mode installed
 };
-// "" for `unknown`, which has no word of its own.
+// "" for `unknown`, which has no name.
 std::string_view to_string(OrderKind kind);
 OrderKind order_kind_from_string(std::string_view word);
 
@@ -70,7 +68,7 @@ struct WorkOrder {
   OrderKind kind = OrderKind::unknown;
   Json params = Json::object();
   DurationMs deadline = 10 * kMinute;  // from receipt; the agent ends the work with Code::timeout after it
-  std::string unknown_kind = {};       // of an unknown kind: the word that came
+  std::string unknown_kind = {};       // of an unknown kind: the received name
 
   std::string kind_word() const {
     return kind == OrderKind::unknown ? unknown_kind : std::string(to_string(kind));
@@ -79,7 +77,7 @@ struct WorkOrder {
 
 struct PollReply {
   std::vector<WorkOrder> orders;       // on offer, and not among those the agent has
-  std::vector<std::string> withdrawn;  // of those it has: what is under way stops at its next safe point
+  std::vector<std::string> withdrawn;  // of those it has: a running one stops at its next safe point
 };
 
 // kinds and their data:
@@ -99,7 +97,7 @@ struct Event {
 };
 struct EventBatch {
   std::string boot_id;
-  std::string incarnation;  // random per agent process: numbering starts anew with it
+  std::string incarnation;  // random per agent process: numbering restarts with it
   std::vector<Event> events;
 };
 
@@ -125,11 +123,11 @@ struct Step {
   std::string module;  // "file", "service", ... (agent/all_drivers.cc)
   Json params = Json::object();
   std::string phase = "node";  // image | node | cluster
-  // Optional step that must hold after this one: same shape {module, params}. Null: the module's own verify
-  // only.
+  // Optional step that must succeed after this one: same shape {module, params}. Null: the module's own
+  // verify only.
   Json verify;
-  // What the controller will hold the measurement against (acceptance), by metric, and in "blocks" what of a
-  // step that is not mandatory stops the node all the same; the agent carries it and does not look at it.
+  // The controller's limits for the measurement (acceptance), by metric, and in "blocks" the metrics of an
+  // optional step that fail the node nevertheless; the agent passes it through unread.
   Json expect;
   bool mandatory = true;  // false: a failure is reported and the order goes on (degraded)
   // What an agent has to have for it; without it the step is `not_looked_at`. "root": its user is root. In
@@ -140,7 +138,7 @@ struct Step {
 Json to_json(const Step& s);
 Result<Step> step_from_json(const Json& j);
 
-// image: which disk to write and with what. Refused on the node unless everything matches what is found.
+// image: which disk to write and with what. Refused on the node unless everything matches.
 struct ImageJob {
   std::string image;          // name
   std::string digest;         // image digest
@@ -148,11 +146,13 @@ struct ImageJob {
   std::string base_url;       // "http://10.20.0.1:7480"
   std::string disk_serial, disk_wwid, disk_model;
   int64_t disk_size_bytes = 0;
-  std::string content_hash;  // what the approved plan saw on that disk; empty only when `ours` is expected
+  std::string content_hash;  // content that the approved plan saw on that disk; empty only if `ours` is
+                             // expected
   bool allow_ours =
       false;  // a disk that carries muster's own layout of this node may be re-imaged (reimage plans)
-  std::string cluster;    // whose node it is: another cluster's may have the same name
-  std::string authority;  // and another controller's cluster too: fingerprint of this one's CA, sha256:<hex>
+  std::string cluster;    // the node's cluster: another one may have a node of the same name
+  std::string authority;  // and another controller a cluster of the same name: fingerprint of this one's CA,
+                          // sha256:<hex>
   std::string hostname;
   std::string address_cidr;  // "10.20.0.11/24"
   std::string mac;
@@ -166,7 +166,7 @@ struct ImageJob {
 Json to_json(const ImageJob& j);
 Result<ImageJob> image_job_from_json(const Json& j);
 
-// A program that lies in every system beside what its image holds: muster's agent, the acceptance programs.
+// A program in every system beside its image: muster's agent, the acceptance programs.
 struct SlotProgram {
   std::string path;    // on the node, "/usr/sbin/muster-agent"
   std::string sha256;  // and on the boot HTTP server: "/programs/<sha256>"
@@ -179,13 +179,13 @@ struct SlotJob {
   ImageJob image;
   std::string slot;  // "a" | "b": the one that is written; refused where the node runs from it
   std::vector<SlotProgram> programs;
-  int64_t bytes_per_second = 0;  // most that is written; 0: no cap
+  int64_t bytes_per_second = 0;  // cap on bytes written; 0: none
 };
 Json to_json(const SlotJob& j);
 Result<SlotJob> slot_job_from_json(const Json& j);
 
-// boot_slot: one boot from that slot. Unless the step module `slot` commits it, the node boots the slot that
-// it ran before again: by itself after `trial` at the latest.
+// boot_slot: one boot from that slot. Unless the step module `slot` commits it, the node boots its previous
+// slot again: by itself after `trial` at the latest.
 struct BootSlotJob {
   std::string slot, digest;
   DurationMs trial = 0;
@@ -193,15 +193,15 @@ struct BootSlotJob {
 Json to_json(const BootSlotJob& j);
 Result<BootSlotJob> boot_slot_job_from_json(const Json& j);
 
-// kexec: the running system hands over to the RAM system. Got ready first (checked, fetched, loaded) and
+// kexec: the running system hands over to the RAM system. Prepared first (checked, fetched, loaded) and
 // reported; carried out when that report was acknowledged.
 struct KexecJob {
   std::string base_url;  // of the boot HTTP server, "http://10.20.0.1:7480"
   std::string kernel_path, kernel_sha256, initrd_path, initrd_sha256;
-  // Of the RAM system's kernel; where the network is the node itself adds. Holds the one-time token.
+  // Of the RAM system's kernel; the node itself adds the network. Contains the one-time token.
   std::string arguments;
-  // Of the new system: the port it will know its network by, its router (may be empty), and its address,
-  // "10.20.7.11/16". Where it could not be reached the old one is not left.
+  // Of the new system: the port of its network, its router (may be empty), and its address, "10.20.7.11/16".
+  // If it would be unreachable, the old system is not left.
   std::string mac, gateway, address_cidr;
 };
 Json to_json(const KexecJob& j);

@@ -137,7 +137,7 @@ Json in_child(const std::string& what, const std::function<Json()>& work) {
   ::close(ends[0]);
   int status = 1;
   if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0 || text.empty())
-    give_up(what + ": it did not come to its end");
+    give_up(what + ": it did not finish");
   return parse_json(text).value_or(Json());
 }
 

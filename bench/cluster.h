@@ -1,6 +1,5 @@
-// The CPU cluster of docs/specs with any number of nodes, as benchmarks plan it: the spec that is shown, the
-// playbooks and the acceptance that are shipped, and machines that are what it declares. Run in the project's
-// folder. Thread: one.
+// The CPU cluster of docs/specs with any number of nodes, as benchmarks plan it: the documented spec, the
+// shipped playbooks and acceptance, and machines as declared. Run in the project's folder. Thread: one.
 #pragma once
 
 #include <functional>
@@ -15,19 +14,19 @@ namespace muster::bench {
 
 [[noreturn]] void give_up(const std::string& why);
 
-// The spec that is shown, with so many nodes and networks that hold them.
+// The documented spec, with this number of nodes and large enough networks.
 std::string spec_text(int nodes);
-// Nothing is known of the nodes.
+// Nodes without a record.
 PlannerInput cluster_of(int nodes);
-// What an inventory of such a machine says.
+// An inventory of such a machine.
 HardwareFacts facts_of(const NodeSpec& node);
 // It waits in the RAM system.
 NodeObservation seen(const NodeSpec& node);
-// Ends the program where there is a refusal.
+// Ends the program after a refusal.
 Plan planned(const PlannerInput& input);
 
 double seconds_of(const std::function<void()>& work);
-// What `work` came to in a process of its own: the most memory a process ever had is not given back.
+// The result of `work` in a process of its own, because a process's peak memory is never reset.
 Json in_child(const std::string& what, const std::function<Json()>& work);
 
 }  // namespace muster::bench

@@ -1,4 +1,4 @@
-// Counts what the search for bad nodes names, misses and blames falsely, with faults planted in a simulated
+// Counts what the search for bad nodes names, misses and names falsely, with faults planted in a simulated
 // network (tests/fakes/planted.h). Closes with one line of JSON. usage: muster-bench-locate [TRIALS [FOLDER
 // FOR SVG]]
 #include <cmath>
@@ -92,7 +92,7 @@ class Bench {
         const Trial trial{.n = n, .bad = bad_of(0.02, n), .kind = Kind::flaky_slow, .firing = p};
         const Tally t = run(trials, [&](uint64_t seed) { return search_nodes(trial, seed); });
         series.points.emplace_back(p, static_cast<double>(t.missed) / static_cast<double>(t.faults));
-        fmt::print("firing {:>5.3f}  nodes {:>4}  missed {:>6.2f} %  false blame {} in {} trials\n", p, n,
+        fmt::print("firing {:>5.3f}  nodes {:>4}  missed {:>6.2f} %  false positives {} in {} trials\n", p, n,
                    100 * series.points.back().second, t.false_blame, t.trials);
       }
       chart.series.push_back(std::move(series));
@@ -124,8 +124,9 @@ class Bench {
         const Tally t = run(trials, [&](uint64_t seed) { return search(trial, seed); });
         series.points.emplace_back(100.0 * bad / n,
                                    static_cast<double>(t.missed) / static_cast<double>(t.faults));
-        fmt::print("{:<20} bad {:>3}  missed {:>6.2f} %  false blame {:>3} in {} trials  rounds at most {}\n",
-                   name, bad, 100 * series.points.back().second, t.false_blame, t.trials, t.rounds_max());
+        fmt::print(
+            "{:<20} bad {:>3}  missed {:>6.2f} %  false positives {:>3} in {} trials  rounds at most {}\n",
+            name, bad, 100 * series.points.back().second, t.false_blame, t.trials, t.rounds_max());
       }
       chart.series.push_back(std::move(series));
     }

@@ -52,7 +52,7 @@ void check_alone(const Plan& plan, PlannerInput in, const std::string& node) {
       give_up(action.id + " is another one in a plan of that node alone");
     ++compared;
   }
-  if (compared < 5) give_up(node + ": a plan of it alone has hardly any actions");
+  if (compared < 5) give_up(node + ": a plan of it alone has almost no actions");
 }
 
 Json measure(int nodes) {

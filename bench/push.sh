@@ -105,7 +105,7 @@ are_right() {
   for p in "${running[@]}"; do insides+=("$(pgrep -P "$p")"); done
   python3 "$here/verify.py" "$work/expected.json" "${insides[@]}" >"$work/verify.log"
 }
-verified() { are_right || { head -n 5 "$work/verify.log" >&2; die "$1: the hosts are not what was asked for"; }; }
+verified() { are_right || { head -n 5 "$work/verify.log" >&2; die "$1: the hosts are not in the requested state"; }; }
 untouched() { ! are_right || die "the hosts are so already: nothing can be measured"; }
 
 export ANSIBLE_CONFIG=$work/ansible.cfg ANSIBLE_LOCAL_TEMP=$work/tmp ANSIBLE_HOME=$work/ansible LC_ALL=C.UTF-8

@@ -1,6 +1,6 @@
 // A simulated cluster under the production controller: its executor, its agent link and its store, which
 // writes a real database in a temporary folder. Everything else, the time included, is simulated: waiting
-// costs nothing, and the disk takes what it takes. Thread: one, beside the store's own.
+// costs nothing, and the disk takes its real time. Thread: one, beside the store's own.
 #pragma once
 
 #include <condition_variable>
@@ -31,17 +31,18 @@
 
 namespace muster::bench {
 
-// A commit takes so long by the virtual clock, or longer by the real one, which stands still meanwhile.
+// A commit takes this time on the virtual clock, or longer on the real one, while the virtual one stands
+// still.
 constexpr DurationMs kCommit = 20;
 
 class ScaleClock : public sim::SimReactor {
  public:
   // From the store's thread.
   void hand_in(Task task);
-  // Runs what was handed in; waits until something is.
+  // Runs posted work; waits until there is some.
   void wait_for_store();
   bool step(int64_t end);
-  // What other threads do in the daemon: no task is longer for it.
+  // Work of other threads in the daemon: not counted in a task.
   void by_worker(const std::string& name, const Task& work);
   // CPU time of this thread by the names of tasks.
   const std::map<std::string, double>& seconds() const { return seconds_; }
@@ -55,7 +56,7 @@ class ScaleClock : public sim::SimReactor {
   std::vector<Task> handed_in_;
 };
 
-// The store, and since when each of its writes is on its way.
+// The store, and the start of each pending write.
 class TimedStore : public sim::StoreInFront {
  public:
   TimedStore(Store& store, const Reactor& clock) : StoreInFront(store), clock_(clock) {}
@@ -68,7 +69,7 @@ class TimedStore : public sim::StoreInFront {
   std::deque<SteadyMs> on_their_way_;
 };
 
-// One machine: what it was told to do it does, in the time that this takes.
+// One machine: it carries out its orders, in the time that this takes.
 class Machine {
  public:
   Machine(ScaleClock& clock, LinkHub& hub, sim::Random& random, const NodeSpec& spec);
@@ -119,10 +120,9 @@ class ScaleCluster : private PowerPort, private BootPort {
   ScaleCluster(const ScaleCluster&) = delete;
   ScaleCluster& operator=(const ScaleCluster&) = delete;
 
-  // Discovers all nodes and installs them, each by a plan of its own. {"seconds", "calls", ...}: what it
-  // cost.
+  // Discovers all nodes and installs them, each by a plan of its own. {"seconds", "calls", ...}: the cost.
   Json bring_up();
-  // What the database says of it afterwards, read by another connection.
+  // The database afterwards, read by another connection.
   Json read_back();
 
  private:
@@ -155,13 +155,13 @@ class ScaleCluster : private PowerPort, private BootPort {
   std::unique_ptr<LinkHub> hub_;
   std::unique_ptr<CurrentSpec> current_;
   const pki::KeyPair key_ = pki::make_signing_key().value();
-  std::deque<std::pair<Reactor::Task, Reactor::Task>> work_;  // and what comes behind it
+  std::deque<std::pair<Reactor::Task, Reactor::Task>> work_;  // and the work after it
   std::unique_ptr<Executor> executor_;
   ExecutorHooks real_;  // the daemon's, of executor_
   // Files have times of the real clock.
   PlaybookShelf shelf_{"playbooks", [] { return std::time(nullptr) * kSecond; }};
   RunViewer viewer_;
-  PlannerInput surroundings_;  // but the nodes, and what is in spec and playbooks
+  PlannerInput surroundings_;  // without the nodes, and the content of spec and playbooks
   const Spec spec_;
   StorageTold storage_;
   std::map<std::string, std::string> problems_;

@@ -221,7 +221,7 @@ void ScaleCluster::run_until(const std::function<bool()>& over) {
     do_work();
     const SteadyMs oldest = store_->oldest();
     if (clock_.step((oldest ? oldest + kCommit : end).ms)) continue;
-    if (!oldest) give_up("the run does not come to its end");
+    if (!oldest) give_up("the run does not finish");
     clock_.wait_for_store();
   }
 }
@@ -243,7 +243,7 @@ void ScaleCluster::look() {
     if (executor_->active()) {
       const NodesView nodes({true, clock_, *store_, *current_, *executor_, storage_, problems_});
       timed("status", [nodes] { return nodes.status(); });
-      // Made by a worker: nobody else waits for it.
+      // Made by a worker: nothing else waits for it.
       work_.push_back({[this, row = store_->run(executor_->run_id()), plan = executor_->shared_plan()] {
                          const int64_t began = thread_cpu_time();
                          const auto view = viewer_.view(*store_->archive(), row.value(), plan);
@@ -279,7 +279,7 @@ Json ScaleCluster::bring_up() {
   return out;
 }
 
-// ---- what became of it ----
+// ---- results ----
 
 Json ScaleCluster::read_back() {
   std::map<std::string, size_t> reported;

@@ -83,7 +83,7 @@ void Machine::begin(const wire::WorkOrder& order) {
         finish(*kept, Json::object());
         return restart(wire::Mode::installed);
       default:
-        give_up(spec_.name + ": an order that this benchmark does not know: " + kept->kind_word());
+        give_up(spec_.name + ": an order that this benchmark does not support: " + kept->kind_word());
     }
   });
 }

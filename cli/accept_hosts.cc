@@ -137,8 +137,8 @@ void show_outcome(const SessionOutcome& outcome, bool drift_only, const std::str
   if (std::any_of(outcome.hosts.begin(), outcome.hosts.end(),
                   [](const HostOutcome& host) { return !host.why_user.empty(); }))
     fmt::print(
-        "some hosts were measured as a plain user, as sudo refused: what needs root was "
-        "not looked at\n");
+        "some hosts were measured as a plain user, because sudo refused: steps that need "
+        "root are not looked at\n");
   fmt::print("\n{}\n", clean(outcome.title));
   if (!report.empty()) fmt::print("report: {}/report.html\n", report);
 }
@@ -166,7 +166,7 @@ Result<SessionOutcome> run_session(Context& context, SessionOptions options) {
   reactor->on_stop_signal([&] {
     // Children go with this process.
     if (std::exchange(ending, true)) std::_Exit(kFailed);
-    if (!context.json) fmt::print(stderr, "\nmuster: ending in order; once more ends at once\n");
+    if (!context.json) fmt::print(stderr, "\nmuster: stopping in order; press again to stop at once\n");
     session->cancel("interrupted");
   });
   std::function<void()> draw = [&] {
@@ -202,7 +202,7 @@ Result<std::string> accept_state_folder() {
   const char* home = std::getenv("HOME");
   if (home && home[0] == '/') return std::string(home) + "/.local/state/muster/accept";
   return fail(Code::invalid,
-              "neither XDG_STATE_HOME nor HOME names a folder: history and signing key are kept there");
+              "neither XDG_STATE_HOME nor HOME is set: history and signing key are kept there");
 }
 
 Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {

@@ -56,14 +56,16 @@ void add_version(CLI::App& app, Context& context) {
 void add_backup(CLI::App& app, Context& context) {
   auto path = std::make_shared<std::string>();
   CLI::App* verb = app.add_subcommand(
-      "backup", "a consistent copy of the controller's database, on its machine; not of its keys");
+      "backup",
+      "write a consistent copy of the controller's database on its machine; its keys are not in it");
   verb->add_option("FILE", *path)->required();
   verb->footer("Example:\n  muster backup /srv/backup/muster.db");
   verb->callback([path, &context] { backup(context, *path); });
 }
 
 void add_sim(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("sim", "rehearse planner, executor and agents in one process, seeded");
+  CLI::App* verb =
+      app.add_subcommand("sim", "rehearse planner, executor and agents in one process, from a seed");
   verb->prefix_command();
   verb->callback([verb, &context] { sim(context, verb->remaining()); });
 }

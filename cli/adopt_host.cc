@@ -14,7 +14,7 @@
 namespace muster::cli {
 namespace {
 
-// A host that nobody knows yet may answer anything: words count where words belong.
+// An unverified host may answer anything: only strings are read as strings.
 std::string word(const Json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -50,12 +50,10 @@ Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
   const std::string said = clean_lines(who.err.empty() ? who.out : who.err);
   if (target.user == "root")
     return fail(Code::denied,
-                fmt::format("{}: not a Linux host, or not root there: {}", target.address, said));
-  return fail(
-      Code::denied,
-      fmt::format(
-          "{}@{} is not root there, and `sudo -n` does not make it so (it needs sudo without a password): {}",
-          target.user, target.address, said));
+                fmt::format("{}: not a Linux host, or no root rights there: {}", target.address, said));
+  return fail(Code::denied,
+              fmt::format("{}@{} is not root, and `sudo -n` fails (it needs sudo without a password): {}",
+                          target.user, target.address, said));
 }
 
 }  // namespace
@@ -72,7 +70,7 @@ Result<SshTarget> target_of(const Adopting& what, const std::string& place, cons
     const bool digits =
         !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
     if (!digits || std::stoi(port) < 1 || std::stoi(port) > 65535 || place.find(':') != colon)
-      return fail(Code::invalid, fmt::format("--adopt {}: not HOST or HOST:PORT", place));
+      return fail(Code::invalid, fmt::format("--adopt {}: expected HOST or HOST:PORT", place));
     target.port = static_cast<uint16_t>(std::stoi(port));
     target.address = place.substr(0, colon);
   }
@@ -83,7 +81,7 @@ Result<SshTarget> target_of(const Adopting& what, const std::string& place, cons
   if (!what.key.empty()) {
     TRY(const std::string key, read_file(what.key));
     if (key.empty()) return fail(Code::invalid, what.key + " is empty");
-    // The public half says which of the agent's keys is meant.
+    // The public half selects one of the agent's keys.
     if (auto half = public_key_in(key))
       target.agent_key = std::move(*half);
     else
@@ -107,12 +105,11 @@ Result<std::vector<std::string>> allowed_keys(const Adopting& what, const SshTar
 
 Status is_allowed(const SshTarget& target, const std::vector<std::string>& allowed, bool by_spec) {
   if (std::find(allowed.begin(), allowed.end(), target.host_key) != allowed.end()) return Ok{};
-  return fail(
-      Code::denied,
-      fmt::format("{}:{} shows the host key {}, and of no type the one that is {}, {}: another machine "
-                  "answers, or it was installed again; nothing was sent to it",
-                  target.address, target.port, target.host_key, by_spec ? "pinned in the spec" : "allowed",
-                  fmt::join(allowed, " or ")));
+  return fail(Code::denied,
+              fmt::format("{}:{} presents the host key {}, which has another type than the one {}, {}: "
+                          "another machine answers, or the host was reinstalled; nothing was sent to it",
+                          target.address, target.port, target.host_key,
+                          by_spec ? "pinned in the spec" : "allowed", fmt::join(allowed, " or ")));
 }
 
 Status Host::open() {
@@ -123,21 +120,20 @@ Status Host::open() {
 }
 
 Result<Json> Host::ask(const Json& what, DurationMs deadline) {
-  // An operator may take his time before he approves, and a connection that nobody speaks on may end
-  // meanwhile, without a sign of it on this side. So a question that changes nothing goes first; whoever does
-  // not answer that gets another connection.
+  // An approval may take a while, and an idle connection may end meanwhile without a sign of it on this side.
+  // So a request that changes nothing goes first; without an answer a new connection is made.
   if (dialog_ && !dialog_->ask(R"({"ask":"nothing"})", kSign).ok()) dialog_.reset();
   if (!dialog_) TRY_(open());
   auto said = dialog_->ask(dump_json(what), deadline);
   if (!said.ok()) {
-    dialog_.reset();  // what it may say yet would be taken for the next answer
+    dialog_.reset();  // a late answer would be taken for the next one
     return said.error();
   }
   TRY(Json answer, parse_json(*said));
-  if (!answer.is_object()) return fail(Code::failed, target_.address + ": its answer is not understood");
+  if (!answer.is_object()) return fail(Code::failed, target_.address + ": unexpected answer");
   const Json error = answer.value("error", Json());
   if (!error.is_object()) return answer;
-  // It did answer, whatever it ran into there: `timeout` is for answers that were lost.
+  // It did answer, with any error: `timeout` is for lost answers.
   const Code code = code_from_string(word(error, "code"));
   return fail(code == Code::timeout ? Code::failed : code, clean_lines(word(error, "message")));
 }
@@ -148,7 +144,7 @@ Result<Json> Host::look(const std::string& node, const std::string& pin, const J
   const Json& answer = *asked;
   const auto facts = answer.find("facts"), joined = answer.find("joined");
   if (facts == answer.end() || !facts->is_object())
-    return fail(Code::failed, target_.address + ": its answer is not understood");
+    return fail(Code::failed, target_.address + ": unexpected answer");
   const std::string refusal = clean_lines(word(answer, "refusal"));
   if (!refusal.empty())
     return fail(Code::conflict, fmt::format("{} cannot be adopted: {}", target_.address, refusal));

@@ -1,5 +1,5 @@
-// One host of `muster node add --adopt`: how it is reached, which key it has to show, and the agent that was
-// sent there and answers.
+// One host of `muster node add --adopt`: how it is reached, which key it must present, and the agent that was
+// sent to it.
 #pragma once
 
 #include <memory>
@@ -12,27 +12,27 @@
 
 namespace muster::cli {
 
-// `place`: "HOST" or "HOST:PORT". What the spec says about it (`declared`, an object or null) fills in what
-// was not said on the command line. The host key is not in it yet.
+// `place`: "HOST" or "HOST:PORT". Its declaration in the spec (`declared`, an object or null) fills in what
+// the command line omits. The host key is not in it yet.
 Result<SshTarget> target_of(const Adopting& what, const std::string& place, const Json& declared);
-// The host keys that may be shown: the spec's, else those of --host-key; none: somebody has to look at it.
+// The host keys that it may present: the spec's, else those of --host-key; none: the operator confirms it.
 Result<std::vector<std::string>> allowed_keys(const Adopting& what, const SshTarget& target,
                                               const Json& declared);
 // denied: another key than the allowed ones.
 Status is_allowed(const SshTarget& target, const std::vector<std::string>& allowed, bool by_spec);
 
-// The agent there, for as long as the connection lasts: one login and one upload for all that is asked.
+// The agent on the host, for as long as the connection lasts: one login and one upload for all requests.
 // Belongs to one thread at a time.
 class Host {
  public:
   Host(SshTarget target, const std::string& agent) : target_(std::move(target)), agent_(agent) {}
-  // The agent's answer (agent/adopting.h), or the error it told. `timeout`: it may have done what was asked.
+  // The agent's answer (agent/adopting.h), or its error. `timeout`: the request may have been carried out.
   Result<Json> ask(const Json& what, DurationMs deadline);
-  // {facts, joined, steps: [{step, module, outcome, diff, message}]}: what it says about the host, and about
-  // `steps` there. conflict: it cannot be adopted.
+  // {facts, joined, steps: [{step, module, outcome, diff, message}]}: facts of the host, and results of
+  // `steps` on it. conflict: it cannot be adopted.
   Result<Json> look(const std::string& node, const std::string& pin, const Json& steps);
   const SshTarget& target() const { return target_; }
-  // The public key that let us in, as base64; "" without a connection.
+  // The public key of the login, as base64; "" without a connection.
   std::string own_key() const { return session_ ? session_->own_key() : ""; }
 
  private:

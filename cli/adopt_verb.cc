@@ -33,9 +33,9 @@ struct One {
   std::vector<std::string> allowed = {};  // host keys
   bool declared = false;                  // in the spec, and the key there
   std::unique_ptr<Host> host = nullptr;
-  Json seen = nullptr;                     // what it said at the first look
-  Json steps = nullptr, answer = nullptr;  // of the plan, and what it said about them
-  Status outcome = Ok{};                   // of what all of them were asked last
+  Json seen = nullptr;                     // its answer at the first look
+  Json steps = nullptr, answer = nullptr;  // of the plan, and its results for them
+  Status outcome = Ok{};                   // of the last request to all
 };
 
 void for_all(std::vector<One>& hosts, const std::function<Status(One&)>& work) {
@@ -64,8 +64,8 @@ Status together(const std::vector<One>& hosts, const char* what) {
   return fail(first->code, fmt::format("{} of {} hosts {}:{}", bad, hosts.size(), what, lines));
 }
 
-// A key that two hosts share proves neither: the one could answer for the other. Where the spec names it for
-// both, somebody has decided so.
+// A key that two hosts share identifies neither: the one could answer for the other. If the spec names it for
+// both, that was decided by a person.
 Status show_different_keys(const std::vector<One>& hosts) {
   std::map<std::string, std::string> whose;
   for (const auto& one : hosts)
@@ -73,21 +73,20 @@ Status show_different_keys(const std::vector<One>& hosts) {
   for (const auto& one : hosts) {
     if (one.declared) continue;
     if (const auto [other, is_new] = whose.emplace(one.target.host_key, one.node); !is_new)
-      return fail(Code::denied,
-                  fmt::format("{} and {} show the same host key ({}): one answers for the other, or both are "
-                              "copies of one image; give each a key of its own (ssh-keygen -A)",
-                              other->second, one.node, one.target.host_key));
+      return fail(Code::denied, fmt::format("{} and {} present the same host key ({}): they are one machine, "
+                                            "or copies of one image; give each its own key (`ssh-keygen -A`)",
+                                            other->second, one.node, one.target.host_key));
   }
   return Ok{};
 }
 
-// The pins: what the spec or the command line says, or what the operator has compared and confirmed.
+// The pins: from the spec or the command line, or confirmed by the operator.
 Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
   for_all(hosts, [](One& one) -> Status {
     TRY(one.target.host_key, learn_host_key(one.target.address, one.target.port, kConnect, one.allowed));
     return one.allowed.empty() ? Status(Ok{}) : is_allowed(one.target, one.allowed, one.declared);
   });
-  TRY_(together(hosts, "were left at the door, and nothing was sent to any"));
+  TRY_(together(hosts, "were rejected for their host key; nothing was sent to any host"));
   TRY_(show_different_keys(hosts));
   std::vector<std::string> shown;
   for (const auto& one : hosts)
@@ -97,15 +96,15 @@ Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
   if (shown.empty()) return Ok{};
   if (!context.json) {
     fmt::print(
-        "{}\nCompare with what the host itself says: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub\n",
+        "{}\nCompare with the host's own output of: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub\n",
         fmt::join(shown, "\n"));
-    if (ask(shown.size() == 1 ? "Is it the same?" : "Are they all the same?")) return Ok{};
+    if (ask(shown.size() == 1 ? "Does it match?" : "Do they all match?")) return Ok{};
   }
   const std::string how =
       shown.size() == 1
-          ? "if it is the right one, say --host-key " + shown.front().substr(shown.front().find("SHA256:"))
-          : "if they are the right ones, put them into a file and say --host-key FILE";
-  return fail(Code::denied, fmt::format("{}, which nobody has confirmed: {}", fmt::join(shown, "; "), how));
+          ? "if it is the right key, pass --host-key " + shown.front().substr(shown.front().find("SHA256:"))
+          : "if they are the right keys, put them into a file and pass --host-key FILE";
+  return fail(Code::denied, fmt::format("{} is not confirmed: {}", fmt::join(shown, "; "), how));
 }
 
 // Of each host, in one pass: a plan of many is large.
@@ -127,7 +126,7 @@ std::vector<std::string> words_of(const std::string& line) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-// The complete set that this step gives to the account, as base64; none: it is left alone.
+// The complete set that this step gives to the account, as base64; none: not changed.
 std::optional<std::vector<std::string>> keys_given(const Json& step, const std::string& user) {
   const Json params = step.value("params", Json::object());
   if (step.value("module", "") != "user" || params.value("name", "") != user || !params.contains("keys"))
@@ -139,7 +138,8 @@ std::optional<std::vector<std::string>> keys_given(const Json& step, const std::
   return out;
 }
 
-// The public keys that let this operator in, as base64: that of the key file, or those of the SSH agent.
+// The public keys with which this operator logs in, as base64: that of the key file, or those of the SSH
+// agent.
 Result<std::vector<std::string>> own_keys(const SshTarget& target) {
   std::vector<std::string> keys;
   if (!target.private_key.empty()) {
@@ -150,9 +150,9 @@ Result<std::vector<std::string>> own_keys(const SshTarget& target) {
   auto listed = ssh_agent_keys();
   if (!listed.ok())
     return fail(Code::denied,
-                "the keys of the SSH agent cannot be listed, so that it is not known whether you could still "
+                "the keys of the SSH agent cannot be listed, so it cannot be checked that you could still "
                 "log in afterwards: " +
-                    listed.error().message + "; say which key it is with --key");
+                    listed.error().message + "; name the key with --key");
   return listed;
 }
 
@@ -163,7 +163,7 @@ Status check_access(const std::vector<One>& hosts) {
   for (const auto& one : hosts) {
     const std::string& user = one.target.user;
     const std::string own = one.host->own_key();
-    // Neither the account nor how often it may be tried is touched.
+    // Neither the account nor its number of tries changes.
     if (keeps_access(user, {}, one.steps).ok() && keeps_tries(user, {}, own, one.steps).ok()) continue;
     if (!keys) {
       TRY(keys, own_keys(one.target));
@@ -189,13 +189,13 @@ bool is_online(const Json& planned, const std::string& node) {
   return std::find(online.begin(), online.end(), Json(node)) != online.end();
 }
 
-// Hosts of which the same is said are told of once.
+// Hosts with the same text are listed together.
 void print_preview(const std::vector<One>& hosts, const Json& planned) {
   if (!planned.value("diff", "").empty())
     fmt::print("The spec would become revision {}:\n{}\n", planned.value("revision", 0),
                clean_lines(planned.value("diff", "")));
   print_plan(planned);
-  std::vector<std::pair<std::string, std::string>> told;  // what is said, of whom
+  std::vector<std::pair<std::string, std::string>> told;  // text, and its hosts
   for (const auto& one : hosts) {
     std::string text;
     if (!is_online(planned, one.node))
@@ -222,7 +222,7 @@ Status look_for_agent(Context& context, const std::string& node, TimeMs before, 
   }
   return fail(Code::failed,
               lost.message + "; no agent answered as " + node +
-                  " within a minute: say the same command again, it goes on from where the host is");
+                  " within a minute: run the same command again, it continues from where the host is");
 }
 
 Status start_agent(Context& context, One& one, const Json& ticket) {
@@ -240,7 +240,7 @@ Status start_agent(Context& context, One& one, const Json& ticket) {
   return std::move(started).error().with("the agent did not join");
 }
 
-// How each host is reached, by what was said and what the spec says.
+// How each host is reached, from the command line and the spec.
 Result<std::vector<One>> hosts_of(Api& api, const Adopting& what, std::string& pin) {
   std::vector<One> hosts;
   for (size_t i = 0; i < what.nodes.size(); ++i) {
@@ -271,13 +271,13 @@ Json request_of(const std::vector<One>& hosts, const Adopting& what) {
   return {{"hosts", list}};
 }
 
-// The plan for all of them, and what each host says about its steps. Nothing is written anywhere.
+// The plan for all of them, and each host's results for its steps. Nothing is written anywhere.
 Result<Json> look_and_plan(Api& api, const Adopting& what, std::vector<One>& hosts, const std::string& pin) {
   for_all(hosts, [&](One& one) -> Status {
     TRY(one.seen, one.host->look(one.node, pin, Json::array()));
     return Ok{};
   });
-  TRY_(together(hosts, "cannot be adopted, and nothing was done on any"));
+  TRY_(together(hosts, "cannot be adopted, and no host was changed"));
   TRY(const Json planned, api.post("/v1/nodes/adopt", request_of(hosts, what)));
   if (planned.value("empty", false)) return planned;
   share_steps(planned, hosts);
@@ -285,7 +285,7 @@ Result<Json> look_and_plan(Api& api, const Adopting& what, std::vector<One>& hos
     TRY(one.answer, one.host->look(one.node, pin, one.steps));
     return Ok{};
   });
-  TRY_(together(hosts, "cannot be adopted, and nothing was done on any"));
+  TRY_(together(hosts, "cannot be adopted, and no host was changed"));
   return planned;
 }
 
@@ -302,8 +302,9 @@ void carry_out(Context& context, const Adopting& what, std::vector<One>& hosts, 
   for_all(hosts, [&](One& one) {
     return is_online(planned, one.node) ? Status(Ok{}) : start_agent(context, one, *ticket);
   });
-  const auto started = together(hosts, "did not get their agent; the others have it: say the same again");
-  for (auto& one : hosts) one.host.reset();  // a run may take hours: no connection is held for nothing
+  const auto started =
+      together(hosts, "did not get their agent; the others have it: run the same command again");
+  for (auto& one : hosts) one.host.reset();  // a run may take hours: no idle connection is kept
   if (!started.ok()) return complain(context, started.error());
   Goal goal;
   goal.kind = "adopt";
@@ -313,8 +314,8 @@ void carry_out(Context& context, const Adopting& what, std::vector<One>& hosts, 
   reach(context, goal);
   if (planned.value("declared", false) || context.json || context.exit != kAccepted) return;
   fmt::print(
-      "Your own file does not have {0} yet: muster spec show > cluster.yaml\n"
-      "The other nodes were not touched; `muster up` writes {0} into their hosts files.\n",
+      "Your own file does not have {0} yet: muster spec show > cluster.yaml\nThe other nodes were not "
+      "changed; `muster up` writes {0} into their hosts files.\n",
       fmt::join(what.nodes, ", "));
 }
 
@@ -336,12 +337,12 @@ std::string render_preview(const Json& steps) {
                          why.empty() ? "" : ": " + why);
     }
   };
-  list("unknown", "Cannot be told before the steps above were done");
-  list("secret", "Holds a secret, which is sent in the run only; counts as a change");
-  out +=
-      fmt::format("{} steps would change something, {} are so already, {} do not apply, {} cannot be told\n",
-                  by["would_change"].size(), by["already"].size(), by["not_applicable"].size(),
-                  by["unknown"].size() + by["secret"].size());
+  list("unknown", "Known only after the steps above");
+  list("secret", "Contains a secret, which is sent during the run only; counted as a change");
+  out += fmt::format(
+      "{} steps would change something, {} are right already, {} do not apply, {} are not known yet\n",
+      by["would_change"].size(), by["already"].size(), by["not_applicable"].size(),
+      by["unknown"].size() + by["secret"].size());
   return out;
 }
 
@@ -352,8 +353,8 @@ Status keeps_access(const std::string& user, const std::vector<std::string>& key
     if (std::find_first_of(given->begin(), given->end(), keys.begin(), keys.end()) == given->end())
       return fail(
           Code::denied,
-          fmt::format("the key you log in with as {0} is not among those that the spec gives to {0}: `{1}` "
-                      "would remove it, and you with it; nothing was done. Add it to 'users.{0}.keys' in the "
+          fmt::format("the key you log in with as {0} is not among those that the spec gives {0}: `{1}` "
+                      "would remove it and lock you out; nothing was done. Add it to 'users.{0}.keys' in the "
                       "spec, or adopt with a user that the spec does not declare (--user)",
                       user, step.value("id", "")));
   }
@@ -386,9 +387,9 @@ Status keeps_tries(const std::string& user, const std::vector<std::string>& keys
   if (tries == 0 || (first != keys.end() && place <= tries)) return Ok{};
   return fail(
       Code::denied,
-      fmt::format("`{}` lets {} keys be tried for each login, and the one of your SSH agent's {} keys that "
-                  "lets {} in is number {}: `ssh` would not get to it; nothing was done. Say which key it "
-                  "is with --key FILE (its .pub will do), and to `ssh` with -o IdentitiesOnly=yes -i FILE",
+      fmt::format("`{}` allows {} keys per login, and of your SSH agent's {} keys the one that {} accepts is "
+                  "number {}: `ssh` would not reach it; nothing was done. Name the key with --key FILE (its "
+                  ".pub will do), and for `ssh` use -o IdentitiesOnly=yes -i FILE",
                   by, tries, keys.size(), user, place));
 }
 

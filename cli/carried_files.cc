@@ -21,13 +21,12 @@ Result<std::string> with_carried_files(std::string spec, const std::string& fold
     const auto path = (std::filesystem::path(folder) / name->text).lexically_normal().string();
     const auto text = files.read(path);
     if (already) {
-      // `muster spec show` gives a whole spec. A file that says other things now must not be passed over.
+      // `muster spec show` gives a whole spec. A file that has changed must not be ignored.
       const YamlNode* old = already->is_map() ? already->find(key) : nullptr;
       if (!old || (text.ok() && *text != old->text))
-        return fail(Code::invalid,
-                    fmt::format("acceptance.{}: {} is not what the section 'carried' has of it: "
-                                "remove that section, which is written by muster",
-                                key, path));
+        return fail(Code::invalid, fmt::format("acceptance.{}: {} differs from its copy in the section "
+                                               "'carried': remove that section, muster writes it",
+                                               key, path));
       continue;
     }
     if (!text.ok())
@@ -35,8 +34,7 @@ Result<std::string> with_carried_files(std::string spec, const std::string& fold
     carried.push_back({fmt::format("acceptance.{}: {}", key, path), key, *text});
   }
   if (carried.empty()) return spec;
-  return carry_section(spec, "carried", "Put here by muster from the files that `acceptance` names.",
-                       carried);
+  return carry_section(spec, "carried", "Written by muster from the files that `acceptance` names.", carried);
 }
 
 }  // namespace muster::cli

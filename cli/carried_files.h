@@ -1,5 +1,5 @@
 // Files that a spec names and the controller cannot see: their texts go with the spec, in a section `carried`
-// at its end, so that the stored revision says everything by itself. Thread: any.
+// at its end, so that the stored revision is complete. Thread: any.
 #pragma once
 
 #include <string>
@@ -9,10 +9,9 @@
 
 namespace muster::cli {
 
-// `spec` with the texts of acceptance.gpu_results and gpu_results_key, looked for from `folder`. As it is
-// where it names none, has them already (section `carried`; the files may be gone), or is no YAML (which
-// others report). Code::invalid for a file that cannot be read, or that says other things than `carried` has
-// of it.
+// `spec` with the texts of acceptance.gpu_results and gpu_results_key, relative to `folder`. Unchanged if it
+// names none, has them already (section `carried`; the files may be gone), or is not YAML (reported
+// elsewhere). Code::invalid for a file that cannot be read, or that differs from its copy in `carried`.
 Result<std::string> with_carried_files(std::string spec, const std::string& folder, const Files& files);
 
 }  // namespace muster::cli

@@ -18,8 +18,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr int kMostPlans = 6;  // wake, discover, install, and what comes behind those
-// The plan that was to be approved is another one by now.
+constexpr int kMostPlans = 6;  // wake, discover, install, and what follows
+// The plan to approve has changed.
 constexpr int kMostConflicts = 10;
 constexpr size_t kShortDigest = 8;
 
@@ -34,7 +34,7 @@ bool names(const std::string& approval, const std::string& digest) {
 }
 
 // One line of an image job's stream: {"what", "fraction"} or {"error"} or {"digest", "reused"}. Nothing is
-// said about an image that stays as it is unless it was asked for by name.
+// printed about an unchanged image unless it was requested by name.
 Status show_build_line(const Context& context, const std::string& name, bool asked, const std::string& line,
                        std::string& last) {
   const auto json = parse_json(line);
@@ -87,7 +87,7 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
   context.exit = exit_of(context, run);
   if (missing && (context.exit == kAccepted || context.exit == kDegraded)) context.exit = kPartial;
   const auto folder = goal.report_dir.empty()
-                          ? Result<std::string>(fail(Code::not_found, "none was wanted"))
+                          ? Result<std::string>(fail(Code::not_found, "not requested"))
                           : write_report(context, run.value("id", int64_t{0}), goal.report_dir);
   Json out = run;
   out["exit"] = context.exit;
@@ -100,9 +100,8 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
     fmt::print("\n{} of {} nodes {}{}\n", results[good], run.value("nodes", Json::array()).size(), good,
                results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
     if (results["returned"])
-      fmt::print("{} back in the system of before: `muster why NODE` says what went wrong\n",
-                 results["returned"]);
-    if (results["degraded"])  // a floor that all of them miss is asked about there
+      fmt::print("{} back in the previous system: `muster why NODE` gives the reason\n", results["returned"]);
+    if (results["degraded"])  // a floor that all of them miss is handled there
       for (const Json& note : run.value("notes", Json::array()))
         fmt::print("note: {}\n", note.get<std::string>());
     if (folder.ok())
@@ -120,7 +119,7 @@ bool a_run_is_under_way(Context& context) {
   return run.is_object() && run.value("state", "") == "running";
 }
 
-// What is not asked for is left out: a controller of an older version refuses words that it does not know.
+// Unused fields are left out: a controller of an older version rejects unknown ones.
 Json request_of(const Goal& goal, const std::string& kind) {
   Json out = {{"kind", kind}, {"nodes", goal.nodes}, {"force", goal.force}, {"profile", goal.profile}};
   if (goal.through_ram) out["through_ram"] = true;
@@ -153,7 +152,7 @@ Status approve(const Context& context, const Approval& approval, const Json& pla
     return fail(Code::denied, fmt::format("the plan is {}, not the approved {}: nothing was done", digest,
                                           approval.digest));
   if (!context.json && ask("Carry out this plan?")) return Ok{};
-  return fail(Code::denied, fmt::format("not approved, nothing was done: say --yes, or --approve {}",
+  return fail(Code::denied, fmt::format("not approved, nothing was done: pass --yes, or --approve {}",
                                         hex_part(digest).substr(0, 12)));
 }
 
@@ -162,7 +161,7 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
   show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", context.exit}}, [&] {
     const auto count = planned.value("unchanged", Json::array()).size();
     fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
-    // Of an older controller in the plan itself.
+    // An older controller has it in the plan itself.
     const Json notes = planned.value("plan", Json::object()).value("notes", Json::array());
     for (const Json& note : planned.value("notes", notes)) fmt::print("note: {}\n", note.get<std::string>());
   });
@@ -183,7 +182,8 @@ Status image_job(Context& context, const std::string& verb, const std::string& n
     return shown.ok();
   }));
   TRY_(std::move(shown));
-  if (!finished) return fail(Code::failed, fmt::format("image {} {}: it did not finish", verb, name));
+  if (!finished)
+    return fail(Code::failed, fmt::format("image {} {}: the build ended without a result", verb, name));
   return Ok{};
 }
 
@@ -212,8 +212,8 @@ void reach(Context& context, const Goal& goal) {
   std::string kind = goal.kind;
   bool missing = false, woke = false;
   Json last_run;
-  Error last = fail(Code::failed, "discovery found nothing more to plan");
-  std::string agreed;  // to the plan of this digest: made again, it is the same, and nobody is asked twice
+  Error last = fail(Code::failed, "discovery brought nothing more to plan");
+  std::string agreed;  // to the plan of this digest: made again, it is the same, without a second prompt
   for (int runs = 0, conflicts = 0; runs < kMostPlans && conflicts < kMostConflicts;) {
     Api api(context);
     const Json request = request_of(goal, kind);
@@ -244,7 +244,7 @@ void reach(Context& context, const Goal& goal) {
     ++runs;
     const auto run = follow_run(context, started->value("run", int64_t{0}));
     if (!run.ok()) return complain(context, run.error());
-    // After a discovery there is more to plan, for whoever was found; after silent nodes were woken, for all
+    // After a discovery there is more to plan, for the found nodes; after silent nodes were woken, for all
     // that answer.
     woke = woke || wakes;
     last_run = *run;

@@ -1,4 +1,4 @@
-// The steps verbs that change a cluster have in common: plan, show, approve, follow, report.
+// Common steps of the verbs that change a cluster: plan, show, approve, follow, report.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,19 @@ class App;
 namespace muster::cli {
 
 struct Approval {
-  bool yes = false;    // approve whatever is planned
-  std::string digest;  // approve exactly this plan (a prefix of 8 digits will do)
+  bool yes = false;    // approve every plan
+  std::string digest;  // approve exactly this plan (a prefix of 8 digits is enough)
 };
 
 // Adds --yes and --approve to a verb. `approval` must live as long as the app.
 void add_approval(CLI::App* verb, Approval& approval,
-                  const std::string& what = "approve the plan without asking");
+                  const std::string& what = "approve the plan without a prompt");
 
 struct Goal {
   std::string kind = "auto";            // auto | reimage | accept | ...: what POST /v1/plan takes
   std::vector<std::string> nodes = {};  // empty: all
   std::string profile = {};             // accept: another acceptance profile than the spec's
-  std::vector<std::string> force = {};  // nodes to do again although nothing changed
+  std::vector<std::string> force = {};  // nodes to do again even if nothing changed
   bool through_ram = false;             // reimage: not in place
   bool reimage = false;                 // auto: also accepted nodes that run an older build of their image
   Approval approval = {};
@@ -39,11 +39,11 @@ void reach(Context& context, const Goal& goal);
 struct ImageOrder {
   std::string name = {};  // empty: all that the spec needs
   bool rebuild = false;
-  std::vector<std::string> bake = {};  // playbooks, for an image that is not the spec's
+  std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
   std::string recipe = {};
 };
-// Builds the images the spec needs that are not there or whose inputs changed (all with `rebuild`), or the
-// one that is named.
+// Builds the images of the spec that do not exist or whose inputs changed (all with `rebuild`), or the named
+// one.
 Status build_images(Context& context, const ImageOrder& order = {});
 // Runs POST /v1/images/VERB (build, import, export) to its end and shows its progress as that of `name`.
 Status image_job(Context& context, const std::string& verb, const std::string& name, const Json& body,
@@ -52,12 +52,12 @@ Status image_job(Context& context, const std::string& verb, const std::string& n
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
 // Ok when `planned` is approved: by flag, by its digest, or by the answer on a terminal. denied otherwise.
 Status approve(const Context& context, const Approval& approval, const Json& planned);
-// Where plans are asked for: whole for a script, else without their actions, which a large cluster has
-// hundreds of megabytes of.
+// How plans are requested: complete for a script, else without their actions, hundreds of megabytes for a
+// large cluster.
 const char* plan_route(const Context& context);
-// Asks on the terminal; without one the answer is no.
+// A prompt on the terminal; without one the answer is no.
 bool ask(const std::string& question);
-// Says that nothing has to be done, and sets the exit code.
+// Prints that nothing has to be done, and sets the exit code.
 void nothing_to_do(Context& context, const Json& planned, bool missing);
 // Shows a plan (the controller's own text).
 void print_plan(const Json& planned);

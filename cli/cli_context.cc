@@ -22,12 +22,13 @@ Error no_controller(const Context& context, const Error& cause) {
   const std::string where = context.url.empty() ? context.socket : context.url;
   if (context.url.empty() && ::access(where.c_str(), F_OK) == 0 && ::access(where.c_str(), R_OK | W_OK) != 0)
     return fail(Code::denied,
-                fmt::format("{} is not for this user: be root, or of the group that owns it", where));
-  return fail(cause.code, fmt::format("no controller answers at {} ({})\n"
-                                      "  on the head node:      systemctl start musterd\n"
-                                      "  to try it without one: muster lab up\n"
-                                      "  another socket:        --socket PATH or MUSTER_SOCKET",
-                                      where, cause.message));
+                fmt::format("no permission for {}: run as root or as a member of its group", where));
+  return fail(
+      cause.code,
+      fmt::format(
+          "no controller answers at {} ({})\n  on the controller host: systemctl start musterd\n  to try "
+          "muster without:  muster lab up\n  another socket:         --socket PATH or MUSTER_SOCKET",
+          where, cause.message));
 }
 
 // A path that is refused before any handler saw it is answered in plain text.
@@ -109,7 +110,7 @@ Status Api::lines(const std::string& method, const std::string& path, const std:
         }
         return true;
       });
-  client_.reset();  // a stream that was left is not a connection to use again
+  client_.reset();  // the connection of an unfinished stream cannot be reused
   if (!response.ok() && response.error().code == Code::unavailable)
     return no_controller(context_, response.error());
   if (!response.ok()) return response.error();

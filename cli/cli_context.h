@@ -1,8 +1,8 @@
-// What every verb of the `muster` command shares: global flags, the exit code, and a way to the controller.
+// Shared by every verb of the `muster` command: global flags, the exit code, and a way to the controller.
 //
 // A verb is one file with one function `add_VERB(CLI::App&, Context&)` (cli/verbs.h) that declares its flags
 // and sets a callback; the callback writes Context::exit. Output for machines (--json) goes to stdout as one
-// JSON value, for people to stdout, complaints to stderr.
+// JSON value, for people to stdout, errors to stderr.
 #pragma once
 
 #include <functional>
@@ -70,7 +70,7 @@ class Api {
   Json details_;
 };
 
-// Which exit code an error deserves.
+// The exit code for an error.
 int exit_for(const Error& error);
 // Prints an error (as JSON under --json) and sets the exit code.
 void complain(Context& context, const Error& error);

@@ -11,9 +11,8 @@ namespace muster::cli {
 namespace {
 
 constexpr std::string_view kScheme = "ssh://";
-constexpr size_t kLongest = 320;  // a name of DNS (253), a user (32), the scheme and a port
-// OpenSSH 9.6 refuses them since what `ssh` puts for %h and %r into ProxyCommand goes through a shell
-// (CVE-2023-51385); older ones do not.
+constexpr size_t kLongest = 320;  // a name of DNS (253), a user (32), the scheme and a port OpenSSH 9.6
+// rejects them because %h and %r in ProxyCommand go through a shell (CVE-2023-51385); older ones do not.
 constexpr std::string_view kOfShells = "'`\"$;&<>|(){}*?!~#^=,";
 
 struct Pieces {
@@ -27,7 +26,7 @@ Pieces pieces_of(const std::string& text) {
   out.uri = lower(rest.substr(0, kScheme.size())) == kScheme;
   if (out.uri) rest.erase(0, kScheme.size());
   if (out.uri && !rest.empty() && rest.back() == '/') rest.pop_back();
-  // The last one, as ssh does: a user may have one in its name.
+  // The last one, as in ssh: a user name may contain one.
   if (const size_t at = rest.rfind('@'); at != std::string::npos) {
     out.has_user = true;
     out.user = rest.substr(0, at);

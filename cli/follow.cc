@@ -29,8 +29,8 @@ class Waker {
   explicit Waker(const Context& context) : shared_(std::make_shared<Shared>()) {
     std::thread([shared = shared_, context] { listen(*shared, context); }).detach();
   }
-  // The thread may sit in a read until the controller's next sign of life; it owns all it needs and is left
-  // to it.
+  // The thread may block in a read until the controller's next keep-alive; it owns all it needs and is
+  // detached.
   ~Waker() { shared_->stop = true; }
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
@@ -121,7 +121,7 @@ int exit_for_run(const Json& run) {
       return std::any_of(nodes.begin(), nodes.end(),
                          [&](const Json& node) { return node.value("result", "") == result; });
     };
-    // In its old system, which works: what was asked for did not happen.
+    // In its old system, which works: the request failed.
     if (any("returned")) return kPartial;
     return any("degraded") ? kDegraded : kAccepted;
   }

@@ -1,6 +1,5 @@
-// Following a run: server-sent events say when something changed, the status is fetched then and at least
-// once a second; without the event stream it is polling alone. A controller that restarts in between is
-// waited for.
+// Following a run: server-sent events signal changes, the status is fetched then and at least once a second;
+// without the event stream it only polls. If the controller restarts, it waits.
 #pragma once
 
 #include "cli/cli_context.h"

@@ -44,17 +44,17 @@ void export_to(Context& context, const std::string& name, const std::string& pat
 void add_transfer(CLI::App& verb, Context& context) {
   auto from = std::make_shared<std::string>();
   CLI::App* in = verb.add_subcommand(
-      "import", "take an image that another controller exported; all of it is verified first");
+      "import", "import an image that another controller exported; it is verified completely first");
   in->add_option("FILE|DIR", *from,
-                 "the exported file, or the folder it was unpacked into; on the controller's machine")
+                 "the exported file, or the folder it was unpacked into; on the controller host")
       ->required();
   in->callback([from, &context] { import_from(context, *from); });
   auto name = std::make_shared<std::string>();
   auto to = std::make_shared<std::string>();
   CLI::App* out =
-      verb.add_subcommand("export", "write an image into one file, for `muster image import` elsewhere");
+      verb.add_subcommand("export", "export an image into one file, for `muster image import` elsewhere");
   out->add_option("NAME", *name)->required();
-  out->add_option("FILE", *to, "must not exist; on the controller's machine")->required();
+  out->add_option("FILE", *to, "must not exist; on the controller host")->required();
   out->callback([name, to, &context] { export_to(context, *name, *to); });
 }
 
@@ -68,10 +68,11 @@ void add_image(CLI::App& app, Context& context) {
   });
   auto order = std::make_shared<ImageOrder>();
   CLI::App* build =
-      verb->add_subcommand("build", "build an image from its recipe; default: all the spec needs");
-  build->add_option("NAME", order->name, "as in the spec's images, or a recipe's name such as debian-12");
-  build->add_flag("--rebuild", order->rebuild, "although nothing changed, e.g. for new package versions");
-  build->add_option("--bake", order->bake, "playbooks to bake into an image that is not the spec's")
+      verb->add_subcommand("build", "build an image from its recipe; default: all that the spec needs");
+  build->add_option("NAME", order->name,
+                    "a name from the spec's `images`, or a recipe's name such as debian-12");
+  build->add_flag("--rebuild", order->rebuild, "also when nothing changed, for new package versions say");
+  build->add_option("--bake", order->bake, "playbooks to bake into an image that is not in the spec")
       ->delimiter(',');
   build->add_option("--recipe", order->recipe, "its recipe; default: NAME, or debian-13 with --bake");
   build->callback([order, &context] {

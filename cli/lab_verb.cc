@@ -93,7 +93,7 @@ void print_nodes(const Json& nodes) {
       for (const auto& [fault, words] : node["faults"].items())
         notes += (notes.empty() ? "" : "; ") + ("FAULT " + fault + ": " + words.get<std::string>());
     if (const auto left = node.find("firmware_tests_left_s"); left != node.end() && left->is_number())
-      notes += fmt::format("; firmware tests for {} s more", left->get<int64_t>());
+      notes += fmt::format("; firmware tests for another {} s", left->get<int64_t>());
     fmt::print("{:<12} {:<6} {:<14} {:<14} {:<18} {:<11} {}\n", text(node, "name"), text(node, "power"),
                text(node, "address"), text(node, "bmc_address"), text(node, "mac"), text(node, "profile"),
                notes);
@@ -107,10 +107,10 @@ void print_nodes(const Json& nodes) {
 // What every time and place in the lab is to be read with: time scale, switches that are away.
 void print_conditions(const Json& lab) {
   if (const double scale = lab.value("time_scale", 1.0); scale != 1)
-    fmt::print("TIME SCALE {}: firmware tests take that much of what `lab break post` says\n", scale);
+    fmt::print("TIME SCALE {}: firmware tests take that fraction of what `lab break post` sets\n", scale);
   for (const auto& network : lab.value("networks", Json::array()))
     if (network["back_in_s"].is_number())
-      fmt::print("SWITCH {}: FAULT passes nothing for {} s more\n", text(network, "name"),
+      fmt::print("SWITCH {}: FAULT drops all traffic for another {} s\n", text(network, "name"),
                  network["back_in_s"].get<int64_t>());
 }
 
@@ -257,19 +257,19 @@ CLI::App* verb(CLI::App& parent, const Flags& flags, const char* name, const cha
 void add_up_down(CLI::App& lab_app, const Flags& flags) {
   auto* up = verb(lab_app, flags, "up", "start the virtual cluster of SPEC, all machines off");
   up->add_option("spec", flags->up.spec_path, "cluster.yaml, with an optional `lab:` section")->required();
-  auto* with = up->add_flag("--controller", flags->controller, "musterd must be there");
+  auto* with = up->add_flag("--controller", flags->controller, "fail unless musterd is installed");
   up->add_flag("--no-controller", flags->no_controller, "do not start musterd")->excludes(with);
-  up->add_option("--add", flags->up.add, "a machine that the spec does not know (repeatable)");
+  up->add_option("--add", flags->up.add, "add a machine that the spec does not declare (repeatable)");
   up->add_option("--accel", flags->accel, "kvm or tcg (default: KVM when a probe boot works)");
   up->callback([flags] { run_up(flags); });
 
   auto* down =
-      verb(lab_app, flags, "down", "end everything of the lab and remove its folder; also after a crash");
+      verb(lab_app, flags, "down", "stop all processes of the lab and remove its folder; also after a crash");
   down->add_flag("--keep", flags->keep, "keep the folder (drives, images, logs)");
   down->callback([flags] { run_down(flags); });
   auto* restart =
-      verb(lab_app, flags, "restart-controller", "end musterd and start it again over the same state");
-  restart->add_flag("--kill", flags->kill, "end it with SIGKILL, as a crash would");
+      verb(lab_app, flags, "restart-controller", "stop musterd and start it again with the same state");
+  restart->add_flag("--kill", flags->kill, "stop it with SIGKILL, as in a crash");
   restart->callback([flags] { run_restart(flags); });
   verb(lab_app, flags, "status", "what runs")->callback([flags] { run_status(flags); });
 }
@@ -277,7 +277,7 @@ void add_up_down(CLI::App& lab_app, const Flags& flags) {
 void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   auto* ssh = verb(lab_app, flags, "ssh", "log in to a machine with the lab's key");
   ssh->add_option("node", flags->node)->required();
-  ssh->add_option("command", flags->remote, "run this instead of a shell");
+  ssh->add_option("command", flags->remote, "run this command instead of a shell");
   ssh->prefix_command();
   ssh->callback([flags, ssh] {
     if (command_is_plain(flags, ssh->remaining())) run_ssh(flags, false);
@@ -292,7 +292,7 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   console->add_option("node", flags->node)->required();
   console->add_option("--lines", flags->lines, "lines of its log to print first");
   console->callback([flags] { run_console(flags); });
-  auto* power = verb(lab_app, flags, "power", "what a person does at a machine, without a BMC");
+  auto* power = verb(lab_app, flags, "power", "operate a machine by hand, without a BMC");
   power->add_option("node", flags->node)->required();
   power
       ->add_option("what", flags->name,
@@ -300,7 +300,7 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
       ->required()
       ->check(CLI::IsMember(kByHand));
   power->callback([flags] { run_power(flags); });
-  auto* add = verb(lab_app, flags, "add", "put a further machine into the rack, unknown to the spec");
+  auto* add = verb(lab_app, flags, "add", "put another machine into the rack, unknown to the spec");
   add->add_option("node", flags->name, "its name in the lab")->required();
   add->add_flag("--on", flags->on,
                 "press its power button: it boots from the network, since its drives are blank");
@@ -314,10 +314,10 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
       "NODE FAULT [ARGUMENT]: a duration, seconds, rate, number or drive, as the fault needs; with "
       "--switch: SECONDS");
   broken->add_option("--switch", flags->fault.network_switch,
-                     "the switch of this network (provisioning, storage, rail0) passes nothing for SECONDS "
-                     "(default 60); BMCs are not on it");
+                     "the switch of this network (provisioning, storage, rail0) drops all traffic for "
+                     "SECONDS (default 60); BMCs are not on it");
   broken->add_option("--network", flags->fault.network,
-                     "net-cut, shape, pull-cable, port-errors: which of the machine's links (storage, rail0; "
+                     "net-cut, shape, pull-cable, port-errors: which link of the machine (storage, rail0; "
                      "default provisioning)");
   broken->add_option("--seconds", flags->fault.seconds, "how long");
   broken->add_option("--rate", flags->fault.rate, "shape: tc rate (10mbit); slow-drive: bytes per second");
@@ -337,7 +337,7 @@ void add_serve(CLI::App& lab_app, const Flags& flags) {
   serve->group("");
   serve->add_option("--accel", flags->accel);
   serve->add_flag("--fake-machine", flags->fake,
-                  "one BMC on 127.0.0.1 over a machine that only remembers, for tests");
+                  "one BMC on 127.0.0.1 with a machine that keeps its state in memory, for tests");
   serve->add_option("--profile", flags->profile);
   serve->add_option("--port", flags->port);
   serve->add_option("--password", flags->password);

@@ -76,7 +76,7 @@ std::vector<std::string> machine_row(const Json& machine) {
   const auto facts =
       machine.contains("facts") ? hardware_facts_from_json(machine["facts"]) : Result<HardwareFacts>(Error{});
   if (!facts.ok()) {
-    row.insert(row.end(), {"", "", "", "", "asked to boot; no inventory"});
+    row.insert(row.end(), {"", "", "", "", "network boot seen; no inventory"});
     return row;
   }
   row.insert(row.end(), {clean(facts->system.serial), std::to_string(facts->cpus.count),
@@ -117,12 +117,11 @@ std::string render_nodes(const Json& nodes) {
   const Json unknown = nodes.value("unknown_machines", Json::array());
   const int64_t until = time_at(nodes, "discover_until");
   if (unknown.empty() && until == 0) return out;
-  out +=
-      fmt::format("\nMachines nobody declared ({}):\n", until ? "discovery is on until " + to_iso8601(until)
-                                                              : "discovery is off: muster node discover on");
+  out += fmt::format("\nUndeclared machines ({}):\n", until ? "discovery is on until " + to_iso8601(until)
+                                                            : "discovery is off: muster node discover on");
   Rows machines = {{"MACHINE", "SEEN", "SERIAL", "CPUS", "MEMORY", "GPUS", "DRIVES"}};
   for (const Json& machine : unknown) machines.push_back(machine_row(machine));
-  return out + (unknown.empty() ? "none has asked to boot yet\n" : table(machines));
+  return out + (unknown.empty() ? "none has booted from the network yet\n" : table(machines));
 }
 
 std::string render_machine(const Json& node) {

@@ -7,9 +7,9 @@
 
 namespace muster::cli {
 
-// "GET /v1/nodes": the nodes, and below them the machines nobody declared.
+// "GET /v1/nodes": the nodes, and below them the undeclared machines.
 std::string render_nodes(const Json& nodes);
-// "GET /v1/nodes/NODE": who it is, and every part that was found in it.
+// "GET /v1/nodes/NODE": its identity and its full inventory.
 std::string render_machine(const Json& node);
 
 }  // namespace muster::cli

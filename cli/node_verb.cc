@@ -36,7 +36,7 @@ void show_node(Context& context, const Flags& flags) {
 
 void discover(Context& context, const Flags& flags) {
   if (flags.state != "on" && flags.state != "off")
-    return complain(context, fail(Code::invalid, "say `on` or `off`"));
+    return complain(context, fail(Code::invalid, "expected `on` or `off`"));
   const auto how_long = parse_duration(flags.duration);
   if (!how_long.ok()) return complain(context, how_long.error());
   const auto done =
@@ -46,7 +46,7 @@ void discover(Context& context, const Flags& flags) {
     if (flags.state == "off") return fmt::print("discovery of undeclared machines is off\n");
     fmt::print(
         "discovery of undeclared machines is on until {}.\nBoot them from the network now; `muster node "
-        "list` shows who came.\n",
+        "list` lists them.\n",
         to_iso8601(done->value("until", int64_t{0})));
   });
 }
@@ -69,7 +69,8 @@ void forget(Context& context, const Flags& flags) {
 Result<std::string> wanted_mac(const Flags& flags) {
   const std::string prefix = "unknown-";
   if (flags.machine.empty()) return flags.mac;
-  if (!flags.mac.empty()) return fail(Code::invalid, "--mac and --machine say the same: give one of them");
+  if (!flags.mac.empty())
+    return fail(Code::invalid, "--mac and --machine are two ways to name one machine: give one of them");
   if (flags.machine.rfind(prefix, 0) == 0) return flags.machine.substr(prefix.size());
   return fail(
       Code::invalid,
@@ -77,7 +78,7 @@ Result<std::string> wanted_mac(const Flags& flags) {
                   prefix, flags.machine));
 }
 
-// A machine nobody declared becomes a node of the spec. False: it did not, and that was said.
+// An undeclared machine becomes a node of the spec. False: it did not, and the error was printed.
 bool declare(Context& context, const Flags& flags) {
   const auto mac = wanted_mac(flags);
   if (!mac.ok()) return complain(context, mac.error()), false;
@@ -102,7 +103,8 @@ bool declare(Context& context, const Flags& flags) {
 void admit(Context& context, const Flags& flags) {
   const bool declared = flags.like.empty();
   if (declared && !(flags.mac + flags.machine + flags.power_address + flags.address).empty())
-    return complain(context, fail(Code::invalid, "--like NODE says which declared node the machine is like"));
+    return complain(
+        context, fail(Code::invalid, "--like NODE is missing: the declared node that the machine resembles"));
   const auto nodes = node_list(flags.node);
   if (!nodes.ok()) return complain(context, nodes.error());
   if (!declared && !declare(context, flags)) return;
@@ -112,7 +114,7 @@ void admit(Context& context, const Flags& flags) {
   goal.report_dir = flags.report;
   reach(context, goal);
   if (!declared && !context.json && context.exit == kAccepted)
-    fmt::print("The other nodes were not touched; `muster up` writes {} into their hosts files.\n",
+    fmt::print("The other nodes were not changed; `muster up` writes {} into their hosts files.\n",
                flags.node);
 }
 
@@ -122,11 +124,10 @@ void adopt_named(Context& context, const Flags& flags) {
   for (const auto* list : {&nodes, &hosts, &addresses})
     if (!list->ok()) return complain(context, list->error());
   if (nodes->size() != hosts->size() || nodes->empty())
-    return complain(context,
-                    fail(Code::invalid, fmt::format("{} nodes and {} hosts are named: each node is one host",
-                                                    nodes->size(), hosts->size())));
+    return complain(context, fail(Code::invalid, fmt::format("{} nodes but {} hosts: each node is one host",
+                                                             nodes->size(), hosts->size())));
   if (!addresses->empty() && addresses->size() != nodes->size())
-    return complain(context, fail(Code::invalid, fmt::format("--address names {} addresses for {} nodes",
+    return complain(context, fail(Code::invalid, fmt::format("--address has {} addresses for {} nodes",
                                                              addresses->size(), nodes->size())));
   adopt(context, {*nodes, *hosts, flags.like, *addresses, flags.user, flags.key, flags.host_key,
                   flags.approval, flags.report});
@@ -134,25 +135,25 @@ void adopt_named(Context& context, const Flags& flags) {
 
 void add_or_explain(Context& context, const Flags& flags) {
   if (!flags.host.empty()) return adopt_named(context, flags);
-  complain(
-      context,
-      fail(Code::invalid,
-           fmt::format("nodes are declared in the spec: add {} under 'nodes:' in cluster.yaml (name, role, "
-                       "power, mac, disks), then: muster up cluster.yaml. A machine that boots from the "
-                       "network can be taken in without: muster node admit {} --like NODE; a running host "
-                       "that shall keep its system: muster node add {} --adopt HOST --like NODE",
-                       flags.node, flags.node, flags.node)));
+  complain(context,
+           fail(Code::invalid,
+                fmt::format("nodes are declared in the spec: add {} under 'nodes:' in cluster.yaml (name, "
+                            "role, power, mac, disks), then run: muster up cluster.yaml. A machine that "
+                            "boots from the network can join without: muster node admit {} --like NODE; a "
+                            "running host that keeps its system: muster node add {} --adopt HOST --like NODE",
+                            flags.node, flags.node, flags.node)));
 }
 
 void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
-  CLI::App* admit_verb = verb.add_subcommand(
-      "admit", "bring in one new node: declared in the spec, or a machine nobody declared");
+  CLI::App* admit_verb =
+      verb.add_subcommand("admit", "bring in one new node: declared in the spec, or an undeclared machine");
   admit_verb->add_option("NODE", flags->node, "its name")->required();
-  admit_verb->add_option("--like", flags->like, "it is not in the spec yet: add it, like this declared node");
+  admit_verb->add_option("--like", flags->like,
+                         "not in the spec yet: declare it with the settings of this node");
   admit_verb->add_option("--mac", flags->mac,
-                         "which machine, by the MAC it booted from; default: the only one that was seen");
+                         "which machine, by the MAC it booted from; default: the only one seen");
   admit_verb->add_option("--machine", flags->machine,
-                         "the same as its name in `muster node list`: unknown-<MAC>");
+                         "the same by its name in `muster node list`: unknown-<MAC>");
   admit_verb->add_option("--power-address", flags->power_address, "address of its BMC");
   admit_verb->add_option("--address", flags->address,
                          "its own address on the provisioning network; default: the next free one");
@@ -163,38 +164,32 @@ void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& con
 
 void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
   CLI::App* add = verb.add_subcommand("add", "adopt running Linux hosts, without re-imaging them");
-  add->add_option("NODE", flags->node, "its name; several, for as many hosts: spare[01-16],login02")
+  add->add_option("NODE", flags->node, "its name; several for as many hosts: spare[01-16],login02")
       ->required();
-  add->add_option(
-      "--adopt", flags->host,
-      "HOST or HOST:PORT, or several (10.20.0.[31-46],10.20.0.9): shows over SSH what would change "
-      "there, and does it once approved");
-  add->add_option("--like", flags->like, "it is not in the spec yet: add it, like this declared node");
+  add->add_option("--adopt", flags->host,
+                  "HOST or HOST:PORT, or several (10.20.0.[31-46],10.20.0.9): shows over SSH what would "
+                  "change there, and changes it after approval");
+  add->add_option("--like", flags->like, "not in the spec yet: declare it with the settings of this node");
   add->add_option("--address", flags->address,
-                  "its address on the provisioning network, or one for each of several; default: HOST");
+                  "its address on the provisioning network, or one for each host; default: HOST");
   add->add_option("--user", flags->user,
-                  "whom to log in as; not root: needs sudo without a password; default: root");
-  add->add_option(
-      "--key", flags->key,
-      "file of the private key, unencrypted, or of the public one of a key in the SSH agent; default: "
-      "the keys of the SSH agent, each in turn");
+                  "user to log in as; other than root needs sudo without a password; default: root");
+  add->add_option("--key", flags->key,
+                  "file of the private key, unencrypted, or of the public key of one in the SSH agent; "
+                  "default: the keys of the SSH agent, each in turn");
   add->add_option("--host-key", flags->host_key,
-                  "SHA256:... that the host must show, or a file that holds it (of several hosts: all of "
-                  "theirs; what ssh-keyscan prints will do); default: "
-                  "it is shown and asked about");
+                  "SHA256:... that the host must present, or a file that contains it (for several hosts all "
+                  "of theirs; output of ssh-keyscan will do); default: shown for confirmation");
   add_approval(add, flags->approval, "approve what would change");
   add->add_option("--report", flags->report, "folder for the report")->capture_default_str();
   add->footer(
-      "Needs systemd, util-linux and Debian on the host (Ubuntu was never tried). Nothing is written there "
-      "before approval. "
-      "Its OS disk is never\n"
-      "partitioned or formatted, its data disks only where the plan lists them.\n"
-      "Examples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 --user admin\n"
-      "  muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "
-      "--yes\n"
-      "  muster node add spare[01-16] --adopt 10.20.0.[31-46] --like node01 --host-key keys.pub\n"
-      "Exit: 0 accepted or nothing to do, 1 failed, 2 invalid input, 3 quarantined, 4 refused or not "
-      "approved, 5 degraded");
+      "Needs systemd, util-linux and Debian on the host (not tested on Ubuntu). Nothing is written there "
+      "before approval. Its OS disk is never\npartitioned or formatted, its data disks only where the plan "
+      "lists them.\nExamples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 --user admin\n  "
+      "muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "
+      "--yes\n  muster node add spare[01-16] --adopt 10.20.0.[31-46] --like node01 --host-key "
+      "keys.pub\nExit: 0 accepted or nothing to do, 1 failed, 2 invalid input, 3 quarantined, 4 refused or "
+      "not approved, 5 degraded");
   add->callback([flags, &context] { add_or_explain(context, *flags); });
 }
 
@@ -203,33 +198,30 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
 void add_node(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("node", "members of the cluster");
   verb->require_subcommand(1);
-  verb->add_subcommand("list", "every node, and machines nobody declared")->callback([&context] {
+  verb->add_subcommand("list", "every node, and undeclared machines")->callback([&context] {
     list(context);
   });
   auto flags = std::make_shared<Flags>();
-  CLI::App* show_verb =
-      verb->add_subcommand("show", "one node or machine with everything that was found in it");
+  CLI::App* show_verb = verb->add_subcommand("show", "one node or machine with its full inventory");
   show_verb->add_option("NODE", flags->node, "a node, or unknown-<MAC> of `muster node list`")->required();
   show_verb->callback([flags, &context] { show_node(context, *flags); });
   add_add(*verb, flags, context);
-  CLI::App* discover_verb = verb->add_subcommand("discover",
-                                                 "let machines nobody declared boot the RAM system and show "
-                                                 "their inventory; nothing of them is written");
+  CLI::App* discover_verb = verb->add_subcommand(
+      "discover",
+      "let undeclared machines boot the RAM system and report their inventory; nothing is written on them");
   discover_verb->add_option("STATE", flags->state, "on or off")->required();
-  discover_verb
-      ->add_option("--for", flags->duration,
-                   "how long; it is off again after that, and when musterd is restarted")
+  discover_verb->add_option("--for", flags->duration, "duration; off afterwards, and when musterd restarts")
       ->capture_default_str();
   discover_verb->callback([flags, &context] { discover(context, *flags); });
   add_admit(*verb, flags, context);
   CLI::App* quarantine_verb =
-      verb->add_subcommand("quarantine", "take a node out of every plan until it is released");
+      verb->add_subcommand("quarantine", "keep a node out of every plan until it is released");
   quarantine_verb->add_option("NODE", flags->node)->required();
-  quarantine_verb->add_option("--reason", flags->reason, "for whoever asks later");
-  quarantine_verb->add_flag("--release", flags->release, "plan it again");
+  quarantine_verb->add_option("--reason", flags->reason, "shown in status, why and reports");
+  quarantine_verb->add_flag("--release", flags->release, "include it in plans again");
   quarantine_verb->callback([flags, &context] { quarantine(context, *flags); });
-  CLI::App* rm =
-      verb->add_subcommand("rm", "forget a node that the spec no longer names; its agent is locked out");
+  CLI::App* rm = verb->add_subcommand(
+      "rm", "remove a node that the spec no longer declares; its agent's certificate is revoked");
   rm->add_option("NODE", flags->node)->required();
   rm->callback([flags, &context] { forget(context, *flags); });
   verb->footer(

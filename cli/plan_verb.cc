@@ -118,12 +118,12 @@ void add_approve(CLI::App& app, Context& context) {
 
 void add_reimage(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand("reimage", "install nodes anew; data disks are kept");
+  CLI::App* verb = app.add_subcommand("reimage", "reinstall nodes; data disks are kept");
   verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
   verb->add_flag(
       "--through-ram", flags->through_ram,
       "by way of the RAM system, not in place: two boots of the firmware and one from the network; "
-      "writes the boot loader anew, too");
+      "also rewrites the boot loader");
   force_option(verb, *flags);
   goal_flags(verb, *flags);
   verb->footer(

@@ -20,8 +20,8 @@ struct Step {
   const char* power;  // what the state must be after it
 };
 
-// Each order twice: asking for what holds is not an error, and switches nothing. A network boot that was set
-// is used up by the "on" behind it.
+// Each order twice: an order for a state that already holds is not an error, and switches nothing. A network
+// boot that was set is used up by the "on" after it.
 constexpr Step kSteps[] = {
     {"off", "off", "off"},
     {"off again", "off", "off"},
@@ -31,8 +31,8 @@ constexpr Step kSteps[] = {
     {"on again", "on", "on"},
     {"off while it runs", "off", "off"},
     {"on at once", "on", "on"},
-    {"asked to shut down", "shut-down", "off"},
-    {"asked to shut down again", "shut-down", "off"},
+    {"shutdown", "shut-down", "off"},
+    {"shutdown again", "shut-down", "off"},
 };
 
 std::string text_at(const Json& json, const char* key) {
@@ -49,12 +49,13 @@ class Test {
     TRY(const Json first, hooks_.call("state"));
     const std::string before = text_at(first, "power");
     if (before == "on" && !hooks_.may_switch_off())
-      return fail(Code::denied, "nothing was switched: the machine is on, say --yes to have it switched off");
+      return fail(Code::denied,
+                  "nothing was switched: the machine is on, pass --yes to have it switched off");
     note("state", true, before, 0);
     bool passed = describe(before) && again(before);
     for (const Step& step : kSteps) passed = passed && carry_out(step);
     // As it was found, and also where a step failed.
-    if (before == "on") passed = carry_out({"on, as it was before", "on", "on"}) && passed;
+    if (before == "on") passed = carry_out({"on, as before", "on", "on"}) && passed;
     report_["passed"] = passed;
     return std::move(report_);
   }
@@ -69,11 +70,11 @@ class Test {
     const bool same = power.empty() || power == before;
     return note(
         "describe", same,
-        same ? text_at(*seen, "driver") : fmt::format("it says {}, and its state is {}", power, before),
+        same ? text_at(*seen, "driver") : fmt::format("reported {}, and its state is {}", power, before),
         hooks_.now() - begin);
   }
 
-  // Nobody switched anything.
+  // Nothing was switched.
   bool again(const std::string& before) {
     const TimeMs begin = hooks_.now();
     const auto seen = hooks_.call("state");
@@ -81,29 +82,29 @@ class Test {
     return note("state again", seen.ok() && said == before, said, hooks_.now() - begin);
   }
 
-  // Of a driver that can tell what boots next.
+  // For a driver that can report the next boot.
   bool shows_network() {
     const TimeMs begin = hooks_.now();
     const auto seen = hooks_.call("describe");
     const Json next = seen.ok() ? seen->value("boots_network_next", Json()) : Json(false);
     if (!next.is_boolean()) return true;
     return note("the network boot is shown", next.get<bool>(),
-                next.get<bool>() ? "it boots from the network next"
-                : seen.ok()      ? "its next boot is another one"
+                next.get<bool>() ? "its next boot is from the network"
+                : seen.ok()      ? "its next boot is not from the network"
                                  : seen.error().message,
                 hooks_.now() - begin);
   }
 
-  // A driver that says of itself that it cannot must refuse, and leave the machine as it is.
+  // A driver that reports this as unsupported must refuse, and leave the machine as it is.
   bool refuses(const Step& step) {
     const TimeMs begin = hooks_.now();
     const auto done = hooks_.call(step.verb);
     const auto seen = hooks_.call("state");
     const bool right = !done.ok() && done.error().code == Code::invalid && seen.ok() &&
                        text_at(*seen, "power") == step.power;
-    const std::string said = done.ok() ? "it did it" : done.error().message;
+    const std::string said = done.ok() ? "done" : done.error().message;
     return note(std::string(step.name) + ": refused", right,
-                right ? "the driver cannot, and did nothing" : said, hooks_.now() - begin);
+                right ? "not supported by the driver, nothing done" : said, hooks_.now() - begin);
   }
 
   bool carry_out(const Step& step) {
@@ -112,16 +113,16 @@ class Test {
     if (never && std::string_view(step.verb) == "network-once") return refuses(step);
     const TimeMs begin = hooks_.now();
     const auto done = hooks_.call(step.verb);
-    // Its own answer has a state in it; another look must say the same.
+    // Its answer contains a state; another reading must be the same.
     const auto seen = done.ok() ? hooks_.call("state") : done;
     if (!seen.ok()) return note(step.name, false, seen.error().message, hooks_.now() - begin);
     const std::string power = text_at(*seen, "power");
     const bool right = power == step.power && text_at(*done, "power") == step.power;
-    const bool noted = note(step.name, right,
-                            right ? power
-                                  : fmt::format("it says {}, then {}, and {} was expected",
-                                                text_at(*done, "power"), power, step.power),
-                            hooks_.now() - begin);
+    const bool noted = note(
+        step.name, right,
+        right ? power
+              : fmt::format("reported {}, then {}; expected {}", text_at(*done, "power"), power, step.power),
+        hooks_.now() - begin);
     return noted && (std::string_view(step.verb) != "network-once" || shows_network());
   }
 
@@ -150,8 +151,8 @@ bool may_switch_off(Context& context, const std::string& node, bool yes) {
   const auto known = api.get("/v1/nodes/" + url_encode(node));
   const std::string state = known.ok() ? text_at(*known, "state") : "";
   return ask(
-      fmt::format("{}{} is on. The test switches it off, twice hard and once by asking its system, and on "
-                  "again each time. Go on?",
+      fmt::format("{}{} is on. The test switches it off, twice hard and once by a shutdown of its system, "
+                  "and on again each time. Continue?",
                   node, state.empty() ? "" : " (" + clean(state) + ")"));
 }
 
@@ -176,7 +177,7 @@ void run_test(Context& context, const std::string& node, bool yes) {
   context.exit = passed ? kAccepted : kFailed;
   show(context, *report, [&] {
     fmt::print("{}: {}\n", node,
-               passed ? "the driver keeps its contract here; what the machine booted was not looked at"
+               passed ? "the driver keeps its contract here; what the machine booted was not checked"
                       : "the driver does not keep its contract here");
   });
 }
@@ -191,10 +192,9 @@ void add_power_test(CLI::App& power, Context& context) {
   auto node = std::make_shared<std::string>();
   auto yes = std::make_shared<bool>(false);
   CLI::App* test = power.add_subcommand(
-      "test",
-      "does the driver keep its contract: state, off, network once, on, shut down, each twice and read back");
+      "test", "test the driver's contract: state, off, network once, on, shutdown, each twice and read back");
   test->add_option("NODE", *node, "one node; it is switched off and on")->required();
-  test->add_flag("--yes,-y", *yes, "switch it off without asking, also while it runs something");
+  test->add_flag("--yes,-y", *yes, "switch it off without a prompt, also while it runs something");
   test->callback([node, yes, &context] { run_test(context, *node, *yes); });
   test->footer("Example:\n  muster power test gpu03");
 }

@@ -15,7 +15,7 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
   const auto names = node_list(nodes);
   if (!names.ok()) return complain(context, names.error());
   Json all = Json::array();
-  // One BMC that does not answer holds no other; every answer is told.
+  // A BMC that does not answer delays no other; every answer is printed.
   for (const auto& node : *names) {
     Api api(context);
     const std::string path = "/v1/power/" + url_encode(node) + "/" + action;
@@ -37,14 +37,14 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
 }  // namespace
 
 void add_power(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("power", "ask or command a node's BMC");
+  CLI::App* verb = app.add_subcommand("power", "query or switch a node's power through its BMC");
   verb->require_subcommand(1);
   const std::pair<const char*, const char*> actions[] = {
-      {"state", "on or off, as the BMC says"},
+      {"state", "on or off, as the BMC reports it"},
       {"on", "power on"},
-      {"off", "power off, at once"},
+      {"off", "hard power off"},
       {"cycle", "off, then on; the node boots from its disk"},
-      {"done", "you did by hand what `muster status` asks for (driver manual)"}};
+      {"done", "report that you did by hand what `muster status` lists (driver manual)"}};
   for (const auto& [name, help] : actions) {
     auto nodes = std::make_shared<std::string>();
     CLI::App* action = verb->add_subcommand(name, help);

@@ -75,7 +75,7 @@ void import_file(Context& context, const Flags& flags) {
                              {"our_check", v.like}});
   }
   show(context, out, [&] {
-    fmt::print("{}: {}\nimported for comparison only: it takes no part in any verdict\n\n", read->format,
+    fmt::print("{}: {}\nimported for comparison only: does not affect any verdict\n\n", read->format,
                clean(read->title));
     fmt::print("{:<42} {:>12} {:<8} {:>10} {:>10}\n", "", "imported", "", "expected", "ours");
     for (size_t i = 0; i < read->values.size(); ++i) {
@@ -95,8 +95,8 @@ void import_file(Context& context, const Flags& flags) {
 
 void add_report_import(CLI::App& report, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* verb = report.add_subcommand("import", "another tool's output beside our own numbers");
-  verb->add_option("FILE", flags->file, "what it printed")->required();
+  CLI::App* verb = report.add_subcommand("import", "show another tool's output beside muster's own numbers");
+  verb->add_option("FILE", flags->file, "the tool's output")->required();
   verb->add_option("--format", flags->format,
                    fmt::format("{}; default: found from the content", fmt::join(import_formats(), ", ")))
       ->check(CLI::IsMember(import_formats()));

@@ -45,8 +45,8 @@ Result<std::string> trusted_key(const Context& context, const std::string& file)
     const auto pem = Api(context).text("/v1/report/key");
     if (!pem.ok())
       return fail(Code::invalid,
-                  "no key to compare with: say --key FILE (`muster report key` prints it), or ask where the "
-                  "controller is");
+                  "no key to compare with: pass --key FILE (`muster report key` prints it), or run it where "
+                  "the controller is reachable");
     return key_line(*pem);
   }
   TRY(const auto pem, Files().read(file));
@@ -101,7 +101,8 @@ void add_report(CLI::App& app, Context& context) {
                    "text, html, json (signed), junit, flat (one JSON object per node and line)")
       ->check(CLI::IsMember({"text", "html", "json", "junit", "flat"}))
       ->capture_default_str();
-  verb->add_option("--dir", flags->dir, "write report.html, report.json, junit.xml and nodes.jsonl there");
+  verb->add_option("--dir", flags->dir,
+                   "write report.html, report.json, junit.xml and nodes.jsonl into this folder");
   verb->footer(
       "Examples:\n  muster report\n  muster report --run 3 --format html > acceptance.html\n"
       "  muster report key > report.pub; muster report verify report.json --key report.pub");
@@ -112,7 +113,7 @@ void add_report(CLI::App& app, Context& context) {
     show_key(context);
   });
   add_report_import(*verb, context);
-  CLI::App* verify = verb->add_subcommand("verify", "is this file the report that was signed?");
+  CLI::App* verify = verb->add_subcommand("verify", "check that this file is the report that was signed");
   verify->add_option("FILE", flags->file, "report.json")->required();
   verify->add_option("--key", flags->key, "public key to trust; default: the controller's");
   verify->footer(

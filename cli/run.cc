@@ -17,13 +17,11 @@ namespace muster::cli {
 namespace {
 
 constexpr char kFooter[] =
-    "First steps:\n"
-    "  muster spec check cluster.yaml   every error of a spec, without a controller\n"
-    "  muster lab up SPEC               a virtual cluster on this machine to rehearse on\n"
-    "  muster up cluster.yaml           from racked servers to an accepted cluster\n"
-    "Exit codes: 0 accepted, 1 failed, 2 bad usage or invalid input, 3 some nodes quarantined, returned or "
-    "left out, 4 refused for safety or not approved, 5 all nodes work and some are degraded, 6 a report "
-    "signed by another key";
+    "First steps:\n  muster spec check cluster.yaml   every error of a spec, without a controller\n  muster "
+    "lab up SPEC               a virtual cluster on this machine to rehearse on\n  muster up cluster.yaml    "
+    "       from racked servers to an accepted cluster\nExit codes: 0 accepted, 1 failed, 2 bad usage or "
+    "invalid input, 3 some nodes quarantined, returned or left out, 4 refused for safety or not approved, 5 "
+    "all nodes work and some are degraded, 6 report signed by another key";
 
 void global_flags(CLI::App& app, Context& context) {
   // Without an installed controller a lab's is meant, when there is exactly one.
@@ -32,7 +30,8 @@ void global_flags(CLI::App& app, Context& context) {
   app.add_option("--socket", context.socket, "the controller's Unix socket")
       ->envname("MUSTER_SOCKET")
       ->capture_default_str();
-  app.add_option("--url", context.url, "a controller elsewhere, https://ADDRESS:7443")->envname("MUSTER_URL");
+  app.add_option("--url", context.url, "a controller on another machine, https://ADDRESS:7443")
+      ->envname("MUSTER_URL");
   app.add_option("--token-file", context.token_file, "operator's token for --url")
       ->envname("MUSTER_TOKEN_FILE");
   app.add_option("--ca-file", context.ca_file, "the controller's CA certificate for --url")
@@ -50,7 +49,7 @@ bool unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
     verbs.push_back(verb->get_name());
   if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return false;
   const std::string near = nearest_spelling(argv[1], verbs);
-  fmt::print(stderr, "muster: no verb '{}'{}; muster --help lists them\n", argv[1],
+  fmt::print(stderr, "muster: no verb '{}'{}; `muster --help` lists them\n", argv[1],
              near.empty() ? "" : ", did you mean '" + near + "'?");
   return true;
 }

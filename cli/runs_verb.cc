@@ -1,4 +1,4 @@
-// muster runs, cancel: the runs there were, and ending the one that is under way.
+// muster runs, cancel: all runs, and ending the active one.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ void list_runs(Context& context) {
   });
 }
 
-// 0: the one that is under way.
+// 0: 0: the active one.
 void cancel(Context& context, int64_t run) {
   Api api(context);
   if (run == 0) {
@@ -40,9 +40,8 @@ void cancel(Context& context, int64_t run) {
   if (!done.ok()) return complain(context, done.error());
   show(context, *done, [&] {
     fmt::print(
-        "run {} is cancelled: nothing new starts, and a node at work stops after the step it is at; what was "
-        "done is not undone.\n"
-        "`muster status` shows where each node stands, `muster up SPEC` goes on from there\n",
+        "run {} is cancelled: nothing new starts, and a node at work stops after its current step; nothing "
+        "is undone.\n`muster status` shows where each node stands, `muster up SPEC` continues from there\n",
         run);
   });
 }
@@ -50,18 +49,18 @@ void cancel(Context& context, int64_t run) {
 }  // namespace
 
 void add_runs(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("runs", "the runs there were, newest first");
+  CLI::App* verb = app.add_subcommand("runs", "all runs, newest first");
   verb->callback([&context] { list_runs(context); });
 }
 
 void add_cancel(CLI::App& app, Context& context) {
   auto run = std::make_shared<int64_t>(0);
-  CLI::App* verb = app.add_subcommand("cancel", "end the run that is under way, at once");
-  verb->add_option("RUN", *run, "only if it is this one (default: whichever is under way)")
+  CLI::App* verb = app.add_subcommand("cancel", "end the active run at once");
+  verb->add_option("RUN", *run, "only if it is this one (default: whichever is active)")
       ->check(CLI::PositiveNumber);
   verb->footer(
-      "A machine in the middle of its image stays in the RAM system and is imaged by the next `muster up`.\n"
-      "Example:\n  muster cancel");
+      "A machine that is being imaged stays in the RAM system; the next `muster up` images it.\nExample:\n  "
+      "muster cancel");
   verb->callback([run, &context] { cancel(context, *run); });
 }
 

@@ -23,7 +23,7 @@ bool is_true(const Json& node, const char* key) {
   return it != node.end() && *it == true;
 }
 
-// While a run is at it, the run says what it waits for.
+// During a run, the run has the reason of its wait.
 bool silent(const Json& node) {
   const auto since = node.is_object() ? node.find("silent_since") : node.end();
   return since != node.end() && since->is_number() && *since > 0 && text_at(node, "phase").empty();
@@ -153,7 +153,7 @@ std::string node_counts(const Json& nodes) {
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, state.empty() ? "unknown" : state);
   out = fmt::format("{} nodes: {}", nodes.size(), out);
   if (silent_ones) out += fmt::format("; {} silent", silent_ones);
-  if (returned_ones) out += fmt::format("; {} back in the system of before", returned_ones);
+  if (returned_ones) out += fmt::format("; {} back in the previous system", returned_ones);
   return out;
 }
 

@@ -42,10 +42,10 @@ class Reader {
       if (name[0] == '.') continue;
       if (ends_with(name, ".yaml")) names.push_back(name);
       if (ends_with(name, ".yml"))
-        complain(at, path, fmt::format("{}/{}: playbooks are called NAME.yaml", at.text, name));
+        complain(at, path, fmt::format("{}/{}: a playbook's file is called NAME.yaml", at.text, name));
     }
     if (failed) return complain(at, path, at.text + ": " + failed.message());
-    if (names.empty()) complain(at, path, at.text + " holds no playbook (NAME.yaml)");
+    if (names.empty()) complain(at, path, at.text + " contains no playbook (NAME.yaml)");
     std::sort(names.begin(), names.end());
     for (const auto& name : names)
       read_file(at, path, (named / name).lexically_normal().generic_string(), place / name);
@@ -60,7 +60,8 @@ class Reader {
                  const fs::path& place) {
     std::error_code failed;
     if (!fs::exists(place, failed)) return complain(at, path, name + ": no such file or folder");
-    if (!ends_with(name, ".yaml")) return complain(at, path, name + ": playbooks are called NAME.yaml");
+    if (!ends_with(name, ".yaml"))
+      return complain(at, path, name + ": a playbook's file is called NAME.yaml");
     if (!fs::is_regular_file(place, failed)) return complain(at, path, name + ": not a file");
     if (fs::file_size(place, failed) > kLargestPlaybook)
       return complain(at, path, fmt::format("{}: larger than {} KiB", name, kLargestPlaybook / 1024));

@@ -103,8 +103,8 @@ void add_status(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("status", "nodes, their phases and progress, once");
   which_nodes(verb, *which);
   verb->add_flag("--all", which->all,
-                 "every node; else a terminal shows of more than 40 those that matter first, and how many "
-                 "there are, unless --limit, --state or --role says which");
+                 "every node; without it, a terminal shows of more than 40 nodes those that need attention "
+                 "and the number of the others, unless --limit, --state or --role is given");
   verb->footer(
       "Examples:\n  muster status\n  muster status --state quarantined,silent\n  muster status --json | jq "
       ".");
@@ -113,9 +113,9 @@ void add_status(CLI::App& app, Context& context) {
 
 void add_watch(CLI::App& app, Context& context) {
   auto which = std::make_shared<Which>();
-  CLI::App* verb = app.add_subcommand("watch", "the live table; leave with Ctrl-C");
+  CLI::App* verb = app.add_subcommand("watch", "live table; leave with Ctrl-C");
   which_nodes(verb, *which);
-  verb->add_flag("--until-idle", which->until_idle, "end when no run is under way");
+  verb->add_flag("--until-idle", which->until_idle, "end when no run is active");
   verb->callback([which, &context] { watch_status(context, *which); });
 }
 
@@ -129,9 +129,9 @@ void add_why(CLI::App& app, Context& context) {
 
 void add_logs(CLI::App& app, Context& context) {
   auto flags = std::make_shared<LogFlags>();
-  CLI::App* verb = app.add_subcommand("logs", "what happened, from the controller and the nodes");
+  CLI::App* verb = app.add_subcommand("logs", "events of the controller and the nodes");
   verb->add_option("NODE", flags->node, "default: all");
-  verb->add_flag("-f,--follow", flags->follow, "stay and print what comes");
+  verb->add_flag("-f,--follow", flags->follow, "keep printing new events");
   verb->add_option("--after", flags->after, "only events after this number");
   verb->footer("Examples:\n  muster logs gpu03\n  muster logs -f --json | jq .");
   verb->callback([flags, &context] { show_logs(context, *flags); });

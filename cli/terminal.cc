@@ -79,7 +79,7 @@ Row row_of(const Json& node, const Look& look, TimeMs now) {
   if (const double eta = number_at(node, "eta_ms", -1); eta >= 0)
     row.eta = to_human(static_cast<DurationMs>(eta));
   if (const auto reason = text_at(node, "reason"); !reason.empty()) row.words = reason;
-  // What a person has to do comes before what the run calls it, or nobody goes there.
+  // A manual task comes before the run's own text, so that it is noticed.
   const auto waiting = text_at(node, "waiting");
   if (row.words.empty() || (node.value("by_hand", false) && !waiting.empty())) row.words = waiting;
   if (const double silent = number_at(node, "silent_since", 0); silent > 0 && row.phase.empty())
@@ -197,7 +197,7 @@ std::string render_storage(const Json& status, const Look& look) {
     std::string health;
     for (const Json& one : list_at(section, "problems"))
       health += (health.empty() ? "" : "; ") + text_at(one, "node") + ": " + text_at(one, "problem");
-    // A resync is no problem, and worth a word.
+    // A resync is not a problem, but is shown.
     for (const Json& one : list_at(section, "nodes"))
       if (const std::string words = text_at(one, "health");
           !words.empty() && health.find(words) == std::string::npos)

@@ -17,19 +17,20 @@ struct Look {
   int width = 100;
   bool colour = false;
   bool unicode = true;
-  // At most so many nodes, the most urgent first, with counts above and below (cli/shown_nodes.h); 0: all.
+  // At most this number of nodes, the most urgent first, with counts above and below (cli/shown_nodes.h); 0:
+  // all.
   size_t nodes = 0;
-  std::string others = "--all";  // what shows those that are left out
+  std::string others = "--all";  // the command that shows the others
 };
 
-// Table of nodes with phase, bar, percent, rate, ETA and the last words of each.
+// Table of nodes with phase, bar, percent, rate, ETA and the last message of each.
 std::string render_status(const Json& status, const Look& look);
-// Table of the storage sections: size, how full, and what is wrong on which node. Empty without sections.
+// Table of the storage sections: size, use, and problems by node. Empty without sections.
 std::string render_storage(const Json& status, const Look& look);
-// How many nodes fit beside the other lines of such a table; 0: all of them do.
+// How many nodes fit beside the other lines of such a table; 0: all.
 size_t nodes_that_fit(const Json& status, int height);
 // One line per node whose state, phase or quarter of progress changed since the last call. Of very many the
-// first call says how many are in which state, and has a line only for those that somebody should look at.
+// first call prints the number in each state, and a line only for those that need attention.
 class ChangeLines {
  public:
   std::string next(const Json& status);
@@ -57,10 +58,10 @@ std::string clean_lines(const std::string& text);
 // Draws a status over the one before on a terminal; elsewhere prints what changed.
 class LiveView {
  public:
-  // `filter`: with which options `muster status` shows the same nodes.
+  // `filter`: options with which `muster status` shows the same nodes.
   explicit LiveView(bool quiet, const std::string& filter = {});
   void draw(const Json& status);
-  // Leaves the last table standing.
+  // Leaves the last table on the screen.
   void finish();
 
  private:

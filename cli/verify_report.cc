@@ -10,7 +10,7 @@ Verified verify_report_text(const std::string& text, const std::string& trusted)
   if (!parts.ok()) return {V::changed, parts.error().message};
   const auto pem = key_pem(parts->public_key);
   const bool genuine = pem.ok() && pki::verify(*pem, parts->body, parts->value).value_or(false);
-  if (!genuine) return {V::changed, "its signature is not of this content"};
+  if (!genuine) return {V::changed, "the signature does not match the content"};
   if (parts->public_key == trusted) return {V::valid, "", *parts};
   return {V::other_key, "unchanged, but signed by another key: " + key_fingerprint(parts->public_key),
           *parts};

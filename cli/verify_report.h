@@ -1,4 +1,4 @@
-// Is a file the report that was signed? Pure.
+// Verifies that a file is the report that was signed. Pure.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ get_filename_component(cuda_root ${real_nvcc}/../.. ABSOLUTE)
 find_path(MUSTER_CUDA_INCLUDE cublasLt.h HINTS ${cuda_root}/include REQUIRED)
 find_path(MUSTER_NCCL_INCLUDE nccl.h HINTS ${cuda_root}/include REQUIRED)
 find_library(MUSTER_CUDART cudart_static HINTS ${cuda_root}/lib64 ${cuda_root}/lib REQUIRED)
-# By which the program looks for its library (kernels/gpu/cublaslt.cc), and the package is told from that of another toolkit.
+# Used by the program to find its library (kernels/gpu/cublaslt.cc), and in the package's name to separate toolkits.
 file(STRINGS ${MUSTER_CUDA_INCLUDE}/cublas_api.h cublas_major REGEX "^#define +CUBLAS_VER_MAJOR +[0-9]+")
 string(REGEX MATCH "[0-9]+$" cuda_major "${cublas_major}")
 if(NOT cuda_major)

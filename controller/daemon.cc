@@ -167,7 +167,7 @@ Status Core::finish() {
   return Ok{};
 }
 
-// Undeclared machines are the discovery's: the executor, which changes nodes, never hears of them.
+// Undeclared machines are the discovery's: the executor, which changes nodes, never gets them.
 void Core::connect_agents() {
   const auto undeclared = [](const std::string& node) { return !mac_of_unknown(node).empty(); };
   link.connect({[this, undeclared](const Hello& hello) {
@@ -184,7 +184,7 @@ void Core::connect_agents() {
                 },
                 [this, undeclared](const std::string& node, const Presence& present) {
                   if (undeclared(node)) return discovery.on_contact(node);
-                  if (present.storage) storage.heard(node, *present.storage);
+                  if (present.storage) storage.update(node, *present.storage);
                   executor.on_contact(node, present);
                   power.hands().saw_agent(node);
                 },
@@ -193,8 +193,7 @@ void Core::connect_agents() {
                 }});
 }
 
-// A machine that the spec declares now is known by its own name: what it had as an undeclared one, also its
-// certificate, ends.
+// A machine that the spec declares now has its own name: its undeclared state, also its certificate, ends.
 void Core::forget_declared() {
   const auto names = store->node_names();
   if (!names.ok()) return;
@@ -211,7 +210,7 @@ void Core::warn_of_older_copy() {
   const std::string why = store->restored_why();
   if (why.empty()) return;
   problems["database"] = why;
-  log::warning("the database is an older copy", {{"why", why}});
+  log::warning("the database was restored from an older backup", {{"why", why}});
 }
 
 ExecutorHooks Core::hooks() {
@@ -227,8 +226,8 @@ ExecutorHooks Core::hooks() {
   return made;
 }
 
-// What agents say is in the live log already (controller/link/link_hub.cc); here comes what the executor does
-// about it.
+// Agents' messages are in the live log already (controller/link/link_hub.cc); these are the executor's
+// events.
 void Core::observe(const RunEvent& event) {
   if (event.kind == "step" || event.kind == "progress" || event.kind == "log") return;
   events.add(event.run, event.node, event.kind, event.data);
@@ -245,7 +244,8 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   const NodeSpec* node = current->spec.node(name);
   if (!node) return fail(Code::not_found, "no node '" + name + "' in the spec");
   if (node->power.driver.empty())
-    return fail(Code::invalid, name + " is declared without power: nothing here can switch it on or off");
+    return fail(Code::invalid,
+                name + " is declared without power control: muster cannot switch it on or off");
   PowerService::Where where;
   where.driver = node->power.driver;
   where.target.node = name;
@@ -262,7 +262,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   if (where.target.expected_uuid.empty()) {
     where.target.machines = executor.machines();
     if (!where.target.machines)
-      return fail(Code::unavailable, "which machine each node is cannot be read from the store");
+      return fail(Code::unavailable, "the identities of the nodes cannot be read from the store");
     where.target.machines = machines_with_own.of(where.target.machines);
   }
   if (node->power.secret.empty()) return where;
@@ -288,7 +288,7 @@ std::map<std::string, PowerTarget> Core::serial_consoles() {
   return out;
 }
 
-// Behind every plan and every operator's verb: the machine under our feet is not switched off.
+// Checked for every plan and every operator's verb: the controller host is not switched off.
 Status Core::may_take_down(const std::string& name) {
   TRY(const auto current, spec.get());
   const NodeSpec* node = current->spec.node(name);
@@ -298,7 +298,7 @@ Status Core::may_take_down(const std::string& name) {
   const std::string sign = sign_of_own_machine(known, *node, executor.node_row(name).product_uuid, nullptr);
   if (sign.empty()) return Ok{};
   return fail(Code::denied,
-              fmt::format("own-machine: the controller runs on {} ({}): it is not switched off from here",
+              fmt::format("own-machine: the controller runs on {} ({}): it is never switched off by muster",
                           name, sign));
 }
 
@@ -393,7 +393,7 @@ Status RealDaemon::open_unix() {
   options.unix_path = core_->options.socket;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(options.unix_path).parent_path(), ignored);
-  ::unlink(options.unix_path.c_str());  // ours: the lock on the state folder says that nobody else is alive
+  ::unlink(options.unix_path.c_str());  // ours: the lock on the state folder excludes other processes
   TRY(unix_, start_http_server(options, handler(api::Door::local)));
   return Ok{};
 }
@@ -446,16 +446,16 @@ void RealDaemon::open_network() {
 Status RealDaemon::start() {
   core_->reopen = [this] { open_network(); };
   core_->vault->make_own_secrets([](Status made) {
-    if (!made.ok()) log::error("own secrets not made", {{"error", made.error().message}});
+    if (!made.ok()) log::error("own secrets not created", {{"error", made.error().message}});
   });
-  // Doors first: agents that find the controller back get answers while the run is being continued.
+  // Ports first: agents that reconnect get answers while the run is being resumed.
   core_->reactor.post([this] {
     open_network();
     core_->warn_of_older_copy();
     core_->held_run.begin();
     core_->rollout->begin();
   });
-  // Last: an operator's request must find a run that goes on already going on.
+  // Last: an operator's request must find a resumed run active.
   TRY_(open_unix());
   log::info("musterd is ready", {{"version", kProgramVersion},
                                  {"state", core_->options.state},

@@ -27,7 +27,7 @@ int complain(const muster::Error& error) {
 }
 
 // Type=notify of systemd: `systemctl start musterd` returns once operators get answers.
-void tell_service_manager(const char* state) {
+void notify_service_manager(const char* state) {
   const char* path = std::getenv("NOTIFY_SOCKET");
   sockaddr_un to = {};
   if (!path || (path[0] != '/' && path[0] != '@') || std::strlen(path) >= sizeof to.sun_path) return;
@@ -45,15 +45,14 @@ void tell_service_manager(const char* state) {
 
 int main(int argc, char** argv) {
   muster::DaemonOptions options;
-  CLI::App app("musterd: installs, proves and keeps a GPU cluster; commanded by muster(1)");
+  CLI::App app("musterd: installs, tests and maintains a GPU cluster; operated through muster(1)");
   app.add_option("--state", options.state, "database, keys, images")
       ->envname("MUSTER_STATE")
       ->capture_default_str();
   app.add_option("--socket", options.socket, "Unix socket for operators")
       ->envname("MUSTER_SOCKET")
       ->capture_default_str();
-  app.add_option("--listen", options.listen,
-                 "address on the provisioning network; default: as the spec says");
+  app.add_option("--listen", options.listen, "address on the provisioning network; default: from the spec");
   app.add_option("--images", options.images, "folder of image recipes");
   app.add_option("--image-cache", options.image_cache,
                  "folder of built images that several controllers share; default: none")
@@ -62,13 +61,13 @@ int main(int argc, char** argv) {
   app.add_option("--agent-binary", options.agent_binary, "static muster-agent for the RAM system");
   app.add_option("--accept-binary", options.accept_binary, "muster-accept for the nodes");
   app.add_option("--kernel-options", options.kernel_options,
-                 "kernel arguments of the RAM system and of every system installed from now on, before those "
-                 "of the spec")
+                 "kernel arguments for the RAM system and for every system installed from now on, before "
+                 "those of the spec")
       ->envname("MUSTER_KERNEL_OPTIONS")
       ->check([](const std::string& given) { return muster::wrong_kernel_options(given); });
   app.add_flag("!--no-dhcp", options.dhcp, "never start dnsmasq");
   app.add_flag("--lab", options.lab,
-               "every machine is virtual: accept specs with a section `lab:` or the profile lab. Given by "
+               "every machine is virtual: accept specs with a section `lab:` or the profile lab. Set by "
                "`muster lab up`, never on a controller of real servers");
   app.set_version_flag("--version", std::string("musterd ") + muster::kProgramVersion);
   CLI11_PARSE(app, argc, argv);
@@ -81,15 +80,15 @@ int main(int argc, char** argv) {
   if (!daemon.ok()) return complain(daemon.error());
   reactor->on_stop_signal([&] {
     muster::log::info("stopping");
-    tell_service_manager("STOPPING=1");
+    notify_service_manager("STOPPING=1");
     (*daemon)->stop();
     reactor->stop();
   });
   if (const auto started = (*daemon)->start(); !started.ok()) return complain(started.error());
-  tell_service_manager("READY=1");
+  notify_service_manager("READY=1");
   reactor->run();
   daemon->reset();  // closes the store
-  // Workers may sit in a build or a BMC call for minutes; nothing they do is owed a result now.
+  // Workers may block in a build or a BMC call for minutes; their results are no longer needed.
   std::fflush(nullptr);
   std::_Exit(0);
 }

@@ -1,4 +1,4 @@
-// What musterd is told when it is started. Thread: a value, never changed after start.
+// musterd's command line. Thread: a value, never changed after start.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,15 @@ struct DaemonOptions {
   uint16_t tls_port = kTlsPort;
   uint16_t boot_port = kBootPort;
   std::string kernel_options =
-      {};  // kernel arguments of every system that is booted or installed from here, before the spec's own
-  std::string sys = "/sys";  // where the kernel shows this machine; another folder in tests
+      {};  // kernel arguments of every system that this controller boots or installs, before the spec's own
+  std::string sys = "/sys";  // the kernel's view of this machine; another folder in tests
   bool dhcp = true;          // false: never start dnsmasq (tests, external DHCP)
   // A lab's controller, whose machines are virtual: it alone accepts what lab_only.h lists. An option of the
   // command line only: a variable would still be set when another musterd is started by hand.
   bool lab = false;
 };
 
-// Fills what was left empty: the installed share folder, else the folder of the source tree `program` was
-// built in.
+// Fills empty fields: the installed share folder, else the folder of the source tree `program` was built in.
 DaemonOptions with_defaults(DaemonOptions options, const std::string& program);
 
 }  // namespace muster

@@ -42,10 +42,9 @@ struct Services {
   Bringup& bringup;  // plans and runs
   RolloutService& rollout;
   api::ArchiveAnswers& archive;
-  Discovery& discovery;  // machines nobody declared
+  Discovery& discovery;  // undeclared machines
   const StorageTold& storage;
-  // What the operator should know about the controller itself, by topic ("dhcp", "listen"); empty: all is
-  // well.
+  // Problems of the controller itself, by topic ("dhcp", "listen"); empty: none.
   std::map<std::string, std::string>& problems;
 };
 

@@ -65,8 +65,8 @@ std::string content_digest(const ChecksumOptions& options) {
 }
 
 Result<std::string> write_content(const std::string& path, const ChecksumOptions& options) {
-  // A new file, not the old one again: where root is nobody and the folder everybody's, the kernel refuses to
-  // open an existing one for creation (fs.protected_regular).
+  // A new file, not the old one again: where root is mapped to `nobody` and the folder is world-writable, the
+  // kernel refuses to open an existing one for creation (fs.protected_regular).
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_error("removing", path);
   Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (fd.get() < 0) return system_error("creating", path);

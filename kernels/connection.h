@@ -84,8 +84,8 @@ class Listener {
   ~Listener();
   int fd() const { return fd_; }  // -1: closed
   uint16_t port() const { return port_; }
-  // The handler owns the socket it is given. Closes as soon as nobody is accepted any more, while handlers
-  // still run: the next server on this port gets the connections then.
+  // The handler owns the socket it is given. Closes as soon as no more connections are accepted, while
+  // handlers still run: the next server on this port gets the connections then.
   void serve_until(const ServeRule& rule,
                    const std::function<void(int fd, const std::string& from)>& handler);
 

@@ -124,7 +124,7 @@ constexpr const char* kLogNext = "kernel_log_next";
 constexpr const char* kSavedAt = "saved_at_seconds";
 constexpr size_t kLinesShown = 20;
 
-// Which boot: after another one the log begins anew, and all of it is new.
+// Which boot: another one starts an empty log, and all of it is new.
 std::string boot_of(const Files& files) { return files.read_line("/proc/sys/kernel/random/boot_id", "?"); }
 
 uint64_t uptime(const Files& files) {

@@ -2,7 +2,7 @@
 //              kernel.
 // Limits:      RAPL is readable by root alone since Linux 5.10 (CVE-2020-8694). A power meter's reading is
 //              an average over its own interval: a step must be long against it. Only one power meter is
-//              believed: nobody says what each of several covers.
+//              used: what each of several covers is not documented.
 #include "kernels/energy.h"
 
 #include <fmt/format.h>
@@ -170,7 +170,7 @@ void EnergyCounter::sample_gpus() {
   for (const auto& [gpu, before] : gpus_) {
     const auto found = energy->find(gpu);
     if (found == energy->end()) return drop(EnergySource::gpus, gpu + " is not there any more");
-    if (found->second < before) return drop(EnergySource::gpus, gpu + ": its driver was loaded anew");
+    if (found->second < before) return drop(EnergySource::gpus, gpu + ": its driver was reloaded");
     joules += static_cast<double>(found->second - before) / 1e3;
   }
   gpus_ = *energy;

@@ -170,8 +170,8 @@ void remove_leftovers(const Files& files, const TestFile& file) {
 }
 
 // It must be new, and has its whole size before fio sees it: fio neither creates it, unlinks it, nor lays it
-// out. To open an existing file for creation is refused by the kernel where root is nobody and the folder
-// everybody's (fs.protected_regular), as on shared storage.
+// out. The kernel refuses to open an existing file for creation where root is mapped to `nobody` and the
+// folder is world-writable (fs.protected_regular), as on shared storage.
 Status create(const Files& files, const TestFile& file, uint64_t size) {
   const std::string where = files.real(file.path());
   const auto error = [&](const char* what) {

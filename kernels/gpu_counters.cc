@@ -9,10 +9,10 @@ namespace muster::kernels {
 namespace {
 
 constexpr size_t kNotesShown = 20;
-constexpr size_t kFewestAlike = 3;  // of two GPUs nobody knows which one is right
+constexpr size_t kFewestAlike = 3;  // of two GPUs it is unknown which one is right
 constexpr const char* kNoLinks = "no GPU here tells it";
 // On a board of four or eight of these every link of every GPU leads to another one or to an NVSwitch. Cards
-// (PCIe, NVL) have as many links as somebody bridged. NVIDIA's names of the boards' GPUs.
+// (PCIe, NVL) have as many links as are bridged. NVIDIA's names of the boards' GPUs.
 constexpr const char* kFullyLinked[] = {"A100-SXM", "H100 80GB HBM3", "NVIDIA H200", "NVIDIA B200"};
 constexpr size_t kSmallestBoard = 4;
 bool is_fully_linked(const std::string& model) {
@@ -43,7 +43,7 @@ std::optional<uint64_t> count_of(const NvmlCounts& counts, const std::string& me
   const auto found = parts.find(part);
   return found == parts.end() ? std::nullopt : std::optional<uint64_t>(found->second);
 }
-// A driver that was loaded anew counts from 0.
+// A driver that was reloaded counts from 0.
 uint64_t moved_by(uint64_t before, uint64_t now) { return now >= before ? now - before : now; }
 
 std::string gpu_of(const std::string& link) { return link.substr(0, link.find(" link ")); }
@@ -137,8 +137,8 @@ class Movement {
   // A sum that lacks a part is no proof of health, but what it has is proof of the opposite.
   void tell(const char* metric, uint64_t sum, const std::string& gap, const char* unit) {
     if (!gap.empty()) out_.detail["absent"].push_back(fmt::format("{}: {}", metric, gap));
-    // A GPU without NVLink does not count it: the bare name says so to whoever judges. One that has it and
-    // does not tell is another matter.
+    // A GPU without NVLink does not count it: the bare name means that to the rules. One that has it and does
+    // not report is another matter.
     if (gap == kNoLinks && !should_have_links()) out_.detail["absent"].push_back(metric);
     if (gap.empty() || sum > 0) out_.metrics[metric] = {static_cast<double>(sum), unit};
   }

@@ -41,7 +41,7 @@ std::optional<double> number(const std::string& word) {
   return value;
 }
 
-// Names that newer drivers print in the heading for fields that are asked for by their older ones.
+// Names that newer drivers print in the heading for fields that are requested by their older ones.
 std::string field_name(std::string heading) {
   heading = trimmed(heading.substr(0, heading.find('[')));
   if (heading == "clocks.current.sm") return "clocks.sm";

@@ -34,8 +34,8 @@ std::string word_after(const std::string& text, const char* key, const char* end
 bool has(const std::string& text, const char* what) { return text.find(what) != std::string::npos; }
 
 // Any user writes part of the log: a program that crashes is logged by its name (15 characters, in front) and
-// by the names of its libraries (of any length, behind). So lines are told by what they begin with, and
-// further than a name reaches.
+// by the names of its libraries (of any length, behind). So a line is recognized by its beginning, over more
+// characters than a name has.
 const std::string kAddress = R"(([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(\.[0-7])?)";
 const std::regex kGpu("^NVRM: Xid \\((?:PCI:)?" + kAddress +
                       R"((?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,6})\b)");

@@ -93,7 +93,7 @@ Measurement run_stream(const StreamOptions& options);
 struct LinkServerOptions {
   std::string bind = {};  // numeric address
   uint16_t port = 0;      // 0: any free one (tests)
-  double seconds = 60;    // accepts nobody after this deadline; whoever came before it has as long again
+  double seconds = 60;    // accepts no connection after this deadline; one accepted before has as long again
   int sessions = 0;       // exits after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
   std::optional<Flip> flip = {};
@@ -135,7 +135,7 @@ Json active_rails(const Files& files);
 struct RdmaServerOptions {
   std::string bind = {};  // numeric address
   uint16_t port = 0;      // perftest uses those above it, one per rail; 0: any free one (tests)
-  double seconds = 600;   // accepts nobody after this deadline, and exits when the last one is done
+  double seconds = 600;   // accepts no connection after this deadline; exits when the last one ends
   int sessions = 0;       // exits after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
   double idle_seconds =
@@ -243,7 +243,7 @@ Measurement run_drives(const Files& files, const DrivesOptions& options);
 struct CountersOptions {
   std::string save = {};   // remember the counters in this file
   std::string since = {};  // or: how far they moved since that file was written
-  // How NVIDIA's driver is asked (kernels/nvml.h); empty: it is not.
+  // How NVIDIA's driver is queried (kernels/nvml.h); empty: it is not.
   std::function<Result<NvmlReading>()> ask_nvml = {};
   bool gpus = false;  // only what it tells, and unavailable without it
 };

@@ -132,7 +132,7 @@ void declare_rdma(CLI::App& app, Arguments& a) {
   serve->add_option("--bind", a.rdma_serve.bind, "numeric address to listen on")->required();
   serve->add_option("--port", a.rdma_serve.port, "TCP port; perftest uses those above it, one per rail")
       ->required();
-  serve->add_option("--seconds", a.rdma_serve.seconds, "accepts nobody after so long");
+  serve->add_option("--seconds", a.rdma_serve.seconds, "accepts no connection after so long");
   serve->add_option("--sessions", a.rdma_serve.sessions,
                     "exits after so many connections; 0: only at the deadline");
   add_detach(*serve, a);

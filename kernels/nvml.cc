@@ -176,7 +176,7 @@ class Asking {
   NvmlReading& out_;
 };
 
-// "GPU <uuid>" of each GPU; `lost` is told of those that do not answer.
+// "GPU <uuid>" of each GPU; `lost` is called for those that do not answer.
 template <typename Functions, typename Lost>
 Result<std::vector<std::pair<Device, std::string>>> gpus_of(const Functions& f, const Lost& lost) {
   unsigned count = 0;

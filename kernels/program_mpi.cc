@@ -158,8 +158,8 @@ int run(int argc, char** argv) {
 }  // namespace muster::mpi
 
 int main(int argc, char** argv) {
-  // Threads compute; only the first one talks to MPI, so no thread support is asked for: asked for any, Open
-  // MPI uses cmpxchg16b, which the lab's machines must not have (lab/qemu_args.cc).
+  // Threads compute; only the first one calls MPI, so no thread support is requested: with any, Open MPI
+  // uses cmpxchg16b, which the lab's machines must not have (lab/qemu_args.cc).
   MPI_Init(&argc, &argv);
   const int status = muster::mpi::run(argc, argv);
   MPI_Finalize();

@@ -206,8 +206,8 @@ class Pair {
       pause(kPoll);
     }
   }
-  // Who did not answer once is asked nothing more: the answer may still come, and would be taken for another
-  // one.
+  // A partner that did not answer once gets no more requests: its answer may still come, and would be taken
+  // for another one.
   Result<Json> ask_partner(const Json& question, double seconds) {
     if (!lost_.empty()) return fail(Code::timeout, lost_);
     link_->until(std::min(until_, seconds_now() + seconds));
@@ -373,7 +373,7 @@ class Pair {
   NodeLock lock_;
   const double until_;
   std::unique_ptr<Connection> link_ = {};
-  std::string lost_ = {};  // why the partner is asked nothing more
+  std::string lost_ = {};  // why the partner gets no more requests
   Json partner_ = {};
   std::vector<RailResult> results_ = {};
 };

@@ -1,6 +1,6 @@
 // What the RDMA kernels share: the ports of this machine, which ports of two machines belong together, and
-// how perftest is asked and what it says. kernels/rdma.cc measures with it, kernels/counters.cc names ports
-// by it.
+// how perftest is called and what it prints. kernels/rdma.cc measures with it, kernels/counters.cc names
+// ports by it.
 //
 // Thread: plain functions; files are read when they are called.
 #pragma once

@@ -15,8 +15,8 @@ constexpr double kListenSeconds = 20;
 
 std::string tail_of(const std::string& text) { return std::string(last_bytes(text, 600)); }
 
-// A server whose partner never came waits for it until its time is over: a connection that says nothing ends
-// it. False: nobody listens.
+// A server whose partner never came waits for it until its timeout: a connection that sends nothing ends it.
+// False: nothing listens.
 bool ended_one(uint16_t port) {
   const auto fd = connect_until({"127.0.0.1", port, "", 0});
   if (fd.ok()) ::close(*fd);
@@ -65,14 +65,15 @@ void Runs::give_up() {
   for (const auto& run : runs_) (void)ended_one(run.port);
 }
 
-// A perftest that somebody left behind would be taken for the one that is started now, which finds its port
-// in use. This node is reserved, so nobody needs it.
+// A perftest that was left running would be taken for the one that is started now, which finds its port in
+// use. This node is reserved, so no other work needs it.
 Status Runs::wait_until_free() const {
   const double until = seconds_now() + kListenSeconds;
   for (const auto& run : runs_)
     while (ended_one(run.port)) {
       if (seconds_now() > until)
-        return fail(Code::failed, fmt::format("somebody else listens on port {} and does not end", run.port));
+        return fail(Code::failed,
+                    fmt::format("another program listens on port {} and does not end", run.port));
       pause(kPoll);
     }
   return Ok{};

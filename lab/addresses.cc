@@ -14,7 +14,7 @@ Result<std::string> address_in(const std::string& cidr, uint32_t offset) {
   const auto slash = cidr.find('/');
   in_addr net{};
   if (slash == std::string::npos || inet_pton(AF_INET, cidr.substr(0, slash).c_str(), &net) != 1)
-    return fail(Code::invalid, "'" + cidr + "' is no IPv4 network such as 10.20.0.0/24");
+    return fail(Code::invalid, "'" + cidr + "' is not an IPv4 network such as 10.20.0.0/24");
   const int bits = prefix_length(cidr);
   if (bits < 8 || bits > 30 || offset >= (uint64_t{1} << (32 - bits)))
     return fail(Code::invalid, fmt::format("network {} has no address number {}", cidr, offset));
@@ -27,7 +27,7 @@ Result<std::string> address_in(const std::string& cidr, uint32_t offset) {
 Result<std::string> address_after(const std::string& address) {
   in_addr parsed{};
   if (inet_pton(AF_INET, address.c_str(), &parsed) != 1)
-    return fail(Code::invalid, "'" + address + "' is no address");
+    return fail(Code::invalid, "'" + address + "' is not an address");
   parsed.s_addr = htonl(ntohl(parsed.s_addr) + 1);
   char text[INET_ADDRSTRLEN];
   return std::string(inet_ntop(AF_INET, &parsed, text, sizeof text));

@@ -190,9 +190,9 @@ Status console(const LabDir& dir, const std::string& name, int log_lines) {
   }
   const int fd = connect_console(dir.node(name, "console.sock"));
   if (fd < 0)
-    return fail(Code::unavailable,
-                name + " is off, or somebody else has its console (one at a time); its log: " +
-                    dir.node(name, "console.log"));
+    return fail(Code::unavailable, name +
+                                       " is off, or its console is in use (one client at a time); its log: " +
+                                       dir.node(name, "console.log"));
   {
     RawTerminal raw;
     relay(fd);

@@ -1,12 +1,11 @@
-// Bmc: one emulated Redfish service: strict about what it accepts, stateful about what it did, peculiar as
-// its profile says.
+// Bmc: one emulated Redfish service: strict in what it accepts, stateful, with the peculiarities of its
+// profile.
 //
 // handle() is the whole interface: an HTTP request in, a response out, never blocking (the machine works on
-// its own thread). It refuses what real BMCs refuse: unknown properties and values, wrong or missing ETags
+// its own thread). It rejects what real BMCs reject: unknown properties and values, wrong or missing ETags
 // (412, 428), power-on too soon after power-off (409), the boot override in its self test, more sessions than
-// it has, idle tokens, an account after too many failed logins. "Once" is spent by the next boot, whoever
-// caused it. What is not there: virtual media, BIOS settings, events, accounts. Thread: any; one mutex
-// inside.
+// it has, idle tokens, an account after too many failed logins. "Once" is used up by the next boot of any
+// cause. Not emulated: virtual media, BIOS settings, events, accounts. Thread: any; one mutex inside.
 #pragma once
 
 #include <functional>
@@ -45,7 +44,7 @@ class Bmc {
   std::string override_text();
   int requests_served();
   int failed_logins();  // since it started
-  // Fault: it forgets all sessions, as after a restart of its own.
+  // Fault: it loses all sessions, as after its own restart.
   void forget_sessions();
 
  private:
@@ -58,7 +57,7 @@ class Bmc {
     TimeMs used = 0;
   };
 
-  // bmc.cc: who may, and where to.
+  // bmc.cc: authentication and routing.
   HttpResponse dispatch(const HttpRequest& request, const std::string& path);
   bool authorised(const HttpRequest& request);
   bool right(const std::string& user, const std::string& password);

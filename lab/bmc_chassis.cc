@@ -6,7 +6,7 @@
 namespace muster::lab {
 
 Result<Json> Bmc::chassis(const std::vector<std::string>& words) {
-  if (words.empty()) return fail(Code::invalid, "chassis: get or set?");
+  if (words.empty()) return fail(Code::invalid, "chassis: expected get or set");
   std::lock_guard lock(mutex_);
   ++served_;
   Json out = Json::object();
@@ -21,7 +21,7 @@ Result<Json> Bmc::chassis(const std::vector<std::string>& words) {
     }
     return out;
   }
-  // It asks whether an order is known before it gives it.
+  // It checks for support of an order before it sends it.
   if (words[0] == "check") return out;
   if (words[0] != "set") return fail(Code::invalid, "chassis: get or set, not " + words[0]);
   for (size_t i = 1; i + 1 < words.size(); i += 2) TRY_(chassis_set(words[i], words[i + 1]));

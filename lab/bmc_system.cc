@@ -153,7 +153,7 @@ HttpResponse Bmc::perform(const std::string& type) {
           profile_.conflict_after_off ? now_() + profile_.power_lag + profile_.conflict_after_off : 0;
       machine_.cut_power();
     } else {
-      machine_.press_power();  // the state follows when the operating system has listened
+      machine_.press_power();  // the state follows when the operating system has shut down
     }
   } else if (type == "PowerCycle") {
     machine_.cut_power();

@@ -105,7 +105,7 @@ void BootFaults::booting(bool from_disk) {
     if (!wanted_.count(strike) || (strike == Strike::panic && !from_disk)) continue;
     aimed_ = strike;
     next_look_ = now_() + kLookEvery;
-    return;  // nobody dies twice
+    return;  // one crash only
   }
 }
 
@@ -135,7 +135,7 @@ bool BootFaults::finish_tests(Qmp& qmp) {
     reset_seen_.wait_for(lock, std::chrono::milliseconds(kResetWithin), [&] { return resets_ > before; });
     own_resets_ = resets_;
   }
-  mark_("firmware tests are over");
+  mark_("firmware tests have ended");
   tell(qmp, "cont");
   return true;
 }
@@ -159,7 +159,7 @@ void BootFaults::watch_kernel(Qmp& qmp) {
     return tell(qmp, "inject-nmi");
   }
   mark_("an uncorrectable machine check");
-  // QEMU says only what it did not like.
+  // QEMU prints only errors.
   if (const auto refused = monitor(qmp, kMachineCheck); !refused.empty())
     log::warning("machine check: " + refused);
 }

@@ -1,14 +1,14 @@
-// BootFaults: what goes wrong between a machine's power-on or reset and its running system: firmware tests
-// that take their time, a system that dies once.
+// BootFaults: faults between a machine's power-on or reset and its running system: long firmware tests, a
+// system that crashes once.
 //
-// Firmware tests: the machine is stopped for as long, from power-on (QEMU starts it stopped) and again from
-// each reset on, whoever caused it. The BMC says On meanwhile. At their end the machine is reset once more,
-// by us, so that the boot order is the one that holds now, and goes on. Strikes: a kernel is recognised by
-// where the processor executes; some seconds later it gets an uncorrectable machine check, which it cannot
-// outlive, without anything in it that helps, or a non-maskable interrupt that nobody claims, on which the
-// lab's kernel options have it panic: a real panic, with its text on the console.
+// Firmware tests: the machine is stopped for their duration, from power-on (QEMU starts it stopped) and after
+// each reset of any cause. The BMC reports On meanwhile. At their end the lab resets the machine once more,
+// so that the present boot order applies, and it continues. Crashes: a kernel is recognised by its execution
+// address; some seconds later it gets an uncorrectable machine check, which it cannot survive, or an
+// unclaimed non-maskable interrupt, on which the lab's kernel options make it panic: a real panic, with its
+// text on the console.
 // Thread: any; one mutex inside, not held while QMP is called. saw_reset() belongs to QMP's reader thread,
-// everything that takes a Qmp to the machine's worker.
+// everything with a Qmp parameter to the machine's worker.
 #pragma once
 
 #include <condition_variable>
@@ -27,10 +27,10 @@ namespace muster::lab {
 // lower half of the address space, programs too.
 bool kernel_executes(const std::string& registers);
 
-// What a kernel dies of, once.
+// The cause of a kernel's crash, once.
 enum class Strike {
   machine_check,  // that of the next boot, RAM system or installed one
-  panic,          // that of the next boot from disk; boots from the network are left alone
+  panic,          // that of the next boot from disk; boots from the network are not affected
 };
 
 class BootFaults {
@@ -39,11 +39,11 @@ class BootFaults {
   using Mark = std::function<void(const std::string&)>;  // a line for the machine's console log
   BootFaults(Clock now, Mark mark) : now_(std::move(now)), mark_(std::move(mark)) {}
 
-  // From the next power-on or reset on; 0: none, and tests that are under way end now.
+  // From the next power-on or reset on; 0: 0: none, and running tests end now.
   void set_tests(DurationMs length);
   void set_strike(Strike strike, bool wanted);
   bool wanted(Strike strike) const;  // false again when it was carried out
-  // How much longer the firmware tests of this moment take; unset: there are none under way.
+  // Remaining time of the present firmware tests; unset: none.
   std::optional<DurationMs> testing() const;
 
   // Power-on: true when QEMU has to start the machine stopped.
@@ -51,13 +51,13 @@ class BootFaults {
   void power_off();
   // One more RESET event; its number.
   uint64_t saw_reset();
-  // That event's turn on the worker. True: a boot begins, which the BMC has to know.
+  // Handles that event on the worker. True: a boot begins, to be reported to the BMC.
   bool was_reset(Qmp& qmp, uint64_t number);
-  // A boot begins: what waits for the next system waits for this one. `from_disk`: a drive with a system.
+  // A boot begins: pending faults apply to it. `from_disk`: a drive with a system.
   void booting(bool from_disk);
-  // When tick() has something to do.
+  // When tick() is due.
   std::optional<SteadyMs> wake_at() const;
-  // True: firmware tests are over, and a boot begins.
+  // True: firmware tests have ended, and a boot begins.
   bool tick(Qmp& qmp);
 
  private:

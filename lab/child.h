@@ -1,8 +1,8 @@
 // Processes that outlive the call that started them, and their exact identity.
 //
-// A process is known by its pid, its start time (in clock ticks since boot) and a word that its command line
-// contains (a path in the lab's folder); only when all three hold is it ours, so a pid that was used again is
-// never signalled. Nothing is ever killed by name. Thread: free functions without shared state.
+// A process is identified by its pid, its start time (in clock ticks since boot) and a word that its command
+// line contains (a path in the lab's folder); only when all three hold is it ours, so a pid that was used
+// again is never signalled. Nothing is ever killed by name. Thread: free functions without shared state.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// The lab's clock: the machine's own, which only goes on. Everything that is timed here takes it by
-// constructor, so that a test has another. Thread: any.
+// The lab's clock: the machine's own monotonic one. Everything that is timed in the lab gets it by
+// constructor, so that a test can use another. Thread: any.
 #pragma once
 
 #include <chrono>

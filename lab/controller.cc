@@ -37,7 +37,7 @@ std::string log_tail(const LabDir& dir) {
   return std::string(last_bytes(log, 2000));
 }
 
-// Ok once any answer comes; what it says does not matter here.
+// Ok once any answer comes; its content does not matter here.
 Status wait_for_answer(const LabDir& dir, const ChildId& child) {
   TRY(auto client, make_http_client({.base = "unix:" + dir.path("musterd.sock")}));
   for (DurationMs waited = 0; waited < 20 * kSecond && alive(child); waited += 100) {
@@ -60,7 +60,7 @@ Status hand_over_secrets(const LabDir& dir, const LabSpec& spec) {
     request.body = value;
     TRY(auto response, client->request(request, 20 * kSecond));
     if (response.status >= 300)
-      return fail(Code::failed, fmt::format("musterd refused the secret '{}': {}", name, response.body));
+      return fail(Code::failed, fmt::format("musterd rejected the secret '{}': {}", name, response.body));
   }
   return Ok{};
 }

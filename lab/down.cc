@@ -54,9 +54,9 @@ Result<Json> down(Process& process, const DownOptions& options) {
   Files files("/");
   if (!files.exists(dir.root()))
     return Json{
-        {"dir", dir.root()}, {"ended", Json::array()}, {"removed", false}, {"note", "nothing is there"}};
+        {"dir", dir.root()}, {"ended", Json::array()}, {"removed", false}, {"note", "nothing to take down"}};
   if (!files.exists(dir.spec()) && !files.exists(dir.space()))
-    return fail(Code::denied, dir.root() + " holds no lab (no lab.json): nothing was touched");
+    return fail(Code::denied, dir.root() + " contains no lab (no lab.json): nothing was changed");
   Json ended = Json::array();
   const auto end = [&](const std::string& name, const std::string& pid_file, DurationMs grace) -> Status {
     TRY(const bool was_alive, end_recorded(pid_file, grace));

@@ -1,6 +1,6 @@
-// FakeMachine: a Machine that only remembers: power, boot order, what booted. For tests; it runs nothing.
-// Thread: any; one mutex inside. on_boot is called synchronously only by boot(), so a test decides when
-// firmware has taken over.
+// FakeMachine: a Machine in memory: power, boot order, what booted. For tests; it runs nothing. Thread: any;
+// one mutex inside. on_boot is called synchronously only by boot(), so a test decides when firmware has taken
+// over.
 #pragma once
 
 #include <mutex>
@@ -54,7 +54,7 @@ class FakeMachine : public Machine {
   }
   void on_boot(std::function<void()> booted) override { booted_ = std::move(booted); }
 
-  // Firmware takes over: notes what it boots and tells the BMC. False when nothing was started or reset
+  // Firmware takes over: records what it boots and calls the BMC. False when nothing was started or reset
   // since.
   bool boot() {
     if (!locked([&] {

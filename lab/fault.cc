@@ -23,7 +23,7 @@ Status take_duration(Break& request, const std::string& word) {
   auto span = parse_duration(word);
   if (!span || *span < kSecond || *span > kLongestPost * kSecond)
     return fail(Code::invalid,
-                request.fault + " takes how long, such as 12m or 90s and at most 24 h, not '" + word + "'");
+                request.fault + " takes a duration such as 12m or 90s, at most 24 h, not '" + word + "'");
   request.seconds = *span / kSecond;
   return Ok{};
 }
@@ -41,7 +41,7 @@ Status take_count(Break& request, const std::string& word) {
   request.count = number ? std::stoll(word) : 0;
   if (request.count >= 1 && request.count <= kMostGiants) return Ok{};
   return fail(Code::invalid,
-              fmt::format("{} takes how many, from 1 to {}, not '{}'", request.fault, kMostGiants, word));
+              fmt::format("{} takes a number from 1 to {}, not '{}'", request.fault, kMostGiants, word));
 }
 
 Status take_argument(Break& request, const std::string& word) {
@@ -65,38 +65,37 @@ Status take_argument(Break& request, const std::string& word) {
 const std::map<std::string, std::string>& fault_list() {
   static const std::map<std::string, std::string> faults = {
       {"bmc-503", "the BMC answers 503 for --seconds N (default 30)"},
-      {"other-guid", "an IPMI BMC shows another GUID, as one that was replaced, until --heal"},
+      {"other-guid", "an IPMI BMC reports another GUID, as if it had been replaced, until --heal"},
       {"never-powers-on", "the BMC accepts power-on and nothing happens, until --heal"},
       {"api-lost", "the answer to the next order at the provider's API is lost; the order is carried out"},
-      {"api-locked", "people of the provider are at the machines, which take no order, until --heal"},
+      {"api-locked", "staff of the provider work on the machines, which accept no orders, until --heal"},
       {"api-throttled",
-       "the next request at the provider's API is refused (429) for --seconds N (default 60)"},
-      {"api-lies", "the provider says that it installs, and the disk stays as it was, until --heal"},
+       "the next request at the provider's API is rejected (429) for --seconds N (default 60)"},
+      {"api-lies", "the provider reports an installation, but the disk stays as it was, until --heal"},
       {"kill", "power cut: the machine is gone at once"},
-      {"net-cut", "the machine's link passes nothing for --seconds N (default 60); --network: which"},
+      {"net-cut", "the machine's link drops all traffic for --seconds N (default 60); --network: which link"},
       {"shape",
-       "limits the link towards the machine to --rate R (tc spelling, 10mbit), until --heal; "
-       "--network: which"},
+       "limits the link towards the machine to --rate R (as for tc, 10mbit), until --heal; --network: which "
+       "link"},
       {"slow-drive", "limits --drive D to --rate N bytes per second, until --heal"},
       {"foreign-fs", "writes a file system (--fs ext4 or xfs) on --drive D; only while the machine is off"},
-      {"extra-disk", "a further drive like --drive D (same size and serial pattern), from the next power-on"},
+      {"extra-disk", "another drive like --drive D (same size and serial pattern), from the next power-on"},
       {"pcie-error",
        "the port that --drive D sits behind reports one corrected PCIe error, which the kernel counts; the "
        "system must be up"},
       {"port-errors",
-       "so many frames (default 1) that are too long for the adapter, which counts them; --network: on which "
-       "of the ports that the spec's lab.nodes.NODE.counting lists"},
-      {"pull-cable", "the machine sees one of its links go down, until --heal; --network: which"},
+       "sends this number of frames (default 1) that are too long for the adapter, which counts them; "
+       "--network: on which of the ports in the spec's lab.nodes.NODE.counting"},
+      {"pull-cable", "one of the machine's links goes down, until --heal; --network: which link"},
       {"post",
-       "firmware tests of that length (12m, 90s; times the spec's lab.time_scale) at each power-on and "
+       "firmware tests of this length (12m, 90s; times the spec's lab.time_scale) at each power-on and "
        "reset, until --heal"},
       {"gpu-xid",
        "SIMULATED GPU number N (from 0) falls off the bus: Xid 79 in the kernel's log every other second, "
        "and "
        "the driver's stand-in loses it, until --heal or a restart; the system must be up"},
       {"crash-once",
-       "the next system that boots, RAM system or installed one, takes an uncorrectable machine "
-       "check; once"},
+       "an uncorrectable machine check in the next system that boots, RAM system or installed one; once"},
       {"panic-first-boot", "the kernel of the next system that boots from disk panics; once"},
   };
   return faults;
@@ -142,16 +141,16 @@ Result<Break> break_from_json(const Json& json) {
 
 Status take_words(Break& request, const std::vector<std::string>& words) {
   if (!request.network_switch.empty()) {
-    if (words.size() > 1) return fail(Code::invalid, "--switch takes SECONDS, and neither machine nor fault");
+    if (words.size() > 1) return fail(Code::invalid, "--switch takes SECONDS and no machine or fault");
     return words.empty() ? Status(Ok{}) : take_seconds(request, "--switch", words[0]);
   }
-  if (words.size() < 2) return fail(Code::invalid, "which machine and which fault? (NODE FAULT [ARGUMENT])");
+  if (words.size() < 2) return fail(Code::invalid, "machine and fault are missing (NODE FAULT [ARGUMENT])");
   if (words.size() > 3) return fail(Code::invalid, "one argument at most, not also '" + words[3] + "'");
   request.node = words[0];
   request.fault = words[1];
   if (words.size() == 3) TRY_(take_argument(request, words[2]));
   if (request.fault == "post" && !request.heal && request.seconds <= 0)
-    return fail(Code::invalid, "post takes how long, such as 12m or 90s");
+    return fail(Code::invalid, "post takes a duration such as 12m or 90s");
   if (request.fault == "gpu-xid" && request.gpu < 0)
     return fail(Code::invalid, "gpu-xid takes the number of a stand-in, from 0");
   return Ok{};

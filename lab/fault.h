@@ -1,5 +1,5 @@
-// What `muster lab break` can be asked for, and how it is spelled on the command line and on the control
-// socket. Thread: values; pure functions.
+// The faults of `muster lab break`, and their spelling on the command line and on the control socket. Thread:
+// values; pure functions.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ struct Break {
 Json to_json(const Break& request);
 Result<Break> break_from_json(const Json& json);
 
-// Under which name `lab status` shows it: "net-cut", "net-cut rail0".
+// Its name in `lab status`: "net-cut", "net-cut rail0".
 std::string shown_name(const Break& request);
 
 // name -> one line of help, for the command line and the documentation.
 const std::map<std::string, std::string>& fault_list();
 
-// The words of the command line, without flags: NODE FAULT [ARGUMENT], or [SECONDS] where a switch is named.
-// Code::invalid when they do not fit.
+// The words of the command line, without flags: NODE FAULT [ARGUMENT], or [SECONDS] with a switch.
+// Code::invalid if they do not fit.
 Status take_words(Break& request, const std::vector<std::string>& words);
 
 }  // namespace muster::lab

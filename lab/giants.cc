@@ -29,10 +29,10 @@ Result<std::string> giant_frame(const std::string& mac) {
   char more = 0;
   if (mac.size() != 17 || sscanf(mac.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%c", &byte[0], &byte[1], &byte[2],
                                  &byte[3], &byte[4], &byte[5], &more) != 6)
-    return fail(Code::invalid, "'" + mac + "' is no MAC");
+    return fail(Code::invalid, "'" + mac + "' is not a MAC");
   std::string out;
   for (const unsigned b : byte) out += static_cast<char>(b);
-  out += std::string("\x02\0\0\0\0\x01", 6);  // from nobody
+  out += std::string("\x02\0\0\0\0\x01", 6);  // a locally administered source address
   out += static_cast<char>(kExperimental >> 8);
   out += static_cast<char>(kExperimental & 0xff);
   out.resize(kGiantBytes, '\0');
@@ -46,7 +46,7 @@ Status send_giants(const std::string& tap, const std::string& mac, int64_t count
   to.sll_family = AF_PACKET;
   to.sll_ifindex = static_cast<int>(if_nametoindex(tap.c_str()));
   if (out.fd < 0 || to.sll_ifindex == 0)
-    return fail(Code::failed, fmt::format("{}: cannot be sent on: {}", tap, strerror(errno)));
+    return fail(Code::failed, fmt::format("{}: cannot send on it: {}", tap, strerror(errno)));
   for (int64_t i = 0; i < count; ++i)
     if (sendto(out.fd, frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to) !=
         static_cast<ssize_t>(frame.size()))

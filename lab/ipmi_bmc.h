@@ -1,11 +1,11 @@
-// IpmiBmc: the IPMI side of a lab machine: Debian's ipmi_sim (package openipmi), a BMC that nobody here
-// wrote, which switches the machine through `muster lab chassis` and the lab's control socket.
+// IpmiBmc: the IPMI side of a lab machine: Debian's ipmi_sim (package openipmi), an independent
+// implementation, which switches the machine through `muster lab chassis` and the lab's control socket.
 //
-// One process per machine on the machine's BMC address, UDP port 623. It ends with its IpmiBmc; one that a
-// killed `lab serve` left behind is ended by the next, or by `muster lab down` with the namespace. As
-// ipmi_sim is: it offers cipher suite 3 and not 17, drops the valid and the UEFI bit of the boot flags, and
-// has no sensors of the machine. Its serial-over-LAN shows the machine's console from the log
-// (lab/sol_relay.h): nothing that is typed there gets to the machine. Thread: one at a time.
+// One process per machine on the machine's BMC address, UDP port 623. It ends with its IpmiBmc; one left by a
+// killed `lab serve` is ended by the next, or by `muster lab down` with the namespace. Limits of ipmi_sim: it
+// offers cipher suite 3 and not 17, drops the valid and the UEFI bit of the boot flags, and has no sensors of
+// the machine. Its serial-over-LAN shows the machine's console from the log (lab/sol_relay.h): typed input is
+// dropped. Thread: one at a time.
 #pragma once
 
 #include <string>
@@ -52,7 +52,7 @@ class IpmiBmc {
   ChildId child_;
 };
 
-// How `muster lab chassis NODE WORDS` prints what the control socket answered: "power:1", one per line.
+// How `muster lab chassis NODE WORDS` prints the control socket's answer: "power:1", one per line.
 std::string chassis_lines(const Json& answer);
 
 }  // namespace muster::lab

@@ -51,7 +51,7 @@ KvmProbe probe_kvm(const LabDir& dir, const QemuHost& host, DurationMs deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     auto text = Files("/").read(console);
     if (text &&
-        text->find("Bds") != std::string::npos) {  // the boot manager speaks: every earlier phase has run
+        text->find("Bds") != std::string::npos) {  // output of the boot manager: every earlier phase has run
       probe = {Accel::kvm, fmt::format("firmware up in {:.1f} s", static_cast<double>(waited + 100) / 1000)};
       break;
     }

@@ -1,5 +1,5 @@
-// Whether KVM is worth using here: a machine is started through the firmware under a deadline, because nested
-// KVM may exist, open, and then hang in the firmware's first real-mode steps. Thread: blocking.
+// Whether KVM works: a machine is started through the firmware under a deadline, because nested KVM may
+// exist, open, and then hang in the firmware's first real-mode steps. Thread: blocking.
 #pragma once
 
 #include <string>

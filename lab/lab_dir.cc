@@ -29,7 +29,7 @@ Result<LabDir> LabDir::at(const std::string& folder) {
   auto path = std::filesystem::absolute(folder, error).lexically_normal().string();
   if (error) return fail(Code::invalid, "'" + folder + "': " + error.message());
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  if (path.size() < 4) return fail(Code::invalid, "'" + path + "' is no place for a lab");
+  if (path.size() < 4) return fail(Code::invalid, "'" + path + "' cannot be a lab's folder");
   if (path.find_first_of(" ,\n\t;\"'") != std::string::npos)  // QEMU and nginx split on these
     return fail(Code::invalid,
                 "'" + path + "': no space, comma, semicolon or quote in the lab's folder name");

@@ -1,4 +1,4 @@
-// LabDir: where everything of one lab lies, by name. One folder, removed as a whole by `muster lab down`.
+// LabDir: the paths of all files of one lab. One folder, removed as a whole by `muster lab down`.
 //
 //   lab.json         LabSpec as running, with machines added later
 //   namespace.json   namespace name and inode
@@ -8,7 +8,7 @@
 //   lab.sock         control of `lab serve`, with serve.pid and serve.log
 //   state/           musterd's, with musterd.pid, musterd.log and musterd.sock beside it
 //   apt/             caching proxy
-//   bmc.log          what BMCs were told
+//   bmc.log requests to the BMCs
 //   nodes/<name>/    drives, firmware variables, sockets, console.log, BMC certificate, pid file
 // Thread: values.
 #pragma once

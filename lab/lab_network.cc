@@ -40,7 +40,7 @@ bool is_dead_lab(Process& process, const std::string& name) {
 Result<LockFile> claim_namespace(const std::string& name) {
   const auto path = "/run/lock/" + name + ".lab";
   return LockFile::take(path,
-                        "another lab named " + name + " is coming up at this moment: " + path + " is locked");
+                        "another lab named " + name + " is starting at this moment: " + path + " is locked");
 }
 
 std::string namespace_name(const LabSpec& spec) { return "muster-" + spec.cluster; }
@@ -128,8 +128,8 @@ Result<Namespace> create_namespace(Process& process, const LabDir& dir, const st
     TRY_(run_all(process, {{"ip", "netns", "del", name}}));
   if (inode_of(name) != 0)
     return fail(Code::conflict, "a network namespace named " + name +
-                                    " is there already and is not this lab's: another lab of the same "
-                                    "cluster name? (`muster lab down` there, or `ip netns del " +
+                                    " exists and belongs to another lab: of the same cluster name? (`muster "
+                                    "lab down` there, or `ip netns del " +
                                     name + "`)");
   TRY_(run_all(process, {{"ip", "netns", "add", name}}));
   const Namespace space{name, inode_of(name)};

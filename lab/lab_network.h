@@ -3,9 +3,9 @@
 //
 // The controller and the BMCs have their addresses on the provisioning network's bridge; on the others
 // (storage, rails) there are machines only, with an MTU of 9000.
-// Guests are isolated: the namespace has no link to the host. What has to get through (packages) goes over a
-// Unix socket (lab/apt_proxy.h). The command lists are pure; run_all() runs them. A namespace is ours only
-// when its inode is the one recorded when it was made. Thread: free functions without shared state.
+// Guests are isolated: the namespace has no link to the host. Packages go through a Unix socket
+// (lab/apt_proxy.h). The command lists are pure; run_all() runs them. A namespace is ours only if its inode
+// is the one recorded at its creation. Thread: free functions without shared state.
 #pragma once
 
 #include <cstdint>
@@ -40,14 +40,14 @@ Argv mtu_command(const std::string& tap, int bytes);
 
 Status run_all(Process& process, const std::vector<Argv>& commands);
 
-// Held while a lab comes up, so that its namespace, empty as long as nothing runs in it yet, is not taken for
-// a dead lab's. Freed with the object or the process.
+// Held while a lab comes up, so that its namespace, empty as long as nothing runs in it yet, is not mistaken
+// for a dead lab's. Freed with the object or the process.
 Result<LockFile> claim_namespace(const std::string& name);  // Code::conflict while another process holds it
 
 // Makes the namespace and records it in DIR. One of that name that is a dead lab's (a lab's bridge in it and
 // no process) is replaced; Code::conflict when it is anything else. Needs the claim.
 Result<Namespace> create_namespace(Process& process, const LabDir& dir, const std::string& name);
-// What DIR says, and whether it still exists with that inode.
+// The record in DIR, and whether it still exists with that inode.
 Result<Namespace> recorded_namespace(const LabDir& dir);
 bool namespace_exists(const Namespace& space);
 Status delete_namespace(Process& process, const Namespace& space);

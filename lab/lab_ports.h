@@ -1,8 +1,8 @@
 // Ports: the network ports of a machine beside the one it is provisioned over, and the networks they are on.
 //
-// Each such network is a switch of its own, with jumbo frames, that nobody but the machines is on: `storage`
-// and `rail0`, `rail1`, ... A port's MAC follows from the machine's number and the network, so it is the same
-// in every lab of the spec; a port that is left out does not move the others. Thread: values; pure functions.
+// Each such network is a switch of its own, with jumbo frames, with only the machines on it: `storage` and
+// `rail0`, `rail1`, ... A port's MAC follows from the machine's number and the network, so it is the same in
+// every lab of the spec; a missing port does not move the others. Thread: values; pure functions.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr const char* kStorage = "storage";
 struct LabPort {
   std::string network;  // "storage", "rail0"
   std::string mac;
-  bool cabled = true;     // false: the port is there, and never has a link
+  bool cabled = true;     // false: the port exists without a link
   bool counting = false;  // an adapter that counts errors, as `lab break port-errors` needs
 };
 

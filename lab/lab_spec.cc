@@ -44,7 +44,8 @@ Result<int64_t> size_from(const std::string& text) {
       {"GB", 1e9},        {"TB", 1e12},          {"KiB", 1024.0},
       {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
   std::smatch m;
-  if (!std::regex_match(text, m, form)) return fail(Code::invalid, "'" + text + "' is no size such as 8 GiB");
+  if (!std::regex_match(text, m, form))
+    return fail(Code::invalid, "'" + text + "' is not a size such as 8 GiB");
   const auto bytes = static_cast<int64_t>(std::stod(m[1]) * units.at(m[2]));
   return bytes / 512 * 512;
 }
@@ -112,12 +113,13 @@ void mark_ports(const YAML::Node& list, const std::string& where, bool LabPort::
     for (const auto& p : node.ports) has.push_back(p.network);
     problems.push_back(fmt::format(
         "{}: {}: {} has no port '{}' ({})", at(item), where, node.name, name,
-        has.empty() ? "it has none but the provisioning port: `rails` or `storage_nic`"
-                    : fmt::format("ports: {}; the provisioning port is as it is", fmt::join(has, ", "))));
+        has.empty()
+            ? "it has only the provisioning port: `rails` or `storage_nic`"
+            : fmt::format("ports: {}; the provisioning port cannot be changed", fmt::join(has, ", "))));
   }
 }
 
-// What stand-ins for GPUs call themselves.
+// The model of the stand-ins for GPUs.
 std::string gpu_model(const YAML::Node& node, const std::string& fallback, const std::string& where,
                       Problems& problems) {
   if (!node) return fallback;
@@ -207,7 +209,8 @@ bool exists_already(const YAML::Node& group) {
 // It has no BMC: its provider's API, which is one for all of them, is in its place.
 void put_behind_provider(const std::string& api, LabNode& node, LabSpec& spec, Problems& problems) {
   if (api.empty() || (!spec.provider_api.empty() && spec.provider_api != api))
-    problems.push_back(fmt::format("node {}: power.api is where the lab's one provider is", node.name));
+    problems.push_back(
+        fmt::format("node {}: power.api must be the address of the lab's one provider", node.name));
   spec.provider_api = api;
   node.server = node.bmc_address;
   node.bmc_address = api.substr(0, api.find(':'));
@@ -233,7 +236,7 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
     node.mac = declared_mac(group["mac"], member, problems);
     if (node.mac.empty()) node.mac = derived_mac(node.number, port_number(kProvisioning));
     if (!std::regex_match(node.mac, std::regex("([0-9a-f]{2}:){5}[0-9a-f]{2}")))
-      problems.push_back(fmt::format("node {}: '{}' is no MAC address", node.name, node.mac));
+      problems.push_back(fmt::format("node {}: '{}' is not a MAC address", node.name, node.mac));
     node.address = declared_address(group["address"], "address", member, problems);
     node.bmc_address = declared_address(power_address, "power.address", member, problems);
     node.ipmi = spec.ipmi = power && power.IsMap() && scalar(power["driver"]) == "ipmi";
@@ -244,9 +247,9 @@ void add_nodes(const YAML::Node& group, LabSpec& spec, Problems& problems) {
       put_behind_provider(scalar(power["api"]), node, spec, problems);
     in_addr parsed{};
     if (!by_hand && inet_pton(AF_INET, node.bmc_address.c_str(), &parsed) != 1)
-      problems.push_back(fmt::format("node {}: power.address '{}' is no IPv4 address for its BMC", node.name,
-                                     node.bmc_address));
-    if (find_node(spec, node.name)) problems.push_back(fmt::format("node {} is there twice", node.name));
+      problems.push_back(fmt::format("node {}: power.address '{}' is not an IPv4 address for its BMC",
+                                     node.name, node.bmc_address));
+    if (find_node(spec, node.name)) problems.push_back(fmt::format("node {} is declared twice", node.name));
     node.profile = spec.profile;
     node.memory_mib = spec.memory_mib;
     node.smp = spec.smp;
@@ -335,7 +338,8 @@ void refuse_twins(const LabSpec& spec, Problems& problems) {
   const auto own = [&](const std::string& what, const std::string& value, const std::string& node) {
     const auto [owner, fresh] = owners.emplace(value, node);
     if (!fresh && !value.empty())
-      problems.push_back(fmt::format("node {}: {} {} is {}'s already", node, what, value, owner->second));
+      problems.push_back(
+          fmt::format("node {}: {} {} is already used by {}", node, what, value, owner->second));
   };
   for (const auto& node : spec.nodes) {
     own("MAC address", node.mac, node.name);
@@ -387,7 +391,7 @@ void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
       if (group.IsMap()) add_nodes(group, spec, problems);
   if (problems.empty() && spec.nodes.empty())
     problems.push_back(
-        "nodes: all are adopted hosts (`adopt`), which a lab does not have: no machine is left to make");
+        "nodes: all are adopted hosts (`adopt`), which a lab does not have: no machine remains");
   assign_addresses(spec, taken_addresses(network, nodes, spec));
   apply_overrides(section["nodes"], spec, problems);
   refuse_twins(spec, problems);
@@ -400,7 +404,7 @@ Result<LabSpec> lab_spec_from_yaml(const std::string& text) {
   Problems problems;
   try {  // yaml-cpp reports by exception
     const auto root = YAML::Load(text);
-    if (!root.IsMap()) return fail(Code::invalid, "the spec is no YAML map");
+    if (!root.IsMap()) return fail(Code::invalid, "the spec is not a YAML map");
     read_spec(root, spec, problems);
   } catch (const YAML::Exception& e) {
     return fail(Code::invalid,
@@ -412,9 +416,9 @@ Result<LabSpec> lab_spec_from_yaml(const std::string& text) {
 
 Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
   if (!std::regex_match(name, std::regex("[a-z0-9][a-z0-9-]{0,30}")))
-    return fail(Code::invalid, "'" + name + "' is no node name");
+    return fail(Code::invalid, "'" + name + "' is not a node name");
   if (find_node(spec, name)) return fail(Code::conflict, "the lab has a machine named " + name + " already");
-  if (spec.nodes.empty()) return fail(Code::invalid, "the lab has no machine to take the pattern from");
+  if (spec.nodes.empty()) return fail(Code::invalid, "the lab has no machine as a pattern");
   LabNode node;
   node.name = name;
   node.in_spec = false;

@@ -1,9 +1,10 @@
-// LabSpec: what the virtual cluster needs to know of a cluster.yaml: names, addresses and the `lab:` section.
+// LabSpec: the parts of a cluster.yaml that the virtual cluster needs: names, addresses and the `lab:`
+// section.
 //
 // Read leniently and on purpose apart from parse_spec(): a lab starts from any spec whose nodes have a power
 // address (those with `adopt` are hosts that exist already, and are left out), and the controller's parser is
 // the one that refuses unknown keys outside `lab:`. Inside `lab:` an unknown key is an error. The value is
-// also what DIR/lab.json holds, including machines added later (`muster lab add`). Thread: values; pure
+// also the content of DIR/lab.json, including machines added later (`muster lab add`). Thread: values; pure
 // functions.
 #pragma once
 
@@ -42,7 +43,7 @@ struct LabNode {
   std::string uuid, serial;  // SMBIOS; derived from cluster and name, so equal in every lab of that spec
   std::vector<LabDrive> drives;
   std::vector<LabPort> ports;  // beside the provisioning one
-  // SIMULATED GPU: how many the lab stands in for; none: the machine says nothing of GPUs.
+  // SIMULATED GPU: number of stand-ins; none: no GPUs in the machine's SMBIOS.
   int gpus = 0;
   std::string gpu_model = kStandinModel;
 };
@@ -60,7 +61,7 @@ struct LabSpec {
   std::string provisioning_cidr;     // "10.20.0.0/24"
   std::string controller;            // "10.20.0.1"
   std::string user;                  // first user of the spec: `lab ssh` logs in as this
-  std::vector<std::string> secrets;  // names under which nodes want the BMCs' secret: "bmc"
+  std::vector<std::string> secrets;  // names of the BMCs' secret in the spec: "bmc"
   std::vector<LabNode> nodes;
   // nodes that are hosts of their own (`adopt:`): no machine here; not in lab.json
   std::vector<std::string> adopted;
@@ -75,14 +76,15 @@ struct LabSpec {
   int rails = 0;
   int gpus = 0;
   std::string gpu_model = kStandinModel;
-  // How long firmware tests take here of what `lab break post` says: 0.1 rehearses 12 minutes in 72 seconds.
+  // Fraction of the time set by `lab break post` that firmware tests take: 0.1 rehearses 12 minutes in 72
+  // seconds.
   double time_scale = 1;
 };
 
 // Code::invalid with every problem found, one per line.
 Result<LabSpec> lab_spec_from_yaml(const std::string& text);
 
-// A further machine that the spec does not know; Code::conflict when the name is taken.
+// A further machine that is not in the spec; Code::conflict when the name is taken.
 Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name);
 
 Json to_json(const LabSpec& spec);

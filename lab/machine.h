@@ -1,7 +1,7 @@
 // Machine: the port behind a BMC: something with a power button, a boot order and a state.
 //
 // Implementations: QemuMachine (lab/qemu_machine.h) and FakeMachine (lab/fake_machine.h, for tests). Commands
-// return at once and take effect in order; running() tells what is true now. The boot order holds from the
+// return at once and take effect in order; running() is the present state. The boot order applies from the
 // next start or reset on. Thread: any.
 #pragma once
 
@@ -18,7 +18,7 @@ class Machine {
   virtual void start() = 0;  // no effect while running
   virtual void cut_power() = 0;
   virtual void reset() = 0;        // no effect while off
-  virtual void press_power() = 0;  // asks the operating system to shut down; it may not listen
+  virtual void press_power() = 0;  // requests a shutdown of the operating system, which may ignore it
   virtual void set_boot_first(BootFirst first) = 0;
   // Called each time firmware has taken over (start, reset, also one the guest asked for) and has read the
   // boot order, from the machine's own thread. Set once, before the first start().

@@ -1,7 +1,7 @@
-// Outages: which taps pass nothing, for what reason and until when.
+// Outages: which taps drop all traffic, for what reason and until when.
 //
 // A tap can be down for several reasons (its own cut, the switch's outage) and comes back when the last is
-// over. Pure: the caller says what time it is and carries out what is returned. Thread: none of its own.
+// over. Pure: the caller passes the time and carries out the result. Thread: none of its own.
 #pragma once
 
 #include <map>
@@ -17,9 +17,9 @@ namespace muster::lab {
 class Outages {
  public:
   using Taps = std::vector<std::string>;
-  // Returns the taps to take down. Of a reason that is there already, the new end counts.
+  // Returns the taps to take down. For an existing reason the new end counts.
   Taps begin(const std::string& reason, const Taps& taps, SteadyMs until);
-  // A further tap for a reason that is there; false: it is not.
+  // A further tap for an existing reason; false: no such reason.
   bool join(const std::string& reason, const std::string& tap);
   // Returns the taps to bring up.
   Taps end(const std::string& reason);

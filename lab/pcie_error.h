@@ -1,4 +1,4 @@
-// What runs in a guest so that its kernel counts a PCIe error. Thread: a pure function.
+// A script that makes a guest's kernel count a PCIe error. Thread: a pure function.
 #pragma once
 
 #include <string>

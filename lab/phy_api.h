@@ -1,14 +1,13 @@
 // PhyApi: the emulated API of a provider of bare metal ("Sakura dedicated server PHY" 1.1) in front of
-// machines: power and re-installation, as its published description and the facts in the wild have them.
+// machines: power and reinstallation, from its published description and observed behaviour.
 //
 // handle() is the whole interface: a request in, an answer out. Strict as the original: Basic authentication
 // with a 401 of another shape, paths that end in '/', ids of 12 digits, the header X-Requested-With, pages of
 // ten, 300 requests an hour for the account (429 with Retry-After), no order to a server with a lock (409).
-// What was ordered happens later than the 204, and nobody says how it ended: after `os_install` the lock is
-// null for a while, then os_install, then null again. Manners are its ways to lie, for tests and `muster lab
-// break`. Not there: RAID status, graphs, subnets, and everything of the network but what servers show.
-// Time passes in handle() and advance() only. Thread: any; one mutex inside, held while a system is
-// installed.
+// An order takes effect after the 204, and its result is not reported: after `os_install` the lock is null
+// for a while, then os_install, then null again. Manners are its faults, for tests and `muster lab break`.
+// Not emulated: RAID status, graphs, subnets, and everything of the network but what servers show. Time
+// passes in handle() and advance() only. Thread: any; one mutex inside, held while a system is installed.
 #pragma once
 
 #include <deque>
@@ -30,26 +29,27 @@ struct PhyManners {
   DurationMs power_lag = 8 * kSecond;       // between the 204 and the machine
   DurationMs lock_after = 5 * kSecond;      // between the 204 of an installation and its lock
   DurationMs install_takes = 20 * kSecond;  // as long as the lock is there
-  DurationMs list_age = 0;                  // lists are as old as that
-  DurationMs cache_every = 60 * kSecond;  // how often the remembered power state is read by itself; 0: never
-  int quota = 300;                        // requests an hour
-  int throttled = 0;                      // so many next requests: 429
-  DurationMs retry_after = 60 * kSecond;  // of those
-  int conflicts = 0;                      // so many next orders: 409
-  int lost_answers = 0;                   // so many next orders are carried out, and their answer is lost
-  int lost_orders = 0;                    // so many next orders are not carried out, and the answer is lost
-  int unreadable_power = 0;               // so many next looks at the power: 503
-  bool ignores_orders = false;            // 204, and nothing happens
-  bool installs_nothing = false;          // lock and all, and the disk is as it was
-  bool leaves_off = false;                // the machine is off after an installation
-  bool shows_no_lock = false;             // an installation begins and ends between two looks
-  bool locked_by_people = false;          // administrative_lock
+  DurationMs list_age = 0;                  // age of lists
+  DurationMs cache_every = 60 * kSecond;    // how often the cached power state is refreshed; 0: never
+  int quota = 300;                          // requests an hour
+  int throttled = 0;                        // number of next requests answered with 429
+  DurationMs retry_after = 60 * kSecond;    // of those
+  int conflicts = 0;                        // number of next orders answered with 409
+  int lost_answers = 0;                     // number of next orders that are carried out, with lost answers
+  int lost_orders = 0;            // number of next orders that are not carried out, with lost answers
+  int unreadable_power = 0;       // number of next power readings answered with 503
+  bool ignores_orders = false;    // 204, and nothing happens
+  bool installs_nothing = false;  // lock and all, and the disk is as it was
+  bool leaves_off = false;        // the machine is off after an installation
+  bool shows_no_lock = false;     // an installation begins and ends between two readings
+  bool locked_by_people = false;  // administrative_lock
 };
 
 struct PhyMachine {
-  std::string id, nickname, address;  // id: 12 digits; address: what the API says of its IPv4 address
+  std::string id, nickname, address;  // id: 12 digits; address: the IPv4 address in the API
   Machine* machine = nullptr;
-  // Writes an image to its disk while it is off, with these keys for its superuser. "" or why it did not.
+  // Writes an image to its disk while it is off, with these keys for its superuser. "" or the reason of a
+  // failure.
   std::function<std::string(const std::string& image, const std::vector<std::string>& keys)> install = {};
 };
 
@@ -66,11 +66,11 @@ class PhyApi {
 
   void add(PhyMachine machine);
   HttpResponse handle(const HttpRequest& request);
-  void advance();  // lets happen what is due
+  void advance();  // applies what is due
   void change(const std::function<void(PhyManners&)>& manners);
   int installs(const std::string& id);  // accepted so far
   int orders(const std::string& id);    // power_control accepted so far
-  int served();                         // requests, refused ones too
+  int served();                         // requests, rejected ones too
 
  private:
   struct Order {

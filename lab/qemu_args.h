@@ -17,7 +17,7 @@ namespace muster::lab {
 enum class Accel { tcg, kvm };
 std::string_view to_string(Accel accel);
 
-// What boots next: the NIC or the boot drive.
+// The next boot device: the NIC or the boot drive.
 enum class BootFirst { disk, network };
 
 struct QemuHost {

@@ -26,7 +26,7 @@ std::string clock_text() {
 Status create_sparse(const std::string& path, int64_t size) {
   if (std::filesystem::exists(path)) return Ok{};
   TRY_(Files("/").write_raw(path, ""));
-  if (truncate(path.c_str(), size) != 0) return fail(Code::failed, path + ": cannot be made that large");
+  if (truncate(path.c_str(), size) != 0) return fail(Code::failed, path + ": cannot be grown to that size");
   return Ok{};
 }
 
@@ -92,7 +92,7 @@ void QemuMachine::press_power() {
   post([this] {
     if (!qmp_ || !running()) return;
     mark_console("power button");
-    if (boot_faults_.testing()) return;  // nobody listens yet
+    if (boot_faults_.testing()) return;  // no listener yet
     if (auto done = qmp_->execute("system_powerdown"); !done) note("power button: " + done.error().message);
   });
 }
@@ -181,7 +181,7 @@ void QemuMachine::work() {
     }
     {
       std::lock_guard lock(mutex_);
-      if (stop_ && tasks_.empty()) break;  // what was asked for before is carried out
+      if (stop_ && tasks_.empty()) break;  // earlier commands are carried out
     }
     tick();
   }
@@ -216,8 +216,8 @@ Result<std::unique_ptr<Qmp>> QemuMachine::connect(DurationMs deadline) {
   });
 }
 
-// It survived the process that started it, and its control socket is free again. Nobody knows any more how
-// long it was to be held.
+// It survived the process that started it, and its control socket is free again. It is unknown how long it
+// should have been held.
 void QemuMachine::adopt() {
   auto qmp = connect(5 * kSecond);
   if (!qmp) return;

@@ -3,9 +3,9 @@
 // One thread per machine carries out commands in order; QEMU is our child but survives us, and is adopted
 // again through its pid file. A reset regenerates the firmware's boot order from the boot indexes, so they
 // are written over QMP whenever the order changes, and on_boot() comes with QEMU's RESET event, when the
-// order of that boot has been read. Faults (`muster lab break`) that sit in the metal live here: dead power
-// button, power cut, slow drive, extra drive, and those of lab/boot_faults.h. Ports without cable have their
-// links taken down before the machine's first instruction.
+// order of that boot has been read. Hardware faults (`muster lab break`) are here: dead power button, power
+// cut, slow drive, extra drive, and those of lab/boot_faults.h. Ports without cable have their links taken
+// down before the machine's first instruction.
 #pragma once
 
 #include <condition_variable>

@@ -36,7 +36,7 @@ class QmpSocket : public Qmp {
     const Json message = {{"execute", command}, {"arguments", arguments}, {"id", id}};
     const auto line = dump_json(message) + "\n";
     if (!connected_ || send(fd_, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
-      return fail(Code::unavailable, "QEMU is gone");
+      return fail(Code::unavailable, "QEMU has ended");
     const bool answered = changed_.wait_for(lock, std::chrono::milliseconds(deadline),
                                             [&] { return !connected_ || reply_id_ == id; });
     if (!answered) return fail(Code::timeout, "QEMU did not answer " + command);

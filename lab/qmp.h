@@ -1,8 +1,8 @@
 // Qmp: QEMU's machine protocol over its Unix socket: commands with replies, and events.
 //
 // One connection per machine (QEMU takes one client at a time). A reader thread of its own delivers replies
-// and calls `on_event`; on_event must not call execute() itself. Codes: `unavailable` no such socket or
-// nobody there; `timeout` no reply in time; `failed` QEMU refused, with its words.
+// and calls `on_event`; on_event must not call execute() itself. Codes: `unavailable` no such socket or no
+// listener; `timeout` no reply in time; `failed` QEMU's error.
 #pragma once
 
 #include <functional>

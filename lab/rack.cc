@@ -160,7 +160,7 @@ Status Rack::save() { return Files("/").write(options_.dir.spec(), dump_json(to_
 Result<Json> Rack::add(const std::string& name, bool on) {
   std::lock_guard lock(mutex_);
   if (provider_)
-    return fail(Code::invalid, "a lab behind a provider's API has no machines beside those of its spec");
+    return fail(Code::invalid, "a lab behind a provider's API has only the machines of its spec");
   TRY(auto node, make_extra_node(spec_, name));
   TRY_(run_all(process_, node_commands(node, "")));
   auto mounted = join_outages(node);
@@ -272,13 +272,13 @@ Result<std::string> Rack::break_boot(Slot& slot, const Break& request) {
   }
   const auto declared = request.seconds * kSecond;
   const auto here = static_cast<DurationMs>(static_cast<double>(declared) * spec_.time_scale);
-  if (!request.heal && here <= 0) return fail(Code::invalid, "post takes how long, such as 12m or 90s");
+  if (!request.heal && here <= 0) return fail(Code::invalid, "post takes a duration such as 12m or 90s");
   slot.machine->set_firmware_tests(request.heal ? 0 : here);
   if (request.heal) return std::string("no firmware tests");
   auto words = to_human(declared);
   if (here != declared) words += fmt::format(", {} at time scale {}", to_human(here), spec_.time_scale);
   slot.faults[request.fault] = words;
-  return fmt::format("firmware tests of {} from the next power-on or reset on", words);
+  return fmt::format("firmware tests of {} from the next power-on or reset", words);
 }
 
 Result<std::string> Rack::break_bmc(Slot& slot, const Break& request) {
@@ -295,9 +295,9 @@ Result<std::string> Rack::break_bmc(Slot& slot, const Break& request) {
   }
   if (slot.ipmi && request.fault == "other-guid") {
     TRY_(slot.ipmi->start(!request.heal));
-    if (!request.heal) slot.faults[request.fault] = "the BMC shows another GUID";
-    return std::string(request.heal ? "shows its own GUID"
-                                    : "shows another GUID, as a BMC that was replaced");
+    if (!request.heal) slot.faults[request.fault] = "the BMC reports another GUID";
+    return std::string(request.heal ? "reports its own GUID"
+                                    : "reports another GUID, as a replaced BMC does");
   }
   if (slot.ipmi || request.fault == "other-guid")
     return fail(Code::invalid, fmt::format("{} has {} BMC: {} is for the other kind", request.node,
@@ -333,7 +333,7 @@ Result<std::string> Rack::break_drive(Slot& slot, const Break& request) {
   const Argv argv = kind == "xfs" ? Argv{"mkfs.xfs", "-q", "-f", "-L", "foreign", file}
                                   : Argv{"mkfs.ext4", "-q", "-F", "-L", "foreign", file};
   TRY_(run_all(process_, {argv}));
-  return fmt::format("{} of {} now holds {} labelled 'foreign'", drive->name, node.name, kind);
+  return fmt::format("{} of {} now contains {} labelled 'foreign'", drive->name, node.name, kind);
 }
 
 Result<std::string> Rack::extra_disk(Slot& slot, const Break& request) {

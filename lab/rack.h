@@ -2,7 +2,7 @@
 // lab serve`.
 //
 // Also carries out `muster lab break` and `lab add`. All machines' state is in the folder, so a new Rack over
-// the same folder adopts what still runs. Thread: one owner calls add() and carry_out(); status() from the
+// the same folder adopts running machines. Thread: one owner calls add() and carry_out(); status() from the
 // control server's thread goes through the same mutex.
 #pragma once
 
@@ -38,11 +38,11 @@ class Rack {
   ~Rack();
 
   Status start();  // every machine's BMC listens
-  // A machine the spec does not know: network, BMC, drives; `on`: its power button is pressed.
+  // A machine that is not in the spec: network, BMC, drives; `on`: its power button is pressed.
   Result<Json> add(const std::string& name, bool on = false);
-  Result<Json> carry_out(const Break& request);  // what was done, in words
+  Result<Json> carry_out(const Break& request);  // what was done, for people
   Json status();
-  // What ipmi_sim asks of a machine (lab/ipmi_bmc.h).
+  // Requests of ipmi_sim (lab/ipmi_bmc.h).
   Result<Json> chassis(const std::string& node, const std::vector<std::string>& words);
   void power_off_all();
 

@@ -28,7 +28,7 @@ Result<std::string> Rack::break_gpu(Slot& slot, const Break& request) {
   TRY(const auto argv, ssh_command(options_.dir, node.name, remote));
   TRY(const auto done, process_.run({.argv = argv, .deadline = 60 * kSecond}));
   if (!done.ok())
-    return fail(Code::failed, fmt::format("{}: its stand-in for a driver did not take the fault: {}{}",
+    return fail(Code::failed, fmt::format("{}: its driver's stand-in did not accept the fault: {}{}",
                                           node.name, done.out, done.err));
   if (request.heal) return fmt::format("{} {} answers again", kSimulatedGpu, request.gpu);
   slot.faults[shown_name(request)] = fmt::format("{} {}: Xid {}", kSimulatedGpu, request.gpu, kFellOffTheBus);

@@ -60,10 +60,10 @@ Result<std::string> Rack::break_network(Slot& slot, const Break& request) {
   const auto seconds = request.seconds > 0 ? request.seconds : 60;
   TRY_(begin_outage(reason, {tap}, seconds * kSecond));
   slot.faults[name] = fmt::format("{} s", seconds);
-  return fmt::format("link passes nothing for {} s", seconds);
+  return fmt::format("link drops all traffic for {} s", seconds);
 }
 
-// The machine sees its link go, which kernels count; nobody else on that network notices.
+// The machine's link goes down, which kernels count; no other machine on that network notices.
 Result<std::string> Rack::pull_cable(Slot& slot, const Break& request) {
   const auto node = slot.machine->node();
   const auto network = network_of(request);
@@ -84,13 +84,11 @@ Result<std::string> Rack::port_errors(Slot& slot, const Break& request) {
   const auto node = slot.machine->node();
   const auto network = network_of(request);
   const auto* port = find_port(node, network);
-  if (request.heal) return fail(Code::invalid, "errors that were counted stay counted until the restart");
+  if (request.heal) return fail(Code::invalid, "counted errors remain until the restart");
   if (!port || !port->counting)
-    return fail(
-        Code::invalid,
-        fmt::format("{0} has no adapter that counts errors on '{1}' (--network; such a one is declared: "
-                    "lab.nodes.{0}.counting: [ rail0 ])",
-                    node.name, network));
+    return fail(Code::invalid, fmt::format("{0} has no adapter that counts errors on '{1}' (--network; "
+                                           "declare one: lab.nodes.{0}.counting: [ rail0 ])",
+                                           node.name, network));
   if (!slot.machine->running()) return fail(Code::conflict, node.name + " is off");
   const auto count = request.count > 0 ? request.count : 1;
   const auto tap = tap_name(node, network);
@@ -108,20 +106,20 @@ Result<Json> Rack::break_switch(const Break& request) {
     return fail(Code::not_found,
                 fmt::format("the lab has no switch '{}' (it has {})", network, fmt::join(known, ", ")));
   if (!request.node.empty() || !request.fault.empty())
-    return fail(Code::invalid, "a switch and a machine are broken one after the other");
+    return fail(Code::invalid, "break a switch and a machine in two commands");
   const auto done = [&](const std::string& words) {
     return Json{{"node", "switch " + network}, {"fault", "switch"}, {"done", words}};
   };
   if (request.heal) {
     TRY_(end_outage(switch_reason(network)));
-    return done("passes everything again");
+    return done("forwards all traffic again");
   }
   Outages::Taps taps;
   for (const auto& node : spec_.nodes)
     if (on_network(node, network)) taps.push_back(tap_name(node, network));
   const auto seconds = request.seconds > 0 ? request.seconds : 60;
   TRY_(begin_outage(switch_reason(network), taps, seconds * kSecond));
-  return done(fmt::format("passes nothing for {} s ({} ports)", seconds, taps.size()));
+  return done(fmt::format("drops all traffic for {} s ({} ports)", seconds, taps.size()));
 }
 
 Status Rack::begin_outage(const std::string& reason, const Outages::Taps& taps, DurationMs span) {

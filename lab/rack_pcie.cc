@@ -1,9 +1,9 @@
 // The part of Rack that makes a PCIe port report an error.
 //
 // QEMU's own injection sets the port's status and, before 8.0, sends no message for a corrected error to the
-// root complex, whatever the guest enables (seen in 7.2's registers): the kernel never hears of it. So it is
-// the kernel's own injector (module aer_inject, in Debian's cloud and full kernels) that hands the error to
-// its AER driver, over ssh, in the system that runs.
+// root complex, whatever the guest enables (seen in 7.2's registers): the kernel never gets it. So it is the
+// kernel's own injector (module aer_inject, in Debian's cloud and full kernels) that hands the error to its
+// AER driver, over ssh, in the system that runs.
 #include <fmt/format.h>
 
 #include "lab/lab.h"
@@ -51,7 +51,7 @@ cat /run/muster-lab-aer >/dev/aer_inject
 
 Result<std::string> Rack::break_pcie(Slot& slot, const LabDrive& drive, bool heal) {
   const auto node = slot.machine->node();
-  if (heal) return fail(Code::invalid, "an error that was counted stays counted until the restart");
+  if (heal) return fail(Code::invalid, "a counted error remains until the restart");
   if (drive_port_id(node, drive).empty())
     return fail(Code::invalid, drive.name + " sits on the root bus, without a port");
   if (!slot.machine->running()) return fail(Code::conflict, node.name + " is off");
@@ -60,7 +60,7 @@ Result<std::string> Rack::break_pcie(Slot& slot, const LabDrive& drive, bool hea
   TRY(const auto done, process_.run({.argv = argv, .deadline = 60 * kSecond}));
   if (!done.ok())
     return fail(Code::failed,
-                fmt::format("{}: its kernel did not take the error: {}{}", node.name, done.out, done.err));
+                fmt::format("{}: its kernel did not accept the error: {}{}", node.name, done.out, done.err));
   return fmt::format("the port of {} reported one corrected error", drive.name);
 }
 

@@ -3,7 +3,7 @@
 //
 // The systems that the provider has lie in DIR/provider: NAME.raw, a disk with a system that starts by UEFI,
 // and NAME.json, {"name", "user", "root_offset"}: where its root file system (ext4) begins, for the keys of
-// `user`. Nobody here makes them (tests/e2e/phy.sh does).
+// `user`. Created by tests/e2e/phy.sh.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -139,12 +139,12 @@ std::string Rack::install_system(const LabNode& node, const std::string& image,
   Command look;
   look.argv = {"debugfs", "-R", "cat " + home + "/authorized_keys", root};
   const auto back = process_.run(look);
-  return back.ok() && back->out == text ? "" : "the keys did not get into its root file system";
+  return back.ok() && back->out == text ? "" : "the keys were not written to its root file system";
 }
 
 Result<std::string> Rack::break_provider(const Break& request) {
   if (!provider_) return fail(Code::invalid, "this lab has no provider (power driver sakura-phy)");
-  std::string words = "the provider behaves";
+  std::string words = "the provider works normally";
   provider_->change([&](PhyManners& m) {
     if (request.fault == "api-locked") m.locked_by_people = !request.heal;
     if (request.fault == "api-lies") m.installs_nothing = !request.heal;

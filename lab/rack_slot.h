@@ -16,7 +16,7 @@ struct Rack::Slot {
   std::unique_ptr<Bmc> bmc;
   std::unique_ptr<HttpServer> server;  // Redfish, or
   std::unique_ptr<IpmiBmc> ipmi;
-  std::map<std::string, std::string> faults;  // in force now, with words
+  std::map<std::string, std::string> faults;  // active now, with a text
   ~Slot() {
     ipmi.reset();
     server.reset();   // no request reaches a BMC that is going away

@@ -1,5 +1,5 @@
-// `muster lab serve`: the process that is the metal: all BMCs, all QEMU processes, and the control socket
-// DIR/lab.sock.
+// `muster lab serve`: the process with the simulated hardware: all BMCs, all QEMU processes, and the control
+// socket DIR/lab.sock.
 //
 // Runs inside the lab's network namespace until SIGTERM (machines lose power) or SIGKILL (machines go on and
 // are found again through their pid files, by the next serve or by `muster lab down`). Control API (HTTP over

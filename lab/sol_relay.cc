@@ -62,10 +62,10 @@ void SolRelay::loop() {
   if (client >= 0) ::close(client);
 }
 
-// What nobody takes is lost, as at a serial port.
+// Without a client output is lost, as at a serial port.
 void SolRelay::pass_on(int client) {
   const long size = size_of(log_);
-  if (size < at_) at_ = 0;  // begun anew
+  if (size < at_) at_ = 0;  // the log was restarted
   std::ifstream log(log_, std::ios::binary);
   log.seekg(at_);
   std::array<char, 16384> buffer{};

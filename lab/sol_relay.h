@@ -1,7 +1,7 @@
-// SolRelay: what a lab machine's ipmi_sim takes for the machine's serial port: a TCP port of 127.0.0.1 or of
-// the BMC, where everything comes out that the machine writes to its console from then on. One way: what is
-// typed there goes nowhere. It reads the console's log, since QEMU's serial port has one reader at a time.
-// Thread: start() and the destructor one at a time; a thread of its own reads.
+// SolRelay: a lab machine's serial port for its ipmi_sim: a TCP port of 127.0.0.1 or of the BMC, which sends
+// everything that the machine writes to its console from then on. One way: typed input is dropped. It reads
+// the console's log, since QEMU's serial port has one reader at a time. Thread: start() and the destructor
+// one at a time; a thread of its own reads.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class SolRelay {
   const std::string log_;
   uint16_t port_ = 0;
   int listener_ = -1;
-  long at_ = 0;  // of the log: what was passed on
+  long at_ = 0;  // of the log: sent so far
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -1,6 +1,6 @@
 // Values of one node of a group of `nodes:`, read from the YAML itself as the controller reads them
 // (SpecReader::value_of): a text for all names of the range, with {n} in it, or a list with one text per
-// name. What is wrong goes into `problems`, with its line and column. Thread: pure.
+// name. Errors go into `problems`, with line and column. Thread: pure.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -19,10 +19,10 @@ struct GroupMember {  // one name of a group's range
   size_t index, count;
   int number;
 };
-// Empty where it is not declared. `key` is what problems call it.
+// Empty if it is not declared. `key`: its name in problems.
 std::string declared_address(const YAML::Node& value, const char* key, const GroupMember& member,
                              Problems& problems);
-// In lower case; empty where the spec leaves it to the lab.
+// In lower case; empty if the spec leaves it to the lab.
 std::string declared_mac(const YAML::Node& macs, const GroupMember& member, Problems& problems);
 
 }  // namespace muster::lab

@@ -28,7 +28,7 @@ std::string own_program() {
 
 Status check_host(const QemuHost& host) {
   if (geteuid() != 0)
-    return fail(Code::denied, "a lab needs root: it makes a network namespace and taps (try sudo)");
+    return fail(Code::denied, "a lab needs root: it creates a network namespace and taps (try sudo)");
   std::string missing;
   const auto need = [&](const std::string& path, const std::string& package) {
     if (!std::filesystem::exists(path)) missing += fmt::format("\n  {} (package {})", path, package);
@@ -39,7 +39,7 @@ Status check_host(const QemuHost& host) {
   need("/usr/lib/ipxe/qemu/efi-virtio.rom", "ipxe-qemu");
   need("/dev/net/tun", "none: the kernel's tun device");
   need("/usr/bin/ssh-keygen", "openssh-client");
-  if (!missing.empty()) return fail(Code::not_found, "the lab misses:" + missing);
+  if (!missing.empty()) return fail(Code::not_found, "the lab needs:" + missing);
   return Ok{};
 }
 
@@ -69,11 +69,11 @@ class Builder {
 
   Result<Json> build() {
     if (!spec_.adopted.empty())
-      warn(fmt::format("left out, because a lab has no machine for a host that is adopted: {}",
+      warn(fmt::format("left out, because a lab has no machine for an adopted host: {}",
                        fmt::join(spec_.adopted, ", ")));
     const auto by_ipmi = [](const LabNode& node) { return node.ipmi; };
     if (std::any_of(spec_.nodes.begin(), spec_.nodes.end(), by_ipmi) && !std::filesystem::exists(kIpmiSim))
-      return fail(Code::not_found, fmt::format("the lab misses:\n  {} (package openipmi)", kIpmiSim));
+      return fail(Code::not_found, fmt::format("the lab needs:\n  {} (package openipmi)", kIpmiSim));
     TRY_(files_and_keys());
     TRY_(accelerator());
     TRY(const auto claim, claim_namespace(namespace_name(spec_)));
@@ -210,13 +210,13 @@ Result<Json> up(Process& process, const UpOptions& options) {
   if (Files("/").exists(dir.space())) {
     if (control(dir, "GET", "/status", {}, 5 * kSecond).ok())
       return fail(Code::conflict, "the lab in " + dir.root() + " is up already (`muster lab status`)");
-    return fail(Code::conflict, "what is left of a lab is in " + dir.root() + ": `muster lab down` first");
+    return fail(Code::conflict, "a lab left files in " + dir.root() + ": `muster lab down` first");
   }
   auto built = Builder(process, options, dir, *spec, text).build();
   if (built) return built;
   auto error = std::move(built).error();
   if (auto undone = down(process, {.dir = dir.root(), .keep = true}); !undone)
-    error.message += "\nand taking it down again: " + undone.error().message;
+    error.message += "\nand cleaning up failed: " + undone.error().message;
   return error;
 }
 

@@ -116,7 +116,7 @@ Complaints words_of_types(const Source& source) {
   return matches(source, word, ": a word of a state or kind: use the value, and the table where text is due");
 }
 
-// Engines are told apart by their descriptions.
+// Engines are distinguished by their descriptions.
 Complaints names_of_engines(const Source& source) {
   static const std::regex name(R"re("(moosefs|beegfs|nfs)"|\bengine\s*(==|!=)\s*")re");
   if (starts_with(source.path, "controller/engines/")) return {};
@@ -171,7 +171,7 @@ TEST_CASE("tidy: what takes more than six parameters takes a struct", "[tidy]") 
   CHECK(over_tree(many_parameters, is_product) == "");
 }
 
-TEST_CASE("tidy: states, kinds and engines are told apart by type, not by text", "[tidy]") {
+TEST_CASE("tidy: states, kinds and engines are distinguished by type, not by text", "[tidy]") {
   CHECK(over_tree(words_of_types, has_words) == "");
   CHECK(over_tree(names_of_engines, is_controller) == "");
 }

@@ -158,7 +158,7 @@ Complaints forbidden_text(const Source& source) {
   for (const auto& line : lines_of(source.text)) {
     ++number;
     size_t at = line.find(text);
-    // A machine's path starts a word; "scratch/.../" is somebody's relative one.
+    // A machine's path starts a word; "scratch/.../" is a relative one.
     bool starts_word =
         at == 0 || (at != std::string::npos && !std::isalnum(static_cast<unsigned char>(line[at - 1])));
     if (starts_word) bad.push_back(source.path + ":" + std::to_string(number) + ": " + text);
@@ -332,7 +332,7 @@ Complaints purity(const Source& source) {
 
 // ---- rules about the whole tree
 
-// Every source is named by, or matches a glob of, the build; every header is included by somebody.
+// Every source is named by, or matches a glob of, the build; every header is included somewhere.
 Complaints orphans(const std::vector<Source>& sources) {
   std::set<std::string> patterns, included;
   static const std::regex word(R"([\w./*-]+\.(cc|cu)\b)");
@@ -351,7 +351,7 @@ Complaints orphans(const std::vector<Source>& sources) {
     });
     if (is_unit(source.path) && !built) bad.push_back(source.path + ": nothing builds it");
     if (is_header(source.path) && !included.count(source.path))
-      bad.push_back(source.path + ": nobody includes it");
+      bad.push_back(source.path + ": nothing includes it");
   }
   return bad;
 }
@@ -408,7 +408,7 @@ TEST_CASE("tidy: every rule can fail", "[tidy]") {
                  {"base/a.cc", ""},
                  {"base/x/b.cc", ""},
                  {"base/c.h", ""}}) ==
-        Complaints{"base/x/b.cc: nothing builds it", "base/c.h: nobody includes it"});
+        Complaints{"base/x/b.cc: nothing builds it", "base/c.h: nothing includes it"});
 }
 
 TEST_CASE("tidy: lines fit and functions can be read at once", "[tidy]") {

@@ -215,7 +215,7 @@ Result<Json> measure_rdma(StepContext& context, const Json& params) {
   return measure_with_peers(context, params, test);
 }
 
-// One load over all `hosts`, an all-reduce where nothing else is asked for, started from here. That it failed
+// One load over all `hosts`, an all-reduce by default, started from here. That it failed
 // or hung is a measurement too: it is a test of all of them, and says nothing about this node. An error is
 // only what keeps it from being started.
 Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
@@ -344,9 +344,9 @@ StepModule accept_rdma_module() {
        parameter("iterations", "int", false, "of the latency test", 1000),
        parameter("gpu_memory", "bool", false, "host memory against GPU memory (GPUDirect) instead", false),
        parameter("connect_seconds", "int", false, "how long a peer's server is waited for", 45),
-       parameter("busy_seconds", "int", false, "how long a peer that is at work with others is waited for",
+       parameter("busy_seconds", "int", false, "how long to wait for a peer that is measuring with others",
                  300),
-       parameter("serve_seconds", "int", false, "the own server accepts nobody after so long", 600),
+       parameter("serve_seconds", "int", false, "this node's server accepts no peer after so long", 600),
        parameter("deadline_seconds", "int", false, "one peer's measurement is killed after so long", 600)});
   m.check = has_what_it_measures;
   m.measure = measure_rdma;
@@ -360,7 +360,7 @@ StepModule accept_mpi_module() {
       "Runs one load over the given nodes from this one by MPI, one rank each, every result checked exactly: "
       "an all-reduce, a training-shaped load on 1, 2, 4 ... and all of them, NCCL's collectives over all "
       "their GPUs, or the training-shaped load on these. When it fails or is too slow, the controller has it "
-      "repeated in pairs of nodes to find who is guilty.";
+      "repeated in pairs of nodes to isolate the faulty one.";
   m.parameters = Json::array(
       {parameter("hosts", "list", true, "nodes: {name, address}"),
        parameter("pairs", "list", false,

@@ -1,11 +1,10 @@
-// Which devices of this machine carry an identity: file systems by their UUID, partitions by theirs. A copy
-// of a disk carries the UUIDs of the disk it was made of, and what looks one up (mount, udev, a boot loader)
-// takes the first that it finds: before a UUID is relied on, its bearers are counted here, and two are
-// refused by name.
+// Which devices of this machine have an identity: file systems by their UUID, partitions by theirs. A copy of
+// a disk carries the UUIDs of the disk it was made of, and a lookup (mount, udev, a boot loader) uses the
+// first one found: before a UUID is relied on, its bearers are counted here, and two are refused by name.
 //
-// Read from the devices themselves, at this moment: udev's links name one device for each UUID, and it is
-// chance which. What is a part of something else (a member of an array, a path of a multipath device) is
-// none: only the whole can be mounted. Reads two MiB of each device. Thread: blocking.
+// Read from the devices themselves, at this moment: udev's links name one device for each UUID, chosen by
+// chance. A part of something else (a member of an array, a path of a multipath device) does not count: only
+// the whole can be mounted. Reads two MiB of each device. Thread: blocking.
 #pragma once
 
 #include <string>
@@ -22,14 +21,14 @@ std::vector<std::string> file_system_bearers(const Files& files, const std::stri
 // Kernel names of the GPT partitions with this GUID; sorted.
 std::vector<std::string> partition_bearers(const Files& files, const std::string& guid);
 
-// As `mount UUID=...` wants it; "" for a type whose UUID is not known here.
+// As in `mount UUID=...`; "" for a type whose UUID cannot be read here.
 std::string file_system_uuid(const Signature& signature);
 
 // "8:1" of a block device: of its device file, or as sysfs shows it; "" for none.
 std::string device_number(const Files& files, const std::string& kernel_name);
-// The other way round; "" for none.
+// The reverse; "" for none.
 std::string device_with_number(const Files& files, const std::string& number);
-// "nvme0n1" of "nvme0n1p2"; "" for what is no partition.
+// "nvme0n1" of "nvme0n1p2"; "" if it is not a partition.
 std::string disk_of_partition(const Files& files, const std::string& kernel_name);
 
 }  // namespace muster

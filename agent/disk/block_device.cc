@@ -119,7 +119,7 @@ void BlockDevice::begin_sync(uint64_t offset, uint64_t size) const {
 
 Status BlockDevice::reread_partitions() const {
   if (!block_ || ::ioctl(fd_, BLKRRPART) == 0) return Ok{};
-  return fail(Code::failed, fmt::format("{}: the kernel does not take the new partition table: {}", path_,
+  return fail(Code::failed, fmt::format("{}: the kernel does not accept the new partition table: {}", path_,
                                         strerror(errno)));
 }
 

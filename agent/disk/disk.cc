@@ -126,8 +126,7 @@ void read_use(const Files& files, const Uses& used, DiskFacts& disk) {
   }
 }
 
-// The kernel tells nobody which disks a pool has: while ZFS is loaded, each that carries one counts as in
-// use.
+// The kernel does not show which disks a pool has: while ZFS is loaded, each disk with one counts as in use.
 void read_pool_use(const Uses& used, const DiskContent& content, DiskFacts& disk) {
   const bool member =
       std::any_of(content.signatures.begin(), content.signatures.end(),

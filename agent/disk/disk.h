@@ -1,6 +1,6 @@
 // The disks of this machine as facts: identity from sysfs, content by reading, use from mounts and holders.
 //
-// Everything is below one root (`Files`), so that tests show it hand-made machines: /sys, /proc and the
+// Everything is below one root (`Files`), so that tests can use hand-made machines: /sys, /proc and the
 // device files in /dev. Reads only. A disk that cannot be read is reported with content "unreadable: ..." and
 // is never blank. Thread: plain functions.
 #pragma once

@@ -1,11 +1,11 @@
 // What is on a disk: partition tables, file systems, RAID, LVM, ZFS, Ceph ... found by reading magic bytes.
 //
 // Reads, never writes. Everything found counts against calling a disk blank; bytes that match nothing known
-// count too ("unknown data"), because a wipe cannot be taken back.
+// count too ("unknown data"), because a wipe cannot be undone.
 // The hash covers partition tables, types, labels, UUIDs and places, not the changing parts of a superblock:
 // it stays the same while a file system is merely used, and changes when something is made, removed or
-// replaced. Where nothing is known it covers the bytes themselves: of a partition the first and last
-// mebibyte, of a disk all that look.h names. Thread: plain functions.
+// replaced. For unknown data it covers the bytes themselves: of a partition the first and last mebibyte, of a
+// disk all places of look.h. Thread: plain functions.
 #pragma once
 
 #include <optional>
@@ -20,30 +20,29 @@
 
 namespace muster {
 
-// The type of a signature that stands for bytes nothing here knows.
+// The type of a signature for unknown bytes.
 inline constexpr char kUnknownData[] = "unknown data";
 
-// How the type of a signature begins whose place says that it is left over: in a first partition that no
-// table names any more, or a second superblock. "remains of btrfs at 1 MiB". Never something of muster's own
-// that is in order.
+// Beginning of the type of a leftover signature, by its place: in a first partition that is in no table any
+// more, or a second superblock. "remains of btrfs at 1 MiB". Never for muster's own intact data.
 inline constexpr char kRemains[] = "remains of ";
 bool is_remains(const std::string& type);
 
 struct Signature {
-  // blkid's words: ext4, xfs, vfat, linux_raid_member, LVM2_member, zfs_member, ceph_bluestore ...
+  // blkid's names: ext4, xfs, vfat, linux_raid_member, LVM2_member, zfs_member, ceph_bluestore ...
   std::string type;
   std::string label = {};
   std::string uuid = {};
-  uint64_t start = 0;  // of the region (whole disk or partition) it was found in, bytes
-  // More of it in words, "level=raid0 devices=2" of an array's member; not part of the hash.
+  uint64_t start = 0;  // of the region (whole disk or partition) it was found in, bytes Details, "level=raid0
+  // devices=2" of an array's member; not part of the hash.
   std::string detail = {};
   // Of a file system over several devices (btrfs): which of them this is, by number; not part of the hash.
   std::string device = {};
 };
 
 struct DiskContent {
-  GptTable gpt = {};                 // empty without one
-  std::optional<MbrTable> mbr = {};  // a table of the old kind with at least one entry; beside a GPT too
+  GptTable gpt = {};                       // empty without one
+  std::optional<MbrTable> mbr = {};        // an MBR table with at least one entry; beside a GPT too
   std::optional<ImageMarker> marker = {};  // of a system that muster wrote
   std::vector<Signature> signatures = {};  // of the whole disk and of every partition
   bool blank = false;                      // no table, no signature, and nothing in the close look (look.h)
@@ -51,7 +50,7 @@ struct DiskContent {
   std::string hash = {};                   // "sha256:<hex>"
 };
 
-// Code::failed when a part that matters cannot be read: an unreadable disk is not a blank one.
+// Code::failed if a relevant part cannot be read: an unreadable disk is not a blank one.
 Result<DiskContent> probe_disk(const BlockDevice& disk);
 // Signatures of one region; kUnknownData, with a digest, when it has none and is not empty.
 Result<std::vector<Signature>> probe_region(const BlockDevice& disk, uint64_t start, uint64_t size);

@@ -46,7 +46,7 @@ uint32_t number_at(std::string_view block, size_t at) {
 }
 
 // A superblock that begins here, of which 4 KiB are given if there are as many. Two bytes of magic are found
-// by chance in any file, so that the fields beside it are asked as well.
+// by chance in any file, so the fields beside it are checked as well.
 bool identify(std::string_view block, Remains& out) {
   if (block.substr(0, 4) == "XFSB"sv && number_at(block, 4) != 0) {
     out = {"xfs", text_at(block, 0x6c, 12), uuid_at(block, 0x20)};

@@ -1,6 +1,6 @@
-// The close look: what is read of a region before it counts as blank, what of a former life can be named in
-// there, and what muster zeroes so that nothing of it is found again. One list of places for all three, so
-// that what muster wiped is blank to it.
+// The close look: what is read of a region before it counts as blank, which leftovers are recognised in it,
+// and what muster zeroes so that they are not found again. One list of places for all three, so that a region
+// wiped by muster counts as blank.
 //
 // The places: both ends, 34 MiB each (a first partition's data after its table is gone, a RAID controller's
 // metadata, a stripe without metadata), and where file systems keep copies of their superblock, of the region

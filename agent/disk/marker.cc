@@ -20,7 +20,7 @@ Status read_slots(const Json& json, ImageMarker& m) {
     m.slots = slots_before(m);
     return Ok{};
   }
-  if (!json.is_object()) return fail(Code::not_found, "muster's marker: slots are no object");
+  if (!json.is_object()) return fail(Code::not_found, "muster's marker: slots are not an object");
   for (const auto& [name, note] : json.items()) {
     if (name != "a" && name != "b") continue;
     SlotNote& slot = m.slots[name];
@@ -46,7 +46,7 @@ Result<ImageMarker> read_copy(const BlockDevice& disk, uint64_t offset) {
     return fail(Code::not_found, "no marker of muster");
   const std::string body = block.substr(line + 1, end - line - 1);
   if ("muster-image " + sha256(body) != block.substr(0, line))
-    return fail(Code::not_found, "muster's marker is not intact");
+    return fail(Code::not_found, "muster's marker is damaged");
   TRY(const Json json, parse_json(body));
   ImageMarker m;
   JsonReader r(json, "marker");

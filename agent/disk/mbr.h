@@ -1,6 +1,6 @@
-// Partition tables of the old kind (MBR), read by hand: the four primary entries and the chain of logical
-// partitions behind an extended one. Muster writes none; it has to show what is on a disk, and to notice when
-// that changes. Thread: plain functions over a BlockDevice.
+// MBR partition tables, read without a tool: the four primary entries and the chain of logical partitions
+// behind an extended one. Muster writes none; it must show the content of a disk, and detect changes. Thread:
+// plain functions over a BlockDevice.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct MbrPartition {
 
 struct MbrTable {
   std::string raw;  // bytes 440 to 511: the disk's id, the entries as they are, the signature
-  std::vector<MbrPartition> partitions;  // that hold data: neither extended ones nor those outside the disk
-  bool damaged = false;                  // the chain of logical partitions leads nowhere, back, or too far
+  std::vector<MbrPartition> partitions;  // with data: neither extended ones nor those outside the disk
+  bool damaged = false;                  // the chain of logical partitions is broken, a loop, or too long
 };
 
 // not_found: no table, or none with an entry besides the one that protects a GPT. failed: a part of it cannot

@@ -1,4 +1,4 @@
-// What is mounted, from /proc/self/mountinfo. A path counts as mounted only when it is itself a mount point.
+// What is mounted, from /proc/self/mountinfo. A path counts as mounted only if it is itself a mount point.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ std::map<std::string, MountEntry> all_mounts(const Files& files);
 // The topmost mount on exactly this path.
 std::optional<MountEntry> find_mount(const Files& files, const std::string& target);
 // Kernel name a source stands for: "/dev/md/scratch" -> "md127", "UUID=..." -> through /dev/disk/by-uuid;
-// itself otherwise. Of what is mounted or is only compared: what is about to be mounted is looked up by
+// itself otherwise. Only for what is mounted or compared: a device to be mounted is found by
 // selected_device.h.
 std::string kernel_name(const Files& files, const std::string& source);
 // Whether this is a mount of that device: by its number, or by its name where a file system has a number of
@@ -27,7 +27,7 @@ bool is_on_device(const Files& files, const MountEntry& entry, const std::string
 // Whether it is mounted anywhere, or swapped on.
 bool is_mounted(const Files& files, const std::string& device);
 
-// A path as mount and systemd take it: "//scratch/" is "/scratch"; \040 and so on are read.
+// A path as mount and systemd read it: "//scratch/" is "/scratch"; \040 and so on are read.
 std::string plain_path(const std::string& path);
 
 }  // namespace muster

@@ -1,5 +1,5 @@
 // Fields of hostile superblocks as text: labels, UUIDs, what kind of ext file system it is. Shorter than
-// asked where the block ends. Thread: pure.
+// requested at the end of the block. Thread: pure.
 #pragma once
 
 #include <fmt/format.h>

@@ -12,8 +12,8 @@ Result<ImageManifest> fetch_manifest(const wire::ImageJob& job, BlobSource& sour
   TRY(const std::string text, source.whole(job.manifest_path));
   TRY(ImageManifest manifest, manifest_from_text(text));
   if (manifest.digest != job.digest)
-    return fail(Code::corrupt,
-                fmt::format("the controller serves image {}, the plan says {}", manifest.digest, job.digest));
+    return fail(Code::corrupt, fmt::format("the controller serves image {}, but the plan names {}",
+                                           manifest.digest, job.digest));
   return manifest;
 }
 

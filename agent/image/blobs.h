@@ -1,5 +1,5 @@
-// Published files of an image, fetched and checked: what does not match its digest is fetched again, and
-// never used. Thread: blocking; a BlobSource belongs to one thread.
+// Published files of an image, fetched and checked: a file that does not match its digest is fetched again,
+// and never used. Thread: blocking; a BlobSource belongs to one thread.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ struct WriteOptions {
   DurationMs backoff = 250;  // doubles, up to 8 s
 };
 
-// Repeats a call that failed in a way that may pass. Corrupt answers are among them, because a damaged
-// transfer is as likely as a damaged file.
+// Retries a call after a temporary failure. Corrupt answers count as such, because a damaged transfer is as
+// likely as a damaged file.
 template <typename Call>
 auto retry(const std::function<bool()>& cancelled, const WriteOptions& options, Call call) {
   DurationMs pause = options.backoff;
@@ -53,7 +53,7 @@ auto retry(const std::function<bool()>& cancelled, const WriteOptions& options, 
 
 // "/images/x/manifest.json" -> "/images/x/"
 std::string folder_of_path(const std::string& path);
-// corrupt: it is not the job's image.
+// corrupt: not the job's image.
 Result<ImageManifest> fetch_manifest(const wire::ImageJob& job, BlobSource& source);
 // Role -> content. invalid: the image has no kernel or no loader.
 Result<std::map<std::string, std::string>> fetch_files(const wire::ImageJob& job,

@@ -98,7 +98,7 @@ Result<int> find_or_make(const Files& files, const std::string& entry) {
 }  // namespace
 
 Status start_first(const Files& files, const EspPlace& esp) {
-  if (files.list(kFolder).empty()) return fail(Code::not_found, "no EFI variables: not started by UEFI");
+  if (files.list(kFolder).empty()) return fail(Code::not_found, "no EFI variables: not booted by UEFI");
   TRY(const std::string entry, entry_for(esp));
   TRY(const int number, find_or_make(files, entry));
   const std::string mine = little_endian(static_cast<uint64_t>(number), 2);

@@ -1,9 +1,9 @@
-// The firmware's list of what to start, for nodes that nothing else can tell what to boot.
+// The firmware's boot list, for nodes whose boot order nothing else controls.
 //
 // On a node with a BMC the firmware's own order decides, and a boot override corrects it. On one without, a
-// list that still leads to the system that was replaced, on another disk perhaps, would be the end of the
-// way: so the entry "muster" is put in front of it, for the next boot and for those after it. EFI variables
-// in the kernel's form (efivarfs). Thread: plain functions.
+// list that still leads to the replaced system, perhaps on another disk, could not be corrected: so the entry
+// "muster" is put in front of it, for the next boot and for those after it. EFI variables in the kernel's
+// form (efivarfs). Thread: plain functions.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct EspPlace {
   std::string guid;                      // of the partition
 };
 
-// Boot#### "muster" for \EFI\BOOT\BOOTX64.EFI on it: made unless it is there, in front of BootOrder, and
-// BootNext. Other entries stay, behind it. not_found: this machine was not started by UEFI.
+// Boot#### "muster" for \EFI\BOOT\BOOTX64.EFI on it: created if missing, first in BootOrder, and BootNext.
+// Other entries stay, behind it. not_found: this machine was not started by UEFI.
 Status start_first(const Files& files, const EspPlace& esp);
 
 }  // namespace muster

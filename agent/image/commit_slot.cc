@@ -11,19 +11,19 @@
 namespace muster {
 namespace {
 
-// Only a system that runs, and was written completely, may be committed.
+// Only a running, completely written system may be committed.
 Result<OwnSlots> running_system(const Files& files, const SlotCommit& c) {
   TRY(OwnSlots own, own_slots(files));
   if (own.running != c.slot)
     return fail(Code::conflict,
-                fmt::format("slot {} runs, and slot {} was to be committed", own.running, c.slot));
+                fmt::format("slot {} is running, but the order is to commit slot {}", own.running, c.slot));
   const ImageRecord record = read_image_record(files);
   if (record.digest != c.digest)
     return fail(Code::conflict,
-                fmt::format("image {} runs, and {} was to be committed", record.digest, c.digest));
+                fmt::format("image {} is running, but the order is to commit {}", record.digest, c.digest));
   const SlotNote* note = own.note(c.slot);
   if (!note || note->stage != kSlotWritten || note->digest != c.digest)
-    return fail(Code::conflict, "the disk's marker does not note slot " + c.slot + " as written with it");
+    return fail(Code::conflict, "the disk's marker does not record slot " + c.slot + " as written with it");
   return own;
 }
 
@@ -31,7 +31,7 @@ Result<OwnSlots> running_system(const Files& files, const SlotCommit& c) {
 Result<std::string> standing_now(const OwnSlots& own, const Files& esp) {
   const std::string standing = standing_slot(esp);
   if (standing.empty())
-    return fail(Code::conflict, "the loader's configuration is not what muster writes: it is left alone");
+    return fail(Code::conflict, "the loader's configuration was not written by muster: left unchanged");
   TRY_(slot_is_startable(esp, own.running, own.slot(own.running).guid));
   return standing;
 }
@@ -86,7 +86,7 @@ Status commit_slot(const CommitDeps& deps, const SlotCommit& c) {
     TRY_(go_on(deps, "loader.conf"));
     TRY_(change_standing(esp->files(), standing, c.slot));
     if (standing_slot(esp->files()) != c.slot)
-      return fail(Code::failed, "loader.conf is not what was written");
+      return fail(Code::failed, "loader.conf does not read back as written");
   }
   if (const Status noted = commit_marker(deps, own, c); !noted.ok()) {
     const auto after = own_slots(deps.files);  // one of its two copies is enough

@@ -1,5 +1,5 @@
-// Commit: from now on the running root slot is the standing one, which boots by default. The work of the step
-// module `slot` (agent/steps/system/slot.cc).
+// Commit: from now on the running root slot is the default one. The work of the step module `slot`
+// (agent/steps/system/slot.cc).
 //
 // loader.conf comes first, with one byte overwritten, then the marker: after a power cut at any point one of
 // the two complete systems boots, and the commit can be repeated. Thread: blocking.
@@ -19,8 +19,8 @@ struct SlotCommit {
   std::string order = {};  // without the attempt
 };
 
-// What is not committed yet, in words; "": all of it is, as read back from the disk. conflict: another slot
-// or image is running, or the files on the disk are not muster's.
+// What is not committed yet, for people; "": everything is, as read back from the disk. conflict: another
+// slot or image is running, or the files on the disk are not muster's.
 Result<std::string> uncommitted(const Files& files, const SlotCommit& commit);
 
 struct CommitDeps {
@@ -28,7 +28,7 @@ struct CommitDeps {
   BeforeWrite before_write = {};  // called before each write; an error stops the work there
 };
 // Removes the firmware's own default, changes loader.conf and the marker, in this order, and removes the
-// trial's entry. Where neither copy of the marker can be written, loader.conf is changed back.
+// trial's entry. If neither copy of the marker can be written, loader.conf is changed back.
 Status commit_slot(const CommitDeps& deps, const SlotCommit& commit);
 
 }  // namespace muster

@@ -138,7 +138,7 @@ Status change_standing(const Files& esp, const std::string& from, const std::str
   const size_t at = static_cast<size_t>(
       std::mismatch(before.begin(), before.end(), after.begin(), after.end()).first - before.begin());
   if (before.size() != after.size() || at >= after.size())
-    return fail(Code::invalid, "slot " + to + " cannot take the place of slot " + from);
+    return fail(Code::invalid, "slot " + to + " cannot replace slot " + from);
   const std::string where = esp.real(kLoaderConf);
   const auto failed = [](const char* what) -> Status {
     return fail(Code::failed, std::string("loader.conf: ") + what + ": " + strerror(errno));
@@ -151,8 +151,8 @@ Status change_standing(const Files& esp, const std::string& from, const std::str
   Status out = Ok{};
   if (found != before)
     out = fail(Code::conflict, found == after ? "loader.conf names slot " + to + " already"
-                                              : "loader.conf is not what muster wrote for slot " + from +
-                                                    ": it is left alone");
+                                              : "loader.conf was not written by muster for slot " + from +
+                                                    ": left unchanged");
   else if (::pwrite(fd, after.data() + at, 1, static_cast<off_t>(at)) != 1)
     out = failed("writing");
   else if (::fdatasync(fd) != 0)

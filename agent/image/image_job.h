@@ -22,7 +22,7 @@ namespace muster {
 Result<Json> run_image_job(const Files& files, Process& process, const wire::WorkOrder& order,
                            const WorkRunner::Emit& emit, const std::function<bool()>& cancelled);
 
-// What an order is about, over its attempts: "7-18f/node01/image#2" -> "7-18f/node01/image". Pure.
+// An order's id without its attempt: "7-18f/node01/image#2" -> "7-18f/node01/image". Pure.
 std::string work_of(const std::string& order);
 
 // The real Seeder: mounts partitions, runs mkfs. `identity`: folder of the RAM system's agent
@@ -30,16 +30,16 @@ std::string work_of(const std::string& order);
 std::unique_ptr<Seeder> make_linux_seeder(const Files& files, Process& process, std::string identity);
 
 // The disk with the finished image `digest` of this node, by its marker: the device, its state partition's
-// number and its ESP. not_found; conflict where more than one says so.
+// number and its ESP. not_found; conflict: more than one.
 struct OwnDisk {
   std::string device;
   uint32_t state = 0;
   EspPlace esp = {};
 };
 Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, const std::string& digest);
-// The system on it answers with what the RAM system's agent is now, before it is started: an image order left
-// the identity of its own boot there, and the join of a later boot ended that one. Writes into the state
-// partition, and only where it differs.
+// Gives the system on it the present identity of the RAM system's agent before it is started: an image order
+// left the identity of its own boot there, and the join of a later boot revoked that one. Writes into the
+// state partition, only differences.
 Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node,
                           const std::string& digest);
 

@@ -11,7 +11,7 @@
 namespace muster {
 
 // A new table for a disk of that size. `root_size`: bytes of one root slot; 0: half of what ESP and state
-// leave, at most 64 GiB. Code::invalid when the image (`raw_size` bytes) and some room do not fit into a
+// leave, at most 64 GiB. Code::invalid if the image (`raw_size` bytes) plus some space does not fit into a
 // slot.
 Result<GptTable> make_layout(uint64_t disk_size, uint64_t raw_size, uint64_t root_size);
 // True when this is such a table, primary copy intact, and the image fits its slots.

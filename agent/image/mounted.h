@@ -23,7 +23,7 @@ class OpenFolder {
 class Mounted : public OpenFolder {
  public:
   enum class Way { read, write };
-  // `at` is created, accessible to root only. conflict: something else holds the device.
+  // `at` is created, accessible to root only. conflict: the device is in use.
   static Result<Mounted> mount(const std::string& device, const char* type, const std::string& at,
                                const char* options, Way way = Way::write);
   Mounted(Mounted&& other) noexcept;
@@ -38,7 +38,7 @@ class Mounted : public OpenFolder {
   std::string at_;
 };
 
-// Flushes the file system that holds `folder` to its disk.
+// Flushes the file system of `folder` to its disk.
 Status sync_file_system(const std::string& folder);
 // Grows a mounted ext4 to `size` bytes. The kernel does it online, without a tool.
 Status grow_ext4(const std::string& at, uint64_t size);

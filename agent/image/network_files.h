@@ -9,8 +9,9 @@
 
 namespace muster {
 
-// Path -> content. `way`: how this machine reaches the controller while it is installed; a bond or a VLAN in
-// it is the new system's, too, since nothing but that network leads to a machine that nothing can switch.
+// Path -> content. `way`: how this machine reaches the controller during installation; a bond or a VLAN in it
+// is also set up in the new system, since a machine that nothing can switch is reachable only through that
+// network.
 std::map<std::string, std::string> network_files(const wire::ImageJob& job, const RamNetwork& way);
 
 }  // namespace muster

@@ -68,9 +68,10 @@ Result<OwnSlots> own_slots(const Files& files) {
     if (number == static_cast<uint64_t>(own.slot(name).number)) own.running = name;
   if (own.running.empty()) return fail(Code::not_found, "/ is not on one of muster's root slots");
   if (!is_at(files, partition, own.slot(own.running)))
-    return fail(Code::conflict, fmt::format("the kernel has /dev/{} at a different place than the partition "
-                                            "table of its disk",
-                                            partition));
+    return fail(
+        Code::conflict,
+        fmt::format("the kernel has /dev/{} at a different place than the partition table of its disk",
+                    partition));
   return own;
 }
 
@@ -114,8 +115,7 @@ Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSl
     if (entry.device != files.read_line(kBlock + esp + "/dev", "-") || !files.exists(target + "/loader"))
       continue;
     if (way == Mounted::Way::write && ("," + entry.options + ",").find(",ro,") != std::string::npos)
-      return fail(Code::conflict,
-                  fmt::format("the EFI system partition is mounted at {}, and read-only there", target));
+      return fail(Code::conflict, fmt::format("the EFI system partition is mounted read-only at {}", target));
     return std::unique_ptr<OpenFolder>(std::make_unique<MountedBefore>(files.real(target)));
   }
   if (files.root() != "/" && !files.root().empty())
@@ -143,10 +143,9 @@ void unmount_left_over(const Files& files, const Unmount& unmount) {
 Status is_committed(const OwnSlots& own, const std::string& standing) {
   if (own.running == standing && standing == own.marker.current) return Ok{};
   const auto or_none = [](const std::string& slot) { return slot.empty() ? std::string("none") : slot; };
-  return fail(Code::conflict,
-              fmt::format("this system is not committed: slot {} runs, the loader's configuration names {}, "
-                          "and the disk's marker {}",
-                          own.running, or_none(standing), or_none(own.marker.current)));
+  return fail(Code::conflict, fmt::format("this system is not committed: slot {} is running, the loader's "
+                                          "configuration names {}, and the disk's marker {}",
+                                          own.running, or_none(standing), or_none(own.marker.current)));
 }
 
 }  // namespace muster

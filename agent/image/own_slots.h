@@ -32,14 +32,14 @@ struct OwnSlots {
 // disk's table disagree.
 Result<OwnSlots> own_slots(const Files& files);
 
-// What the marker notes of the running slot; the rest comes from the image's record, its files, and the
-// network files.
+// The marker's record of the running slot; the rest comes from the image's record, its files, and the network
+// files.
 SlotNote running_note(const Files& files, const OwnSlots& own);
 
 // Kernel name of a partition of that disk. conflict: the kernel has another number, start or size than the
 // disk's table.
 Result<std::string> partition_of(const Files& files, const OwnSlots& own, const GptPartition& partition);
-// How it is in use, in words: mounted, as swap, or part of another device. "": it is not.
+// How it is in use, for people: mounted, as swap, or part of another device. "": unused.
 std::string use_of_partition(const Files& files, const std::string& kernel_name);
 
 // Where muster mounts temporarily: the agent's place, and the slot writer's two.
@@ -52,8 +52,8 @@ void detach(const std::string& place);
 void unmount_left_over(const Files& files, const Unmount& unmount = detach);
 
 // The ESP of that disk: where it is mounted already, otherwise mounted at `at` until it is closed. Opening it
-// for reading removes no mount, because the writer may be using it at the same time. conflict: it is to be
-// written, and is mounted read-only.
+// for reading removes no mount, because the writer may be using it at the same time. conflict: opened for
+// writing, but mounted read-only.
 Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSlots& own,
                                                  const std::string& at, Mounted::Way way,
                                                  const Unmount& unmount = detach);
@@ -62,7 +62,8 @@ Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSl
 // read-only: then `mount` is called a second time, for writing.
 Result<Mounted> mount_beside(const std::function<Result<Mounted>(Mounted::Way)>& mount, Mounted::Way way);
 
-// The running slot stands, according to loader.conf and the marker. conflict: it does not, or not yet.
+// The running slot is the default one, according to loader.conf and the marker. conflict: it is not, or not
+// yet.
 Status is_committed(const OwnSlots& own, const std::string& standing);
 
 }  // namespace muster

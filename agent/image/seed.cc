@@ -168,7 +168,7 @@ Status hand_over_identity(const Files& files, const std::string& identity, const
   return state.close();
 }
 
-// For people, who type `mount /boot/efi`. By what only this disk's partition has: another disk with muster's
+// For people, who type `mount /boot/efi`. By this partition's unique id: another disk with muster's
 // partitions may be there. A line of the recipe's own stays, unless a label chooses in it.
 static Status write_esp_line(const Files& root, const SeedRequest& r) {
   const GptPartition* esp = r.layout.named("muster-esp");

@@ -23,9 +23,9 @@ Status check_note(const OwnSlots& own, const wire::BootSlotJob& job) {
   if (!note || note->digest.empty()) return refuse("is empty, according to the disk's marker");
   if (note->stage != kSlotWritten) return refuse("is half written");
   if (note->digest != job.digest)
-    return refuse(fmt::format("holds image {}, and the order is for {}", note->digest, job.digest));
+    return refuse(fmt::format("contains image {}, but the order is for {}", note->digest, job.digest));
   if (!note->trial)
-    return refuse("holds an image that cannot take itself back, according to the marker: re-image it");
+    return refuse("contains an image that cannot roll back by itself, according to the marker: re-image it");
   return Ok{};
 }
 
@@ -39,7 +39,7 @@ Status arm(const Files& files, const Files& esp, const OwnSlots& own, const std:
   TRY_(esp.write(path, trial));
   TRY_(sync_file_system(esp.root()));
   TRY(const std::string found, esp.read(path));
-  if (found != trial) return fail(Code::failed, "the trial entry is not what was written");
+  if (found != trial) return fail(Code::failed, "the trial entry does not read back as written");
   TRY_(efi::drop_default(files));
   return efi::write_loader_text(files, efi::kOneShot, trial_name(slot));
 }
@@ -56,7 +56,7 @@ Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job) {
   TRY(const OwnSlots own, own_slots(files));
   TRY_(efi::came_from(files, own.esp().guid));
   if (job.slot == own.running || (job.slot != "a" && job.slot != "b"))
-    return fail(Code::conflict, "this system runs from slot " + own.running + ", and the order is for " +
+    return fail(Code::conflict, "this system runs from slot " + own.running + ", but the order is for " +
                                     (job.slot.empty() ? "none" : job.slot));
   TRY_(check_note(own, job));
   TRY(const auto esp, open_own_esp(files, own, kEspPlace, Mounted::Way::write));

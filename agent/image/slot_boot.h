@@ -14,8 +14,8 @@
 
 namespace muster {
 
-// conflict: this system is not committed; the slot is the running one, half written, holds another image or
-// one that is not noted to go back by itself, or cannot be booted; or the firmware's own default cannot be
+// conflict: this system is not committed; the slot is the running one, half written, contains another image
+// or one that does not roll back by itself, or cannot be booted; or the firmware's own default cannot be
 // removed. denied: firmware or loader do not support it, or the loader was started from another disk.
 Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job);
 // The next boot is an ordinary one again: removes the variable where muster set it, and the trial entries.
@@ -23,9 +23,9 @@ void disarm_slot_boot(const Files& files);
 // A boot of the other slot is armed: left behind by an order that did not finish.
 bool slot_boot_armed(const Files& files);
 
-// Keeps a trial on trial over a restart, which the step module `reboot` needs for changed kernel arguments:
-// the next boot starts the running slot once more, with its entry as it is now. Does nothing where the
-// running system is not on trial, or is committed.
+// Keeps a trial boot a trial over a restart, which the step module `reboot` needs for changed kernel
+// arguments: the next boot starts the running slot once more, with its entry as it is now. Does nothing if
+// the running system is not a trial boot, or is committed.
 Status keep_trial(const Files& files);
 
 }  // namespace muster

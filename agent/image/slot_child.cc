@@ -75,7 +75,7 @@ Json progress_of(uint64_t done, uint64_t total, int64_t started, int64_t now) {
   return {{"done", done},
           {"total", total},
           {"unit", "bytes"},
-          {"text", fmt::format("writing the slot that is not in use, {:.0f} MB/s", rate)}};
+          {"text", fmt::format("writing the unused slot, {:.0f} MB/s", rate)}};
 }
 
 Result<Json> carry_out(const std::string& text, Lines& lines) {
@@ -192,7 +192,7 @@ Result<Json> result_of_child(const Output& output) {
     const auto json = parse_json(line);
     if (!json.ok() || !json->is_object() || json->value("kind", "") != "result") continue;
     if (json->contains("result")) return (*json)["result"];
-    return fail(code_from_string(json->value("code", "")), json->value("message", "no reason was given"));
+    return fail(code_from_string(json->value("code", "")), json->value("message", "no reason given"));
   }
   return fail(Code::failed, fmt::format("{} ended with {} and no result: {}", kWriteSlotUnit,
                                         output.exit_code, output.err.substr(0, output.err.find('\n'))));

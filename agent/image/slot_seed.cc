@@ -29,7 +29,7 @@ Status stays_inside(const Files& root, const std::string& path) {
       error ? fs::path() : fs::weakly_canonical(fs::path(root.real(path)).parent_path(), error);
   const auto out = folder.lexically_relative(base);
   if (!error && !out.empty() && *out.begin() != "..") return Ok{};
-  return fail(Code::denied, fmt::format("{} of the image leads out of it", path));
+  return fail(Code::denied, fmt::format("{} of the image points outside it", path));
 }
 
 Status check_program_path(const std::string& path) {
@@ -53,7 +53,9 @@ Result<std::string> read_anew(const Files& files, const std::string& path) {
   return files.read(path);
 }
 
-Status differs(const std::string& what) { return fail(Code::corrupt, what + " is not what was written"); }
+Status differs(const std::string& what) {
+  return fail(Code::corrupt, what + " does not read back as written");
+}
 
 }  // namespace
 
@@ -69,10 +71,9 @@ Result<std::map<std::string, std::string>> carried_network(const Files& running,
   if (!layered) return std::map<std::string, std::string>();
   const std::string own = out[std::string(kNetworkFolder) + "/" + kOwnNetwork];
   if (own.find("Address=" + job.address_cidr + "\n") == std::string::npos)
-    return fail(Code::conflict,
-                fmt::format("this node's network is on a bond or a VLAN, and its address is not {}: only a "
-                            "re-image through the RAM system sets that up again",
-                            job.address_cidr));
+    return fail(Code::conflict, fmt::format("this node's network is on a bond or a VLAN, and its address is "
+                                            "not {}: only a re-image through the RAM system sets that up",
+                                            job.address_cidr));
   return out;
 }
 

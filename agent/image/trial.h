@@ -1,7 +1,7 @@
-// On trial: this system was booted once, from the root slot that does not stand, and the node goes back
-// unless the step module `slot` (agent/steps/system/slot.cc) commits it. The generator in the image reads the
-// same parameter and the same file (controller/image/customize.cc). A commit ends the trial without a
-// restart, so both are read at each call. Thread: plain functions, any thread.
+// Trial boot: this system was booted once, from the root slot that is not the default, and the node rolls
+// back unless the step module `slot` (agent/steps/system/slot.cc) commits it. The generator in the image
+// reads the same parameter and the same file (controller/image/customize.cc). A commit ends the trial without
+// a restart, so both are read at each call. Thread: plain functions, any thread.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace muster {
 // Written by the commit; gone with the next boot.
 inline constexpr const char* kTrialEnded = "/run/muster-committed";
 
-// What `muster.trial=` of this boot says, in seconds; "": an ordinary boot.
+// `muster.trial=` of this boot, in seconds; "": an ordinary boot.
 std::string trial_seconds(const Files& files);
 bool on_trial(const Files& files);
 // The running image has the generator that ends an uncommitted trial of it.

@@ -58,16 +58,17 @@ Status find_own_disk_of(Work& w) {
   const wire::ImageJob& job = w.job.image;
   const std::string host = w.deps.files.read_line("/proc/sys/kernel/hostname");
   if (host != job.hostname)
-    return fail(Code::denied, fmt::format("this is {}, and the order is for {}", host, job.hostname));
+    return fail(Code::denied, fmt::format("this is {}, but the order is for {}", host, job.hostname));
   TRY(const DiskFacts disk, find_local_disk(job, w.deps.disks()));
   TRY(w.own, own_slots(w.deps.files));
   if (w.own.disk != disk.name)
-    return fail(Code::conflict, fmt::format("this system runs from {}, and disk {} is {}", w.own.disk,
+    return fail(Code::conflict, fmt::format("this system runs from {}, but disk {} is {}", w.own.disk,
                                             job.disk_serial, disk.name));
   if (!is_ours(job, w.own.marker))
-    return fail(Code::denied, fmt::format("the system on disk {} is that of node {} of cluster '{}', or of "
-                                          "another controller",
-                                          job.disk_serial, w.own.marker.node, w.own.marker.cluster));
+    return fail(
+        Code::denied,
+        fmt::format("the system on disk {} belongs to node {} of cluster '{}', or to another controller",
+                    job.disk_serial, w.own.marker.node, w.own.marker.cluster));
   return Ok{};
 }
 
@@ -114,8 +115,8 @@ Status fetch(Work& w) {
   TRY(w.manifest, again([&] { return fetch_manifest(w.job.image, *source); }));
   if (!w.manifest.trial)
     return fail(Code::denied,
-                "this image does not go back to the other slot by itself when its boot is not committed: "
-                "install it through the RAM system");
+                "this image does not roll back by itself when its boot is not committed: install it through "
+                "the RAM system");
   if (w.own.slot(w.job.slot).size < w.manifest.raw_size)
     return fail(Code::invalid, "the image does not fit the root slot of this disk");
   TRY(w.files, again([&] { return fetch_files(w.job.image, w.manifest, *source); }));
@@ -131,10 +132,11 @@ Status check_room(const Work& w, const Files& esp) {
     if (const auto it = w.files.find(role); it != w.files.end()) needed += it->second.size();
   const uint64_t have = w.deps.free_bytes(esp.root()) + slot_bytes(esp, w.job.slot);
   if (have >= needed) return Ok{};
-  return fail(Code::conflict,
-              fmt::format("the EFI system partition has {} KiB for this slot's kernel and initrd, and {} KiB "
-                          "are needed",
-                          have >> 10, needed >> 10));
+  return fail(
+      Code::conflict,
+      fmt::format(
+          "the EFI system partition has {} KiB for this slot's kernel and initrd, but {} KiB are needed",
+          have >> 10, needed >> 10));
 }
 
 // ---- writing ----
@@ -143,7 +145,7 @@ Status note(Work& w, const char* stage) {
   TRY(const BlockDevice disk, BlockDevice::open(w.own.device, BlockDevice::Access::shared_write));
   TRY(ImageMarker now, read_marker(disk));
   if (now.serial != w.own.marker.serial)
-    return fail(Code::conflict, "the marker on this disk was changed by something else meanwhile");
+    return fail(Code::conflict, "the marker on this disk was changed meanwhile");
   now.slots[w.job.slot] = {w.job.image.image,        w.job.image.digest, stage,
                            w.job.image.address_cidr, w.deps.order,       w.manifest.trial};
   now.slots[w.own.running] = running_note(w.deps.files, w.own);
@@ -153,7 +155,7 @@ Status note(Work& w, const char* stage) {
   const SlotNote* noted = w.own.note(w.job.slot);
   return noted && noted->stage == stage && noted->digest == w.job.image.digest
              ? Status(Ok{})
-             : fail(Code::failed, "the marker on the disk is not what was written");
+             : fail(Code::failed, "the marker on the disk does not read back as written");
 }
 
 std::string slot_path(const Work& w) { return w.deps.files.real("/dev/" + w.partition); }

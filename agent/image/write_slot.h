@@ -3,11 +3,11 @@
 // Everything that can refuse the order is checked before the first write: the job is for this node; the disk
 // matches its description (identity), has muster's layout and a marker of this node, cluster and controller,
 // and / is one of its root slots; the running slot is committed, and the job names the other one; that
-// partition is not in use; the image goes back by itself (ImageManifest::trial), fits, and is served as
-// announced, as are the programs; the ESP has room. Then, in an order that leaves the running slot standing
-// and bootable after a power cut at any point: the marker notes "writing", the slot's entries are removed,
+// partition is not in use; the image rolls back by itself (ImageManifest::trial), fits, and is served as
+// announced, as are the programs; the ESP has room. Then, in an order that keeps the running slot the default
+// and bootable after a power cut at any point: the marker records "writing", the slot's entries are removed,
 // frames are written (those that are right are kept), the new root is seeded, kernel, initrd and last the
-// entry are written to the ESP, everything is read back, and the marker notes "written". Never touched: the
+// entry are written to the ESP, everything is read back, and the marker records "written". Never changed: the
 // running slot, its files on the ESP, loader.conf, the loader itself, the state partition. A repeated order
 // continues; one that had finished is verified and succeeds. Thread: blocking, a process of its own
 // (slot_child.h).
@@ -36,7 +36,7 @@ struct WriteSlotDeps {
   std::function<std::vector<DiskFacts>()> disks;  // identities, now
   MakeSource source;
   std::string order = {};  // the order's id without the attempt
-  // The slot's file system, grown to `size` bytes where it is to be written.
+  // The slot's file system, grown to `size` bytes when opened for writing.
   std::function<Result<std::unique_ptr<OpenFolder>>(const std::string& device, uint64_t size,
                                                     Mounted::Way way)>
       mount_slot = {};
@@ -57,8 +57,8 @@ struct WriteSlotResult : FrameCounts {
 Json to_json(const WriteSlotResult& result, const wire::SlotJob& job);
 
 // conflict: not the described disk, in use, not committed, or the running slot. denied: another node's, or an
-// image that would not go back by itself. invalid: it does not fit. corrupt: what is served, or what is read
-// back, is not what was announced.
+// image that would not roll back by itself. invalid: it does not fit. corrupt: the served or read-back data
+// is not what was announced.
 Result<WriteSlotResult> write_slot(const wire::SlotJob& job, const WriteSlotDeps& deps,
                                    const WriteOptions& options = {});
 

@@ -132,8 +132,8 @@ Result<DiskFacts> find_local_disk(const wire::ImageJob& job, const std::vector<D
   TRY(DiskFacts disk, find_disk(disks, job.disk_serial, static_cast<uint64_t>(job.disk_size_bytes),
                                 job.disk_wwid, job.disk_model));
   if (!is_local_transport(disk.transport))
-    return fail(Code::denied, fmt::format("disk {} is not known to be in this machine (transport {})",
-                                          disk.serial, disk.transport));
+    return fail(Code::denied,
+                fmt::format("disk {} is not in this machine (transport {})", disk.serial, disk.transport));
   if (disk.read_only)
     return fail(Code::denied, fmt::format("disk {} ({}) is read-only: nothing can be written to it",
                                           disk.serial, disk.name));
@@ -161,14 +161,13 @@ Status may_write(const wire::ImageJob& job, const DiskContent& content, const Im
   if (job.allow_ours && marker && is_ours(job, *marker) && is_layout(content.gpt)) return Ok{};
   std::string whose;
   if (marker && !is_ours(job, *marker))
-    whose = fmt::format(
-        " (the system of node {} of {}{})", marker->node,
-        marker->cluster.empty() ? "a cluster that it does not name" : "cluster " + marker->cluster,
-        marker->authority == job.authority ? ""
-        : marker->authority.empty()        ? ", of a controller that it does not name"
-                                           : ", of another controller");
+    whose = fmt::format(" (the system of node {} of {}{})", marker->node,
+                        marker->cluster.empty() ? "an unnamed cluster" : "cluster " + marker->cluster,
+                        marker->authority == job.authority ? ""
+                        : marker->authority.empty()        ? ", of an unnamed controller"
+                                                           : ", of another controller");
   return fail(Code::denied,
-              fmt::format("disk {}: its content changed since the plan was approved; now there is: {}{}",
+              fmt::format("disk {}: its content changed since the plan was approved; present content: {}{}",
                           job.disk_serial, content.summary, whose));
 }
 
@@ -180,7 +179,7 @@ Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps
   if (facts.mounted)
     return fail(Code::conflict, fmt::format("disk {} is in use on this machine", facts.serial));
   w.path = deps.device(facts.name);
-  // The kernel lets nobody mount a partition while the whole disk is held.
+  // The kernel allows no mount of a partition while the whole disk is held.
   w.standing = standing_on(job, deps, w.path);
   {
     TRY(const BlockDevice disk, BlockDevice::open(w.path, BlockDevice::Access::exclusive_write));

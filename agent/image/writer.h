@@ -3,15 +3,14 @@
 //
 // Order, and why a power cut anywhere is harmless: find the disk by identity, open it exclusively, look at
 // its content again (refused with Code::denied unless it is what the plan approved), remove the entry that
-// the firmware prefers to loader.conf's, note the intent on the disk itself, make the partitions if they are
-// not muster's yet, write frames into the slot that is not started by default (by loader.conf, and by the
-// marker where there is none), then file systems and identity, and the loader entry last. The other slot and
-// the state partition are never written. Every frame is checked against the manifest before it is
-// decompressed; a bad one is fetched again and never written. What is right in the slot already, of an image
-// before or of a transfer that was broken off, is neither fetched nor written. An order that had come to its
-// end, and is offered once more because its end was not heard or was forgotten with a database, succeeds
-// without a write. Thread: blocking, starts its own workers. Never: touches another disk, follows a kernel
-// name, trusts the network.
+// the firmware prefers to loader.conf's, record the intent on the disk itself, make the partitions if they
+// are not muster's yet, write frames into the slot that is not the default (by loader.conf, or the marker if
+// there is none), then file systems and identity, and the loader entry last. The other slot and the state
+// partition are never written. Every frame is checked against the manifest before it is decompressed; a bad
+// one is fetched again and never written. Correct data already in the slot, from an earlier image or an
+// interrupted transfer, is neither fetched nor written. An order that had finished, and is sent again because
+// its result was lost, succeeds without a write. Thread: blocking, starts its own workers. Never: changes
+// another disk, selects by a kernel name, trusts the network.
 #pragma once
 
 #include <cstdint>
@@ -47,13 +46,13 @@ struct SeedRequest {
 class Seeder {
  public:
   virtual ~Seeder() = default;
-  // The slot that the boot loader on this disk starts ("/dev/nvme0n1"); "" where that is not to be found out.
+  // The slot that the boot loader on this disk starts ("/dev/nvme0n1"); "" if unknown.
   virtual std::string standing(const std::string& /*disk*/) { return ""; }
-  // Removes the entry that the firmware has systemd-boot start whatever loader.conf says: it may name the
-  // slot that is about to be written, or keep the new system from being started. Ok where the firmware stores
-  // no such entry.
+  // Removes the firmware's default entry for systemd-boot, which overrides loader.conf: it may name the slot
+  // that is about to be written, or keep the new system from being started. Ok if the firmware stores no such
+  // entry.
   virtual Status drop_firmware_default() { return Ok{}; }
-  // File systems of ESP and state where `fresh`; grows the root; host name, network, agent, identity.
+  // File systems of ESP and state if `fresh`; grows the root; host name, network, agent, identity.
   virtual Status seed(const SeedRequest& request) = 0;
   // Makes the slot the one that is started. The last effect of all.
   virtual Status install_loader(const SeedRequest& request) = 0;
@@ -64,7 +63,7 @@ struct WriteDeps {
   std::function<std::string(const std::string& name)> device;  // kernel name -> path to open
   MakeSource source;
   Seeder* seeder = nullptr;
-  std::string order = {};  // the order's id without the attempt: what is done is not done again
+  std::string order = {};  // the order's id without the attempt: finished work is not repeated
   std::function<void(uint64_t done, uint64_t total)> progress =
       {};  // stored bytes; from any worker, one at a time
   std::function<bool()> cancelled = {};
@@ -82,19 +81,19 @@ struct WriteResult : FrameCounts {
 Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps,
                                 const WriteOptions& options = {});
 
-// Is what this order would do on this disk done? By the order that the marker names; or the marker is of a
-// finished work of this image over the very content that this job was approved for, which is no more. Pure.
+// Whether this order's work on this disk is done: the marker names the order; or it records finished work of
+// this image over the approved content, which is gone. Pure.
 bool is_finished(const wire::ImageJob& job, const std::string& order, const DiskContent& content,
                  const ImageMarker* marker);
 
-// Of this node of this cluster of this controller. A marker that names no cluster or no CA counts where the
-// controller's own record says that it imaged this node. Pure.
+// Of this node of this cluster of this controller. A marker without cluster or CA counts if the controller's
+// own record shows that it imaged this node. Pure.
 bool is_ours(const wire::ImageJob& job, const ImageMarker& marker);
-// By which the disk of this job is known: not by its kernel name. denied: it is not in this machine, or it is
+// The identity of the job's disk, without its kernel name. denied: it is not in this machine, or it is
 // read-only.
 Result<DiskFacts> find_local_disk(const wire::ImageJob& job, const std::vector<DiskFacts>& disks);
 
-// May this disk be overwritten for this job? Pure. `marker` may be null.
+// Whether this disk may be overwritten for this job. Pure. `marker` may be null.
 Status may_write(const wire::ImageJob& job, const DiskContent& content, const ImageMarker* marker);
 
 }  // namespace muster

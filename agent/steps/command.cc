@@ -11,7 +11,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   const auto probe = list_of(params, "check");
   const std::string creates = text_of(params, "creates");
   if (probe.empty() && creates.empty())
-    return fail(Code::invalid, "command: 'check' or 'creates' is needed: when is it done?");
+    return fail(Code::invalid, "command: 'check' or 'creates' is needed, to see when it is done");
   if (!creates.empty() && !context.files.exists(creates)) return differs(creates + " does not exist");
   if (probe.empty()) return holds();
   Command command;
@@ -48,7 +48,7 @@ StepModule command_module() {
                    parameter("creates", "string", false, "path whose existence means: already done"),
                    parameter("env", "object", false, "added to the environment"),
                    parameter("cwd", "string", false, "working folder"),
-                   parameter("deadline_seconds", "int", false, "killed after so long", 60)});
+                   parameter("deadline_seconds", "int", false, "time after which it is killed", 60)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -36,7 +36,7 @@ Status apply(StepContext& context, const Json& params) {
 StepModule group_module() {
   StepModule m;
   m.name = "group";
-  m.help = "A local group, with a fixed number where it has to be the same on all nodes.";
+  m.help = "A local group, with a fixed number if it must be the same on all nodes.";
   m.parameters = Json::array({parameter("name", "string", true, "group name"),
                               parameter("gid", "int", false, "0: any", 0),
                               parameter("system", "bool", false, "a system group", false)});

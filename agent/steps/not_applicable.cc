@@ -8,9 +8,9 @@ StepModule not_applicable_module() {
   StepModule m;
   m.name = "not_applicable";
   m.help =
-      "Does nothing. The planner puts it in place of a step that says `otherwise`, where its `for_each` is "
-      "empty or its `when` says no.";
-  m.parameters = Json::array({parameter("reason", "string", true, "why, for the report")});
+      "Does nothing. The planner puts it in place of a step with `otherwise`, if its `for_each` is empty or "
+      "its `when` is false.";
+  m.parameters = Json::array({parameter("reason", "string", true, "reason shown in the report")});
   m.check = [](StepContext&, const Json& params) -> Result<CheckResult> {
     return CheckResult{Holds::not_applicable, text_of(params, "reason")};
   };

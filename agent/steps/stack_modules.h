@@ -5,7 +5,7 @@
 
 namespace muster::steps {
 
-// Slurm and Prometheus, asked through their own programs
+// Slurm and Prometheus, through their own programs
 StepModule slurm_node_module();
 StepModule slurm_nodes_module();
 StepModule slurm_mpi_module();

@@ -37,12 +37,12 @@ bool any_active(Process& process, const std::vector<std::string>& units) {
 Status end_timer(Process& process, const std::string& name) {
   Command stop;
   stop.argv = {"systemctl", "stop", unit_of(name) + ".timer"};
-  // There may be none; and where systemd does not answer, nobody but the caller takes the change back.
+  // There may be none; and if systemd does not answer, only the caller rolls the change back.
   (void)process.run(stop).ok();
   const auto until = std::chrono::steady_clock::now() + kLongestRollback;
   while (any_active(process, {unit_of(name) + ".service"})) {
     if (std::chrono::steady_clock::now() >= until)
-      return fail(Code::timeout, "an earlier change of " + name + " is still being taken back (" +
+      return fail(Code::timeout, "an earlier change of " + name + " is still being rolled back (" +
                                      unit_of(name) + ".service)");
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
@@ -51,7 +51,7 @@ Status end_timer(Process& process, const std::string& name) {
 
 Error taken_back(const std::string& name) {
   return fail(Code::failed,
-              "the change of " + name + " was not confirmed in time and was taken back by its timer");
+              "the change of " + name + " was not confirmed in time and was rolled back by its timer");
 }
 
 }  // namespace
@@ -129,13 +129,13 @@ Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::fu
   TRY_(arm(context, phases));
   const Status changed = change();
   if (changed.ok()) return confirm(context, phases.name);
-  // One of the two takes it back, the timer or this.
+  // One of the two rolls it back, the timer or this.
   Status back = end_timer(context.process, phases.name);
   if (back.ok() && !is_armed(context.files, phases.name))
     return fail(changed.error().code, changed.error().message + "; " + taken_back(phases.name).message);
   if (back.ok()) back = roll_back(context.files, context.process, phases.name);
   if (!back.ok())
-    return fail(changed.error().code, changed.error().message + "; taking it back: " + back.error().message);
+    return fail(changed.error().code, changed.error().message + "; rolling it back: " + back.error().message);
   return fail(changed.error().code, changed.error().message + "; taken back");
 }
 

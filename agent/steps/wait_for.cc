@@ -63,13 +63,13 @@ StepModule wait_for_module() {
   m.name = "wait_for";
   m.help =
       "Waits until everything that is given holds: a path exists, a path is gone, a TCP port is open, a "
-      "program succeeds. A program has a minute to answer, also where `deadline_seconds` is less.";
+      "program succeeds. A program has a minute to answer, even if `deadline_seconds` is less.";
   m.parameters = Json::array({parameter("path", "string", false, "exists"),
                               parameter("path_gone", "string", false, "does not exist"),
                               parameter("host", "string", false, "numeric address, with `port`"),
                               parameter("port", "int", false, "TCP port that is open"),
                               parameter("command", "list", false, "program that succeeds"),
-                              parameter("deadline_seconds", "int", false, "gives up after so long", 60)});
+                              parameter("deadline_seconds", "int", false, "gives up after this time", 60)});
   m.check = check;
   return m;
 }

@@ -1,4 +1,5 @@
-// Asking a Ceph cluster through its own program, for the modules of agent/storage/ceph*.cc. Thread: blocking.
+// Queries to a Ceph cluster through its own program, for the modules of agent/storage/ceph*.cc. Thread:
+// blocking.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,13 @@ Result<Json> ceph_json(StepContext& context, std::vector<std::string> args, cons
 
 struct CephOsd {
   int64_t id = -1;
-  std::string uuid, host;  // host: where the placement map has it below its root; "" when it is not there
+  std::string uuid, host;  // host: its place below the root of the placement map; "" if it has none
   bool up = false, in = false;
 };
-// Without hosts it is one call of `ceph` less, which takes seconds on a busy machine.
+// Without hosts this saves one call of `ceph`, which takes seconds on a busy machine.
 Result<std::vector<CephOsd>> ceph_osds(StepContext& context, bool with_hosts = true);
 
-// `ceph osd QUESTION ID...`, with "safe-to-destroy" or "ok-to-stop": "" when the answer is yes, else why not.
+// `ceph osd QUESTION ID...`, with "safe-to-destroy" or "ok-to-stop": "" if yes, else why not.
 Result<std::string> ceph_objection(StepContext& context, const char* question,
                                    const std::vector<int64_t>& osds);
 

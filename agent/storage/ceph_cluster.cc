@@ -1,9 +1,8 @@
-// A Ceph cluster as a whole, asked and told through its own program: the file system and its pools, who takes
-// part and how it is, what is left of nodes that are no longer declared, and one node's disks emptied or used
-// again.
+// A Ceph cluster as a whole, read and changed through its own program: the file system and its pools, who
+// takes part and how it is, what is left of nodes that are no longer declared, and one node's disks emptied
+// or used again.
 //
-// State is what the monitors say. Nothing is taken away of which they do not say that no data is lost with
-// it.
+// The monitors' state counts. Nothing is removed unless they report that no data is lost with it.
 #include "agent/storage/ceph.h"
 
 #include <fmt/format.h>
@@ -93,7 +92,7 @@ Result<std::string> ceph_objection(StepContext& context, const char* question,
   if (out.ok()) return std::string();
   std::string text = out.err.substr(0, 300);
   while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
-  return text.empty() ? fmt::format("`ceph osd {}` says no", question) : text;
+  return text.empty() ? fmt::format("`ceph osd {}` reports a failure", question) : text;
 }
 
 namespace {
@@ -148,8 +147,8 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
       diff.add("there is no pool " + wanted);
     else if (pool->value("size", 0) != int_of(params, "copies", 2) ||
              pool->value("min_size", 0) != int_of(params, "min_copies", 1))
-      diff.add(fmt::format("pool {} keeps {} copies and works with {}", wanted, pool->value("size", 0),
-                           pool->value("min_size", 0)));
+      diff.add(fmt::format("pool {} keeps {} copies and accepts writes with {}", wanted,
+                           pool->value("size", 0), pool->value("min_size", 0)));
   }
   TRY(const Json dump, ceph_json(context, {"fs", "dump"}));
   bool there = false, works = false;
@@ -158,7 +157,7 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
     if (map.value("fs_name", "") != name) continue;
     there = true;
     if (map.value("standby_count_wanted", 0) != int_of(params, "standbys", 0))
-      diff.add("it wants another number of metadata servers standing by");
+      diff.add("it is set to another number of standby metadata servers");
     for (const auto& server : map.value("info", Json::object()))
       works = works || server.value("state", "") == "up:active";
   }
@@ -278,15 +277,16 @@ Status purge(StepContext& context, const Json& params, const std::string& host,
              const std::vector<CephOsd>& osds) {
   for (const auto& osd : osds)
     if (osd.up)
-      return fail(Code::conflict,
-                  fmt::format("osd.{} of {} runs: drain the node, power it off, then take it out of the spec",
-                              osd.id, host));
+      return fail(
+          Code::conflict,
+          fmt::format("osd.{} of {} is running: drain the node, power it off, then remove it from the spec",
+                      osd.id, host));
   const auto ids = ids_of(osds);
   TRY_(tell(context, "out", ids));
   TRY_(wait_for_storage(context, int_of(params, "deadline_seconds", 600),
                         [&] { return ceph_objection(context, "safe-to-destroy", ids); }));
   for (const int64_t id : ids) {
-    say(context, fmt::format("osd.{} of {} is forgotten", id, host));
+    say(context, fmt::format("osd.{} of {} is removed", id, host));
     TRY(auto out, ceph_text(context, {"osd", "purge", std::to_string(id), "--yes-i-really-mean-it"}));
     (void)out;
   }
@@ -325,7 +325,7 @@ Result<Volume> volume(StepContext& context, const Json& params) {
       out.others.push_back(osd);
   }
   if (out.own.empty())
-    return fail(Code::not_found, "the monitors know no object store of " + text_of(params, "node"));
+    return fail(Code::not_found, "the monitors have no object store of " + text_of(params, "node"));
   return out;
 }
 
@@ -366,7 +366,7 @@ Status may_drain(StepContext& context, const Json& params, const Volume& now) {
   std::set<std::string> hosts;
   for (const auto& osd : now.others) hosts.insert(osd.host);
   if (static_cast<int64_t>(hosts.size()) < copies)
-    return fail(Code::conflict, fmt::format("{} copies need as many other nodes, and {} can take data",
+    return fail(Code::conflict, fmt::format("{} copies need as many other nodes, but only {} can take data",
                                             copies, hosts.size()));
   TRY(const Json dump, ceph_json(context, {"osd", "dump"}));
   TRY(const Json df, ceph_json(context, {"osd", "df"}));
@@ -394,13 +394,14 @@ StepModule ceph_fs_module() {
   StepModule m;
   m.name = "ceph_fs";
   m.help =
-      "A CephFS with a pool for its data and one for its metadata, kept so many times, and a metadata server "
-      "at work.";
-  m.parameters = Json::array({parameter("name", "string", true, "of the file system"),
-                              parameter("copies", "int", false, "of all data", 2),
-                              parameter("min_copies", "int", false, "with fewer, nothing is written", 1),
-                              parameter("standbys", "int", false, "metadata servers that must stand by", 0),
-                              parameter("deadline_seconds", "int", false, "to become active", 180)});
+      "A CephFS with a pool for its data and one for its metadata, each with this number of copies, and an "
+      "active metadata server.";
+  m.parameters =
+      Json::array({parameter("name", "string", true, "of the file system"),
+                   parameter("copies", "int", false, "of all data", 2),
+                   parameter("min_copies", "int", false, "with fewer, nothing is written", 1),
+                   parameter("standbys", "int", false, "metadata servers that must be on standby", 0),
+                   parameter("deadline_seconds", "int", false, "to become active", 180)});
   m.check = check_fs;
   m.apply = apply_fs;
   return m;
@@ -411,7 +412,7 @@ StepModule ceph_members_module() {
   m.name = "ceph_members";
   m.help =
       "Every member's object stores are up, in, and below the root of the placement map; the cluster is "
-      "healthy, as far as these members are all of it. Pure test.";
+      "healthy, as far as it consists of these members. Only tests, changes nothing.";
   m.parameters = Json::array({parameter("members", "list", true, "[{name}]"),
                               parameter("declared", "int", true, "how many there are in all"),
                               parameter("deadline_seconds", "int", false, "to become healthy", 300)});
@@ -423,8 +424,8 @@ StepModule ceph_left_module() {
   StepModule m;
   m.name = "ceph_left";
   m.help =
-      "Monitors that are not declared any more are taken out, and object stores of nodes that are not are "
-      "forgotten, once they are down and nothing is lost with them.";
+      "Monitors that are no longer declared are removed from the cluster, and so are the object stores of "
+      "undeclared nodes, once they are down and no data is lost with them.";
   m.parameters =
       Json::array({parameter("members", "list", true, "[{name}], all that are declared"),
                    parameter("mons", "list", true, "[{name}]"),
@@ -438,8 +439,8 @@ StepModule ceph_drain_module() {
   StepModule m;
   m.name = "ceph_drain";
   m.help =
-      "A node's object stores are emptied, until no copy is missing and nothing is lost with them, or used "
-      "again. Refused before anything moves when the other nodes are too few or too full.";
+      "A node's object stores are emptied, until no copy is missing and no data is lost with them, or put "
+      "back into use. Refused before anything moves when the other nodes are too few or too full.";
   m.parameters = Json::array({parameter("node", "string", true, "its name"),
                               parameter("state", "string", true, "out | in"),
                               parameter("copies", "int", false, "of the file system", 2),

@@ -58,8 +58,8 @@ StepModule ceph_daemons_module() {
   StepModule m;
   m.name = "ceph_daemons";
   m.help =
-      "A manager and a metadata server with the keys the monitors have for them. One of each in the cluster "
-      "works, the others stand by.";
+      "A manager and a metadata server with the keys that the monitors have for them. One of each is active "
+      "in the cluster, the others are on standby.";
   m.parameters = Json::array({parameter("name", "string", true, "of the node")});
   m.check = check_daemons;
   m.apply = apply_daemons;

@@ -1,5 +1,5 @@
 // A Ceph monitor. From the packages of the distribution, without its orchestrators. Its store is in
-// /state/ceph, and survives a system that is made anew.
+// /state/ceph, and survives a re-image.
 #include "agent/storage/ceph_node.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ std::vector<Part> monitor_parts(const Monitor& want) {
           service_part("ceph-mon@" + want.name, {})};
 }
 
-// Whom the first monitors let in; a later monitor takes all but the first entry from them.
+// The keys that the first monitors accept; a later monitor gets all but the first entry from them.
 std::string first_keys(const Json& params) {
   const std::string fs = text_of(params, "fs");
   return fmt::format(
@@ -93,9 +93,9 @@ Status set_aside_if_removed(StepContext& context, const Monitor& want) {
 Result<CheckResult> check_mon(StepContext& context, const Json& params) {
   TRY(const Monitor want, monitor(context, params));
   if (!context.files.exists(want.folder + "/store.db"))
-    return differs(want.folder + " holds no monitor's store");
+    return differs(want.folder + " contains no monitor's store");
   if (want.link != want.folder && context.files.read_link(want.link).value_or("") != want.folder)
-    return differs(want.link + " is no link to it");
+    return differs(want.link + " is not a link to it");
   TRY(const CheckResult parts, check_parts(context, monitor_parts(want)));
   if (parts.holds == Holds::no) return parts;
   const auto outside = out_of_quorum(context, want);
@@ -103,24 +103,25 @@ Result<CheckResult> check_mon(StepContext& context, const Json& params) {
   return outside->empty() ? holds() : differs(*outside);
 }
 
-// A monitor without a store joins those that agree, and gets its maps from them. Where none do it would begin
-// a cluster of its own: never where there are object stores, which only monitors let in, so that there were
-// some.
+// A monitor without a store joins those that agree, and gets its maps from them. If none do it would begin a
+// cluster of its own: never if there are object stores, which need monitors, so that there were some.
 Status may_begin(StepContext& context, const Monitor& want, const Json& params) {
-  std::string sign = params.value("may_create", false) ? "" : "disks of this storage hold its object stores";
+  std::string sign =
+      params.value("may_create", false) ? "" : "disks of this storage contain its object stores";
   if (sign.empty()) {
     TRY(const auto own, ceph_stores(context, params));
     for (const auto& store : own) {
       TRY(const DiskContent content, ceph_content_of(context, store));
-      if (is_ceph_store(content, store)) sign = store.device + " holds an object store of it";
+      if (is_ceph_store(content, store)) sign = store.device + " contains an object store of it";
     }
   }
   if (sign.empty() || ceph_json(context, {"quorum_status"}).ok()) return Ok{};
-  return fail(Code::denied,
-              fmt::format("{} holds no monitor's store and no monitor answers, but {}: a new cluster in its "
-                          "place would lose that data, so none is begun. Bring the other monitors back, or "
-                          "this one's store, and say the same again; docs/storage.md: losing the metadata",
-                          want.folder, sign));
+  return fail(
+      Code::denied,
+      fmt::format("{} contains no monitor's store and no monitor answers, but {}: a new cluster in its place "
+                  "would lose that data, so none is created. Bring back the other monitors, or this one's "
+                  "store, and run it again; docs/storage.md: losing the metadata",
+                  want.folder, sign));
 }
 
 Status apply_mon(StepContext& context, const Json& params) {
@@ -144,8 +145,8 @@ StepModule ceph_mon_module() {
   StepModule m;
   m.name = "ceph_mon";
   m.help =
-      "A monitor with its store in /state/ceph, kept when it is there, and in the quorum. One without a "
-      "store joins those that answer; where none do, a new cluster is refused when there are object stores.";
+      "A monitor with its store in /state/ceph, kept if present, and in the quorum. One without a store "
+      "joins those that answer; if none answers, a new cluster is refused when there are object stores.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "of the node"), parameter("fsid", "string", true, "of the cluster"),
        parameter("mons", "list", true, "[{name, address}], all of them"),
@@ -153,9 +154,8 @@ StepModule ceph_mon_module() {
        parameter("mon_key", "string", true, "secret:ceph-mon-key"),
        parameter("admin_key", "string", true, "secret:ceph-admin-key"),
        parameter("client_key", "string", true, "secret:ceph-client-key"),
-       parameter("may_create", "bool", true,
-                 "no disk of any member was seen with an object store of this cluster"),
-       parameter("disks", "list", true, "as of ceph_osds"), ceph_deadline(300)});
+       parameter("may_create", "bool", true, "no object store of this cluster was seen on any member's disk"),
+       parameter("disks", "list", true, "as in ceph_osds"), ceph_deadline(300)});
   m.check = check_mon;
   m.apply = apply_mon;
   return m;

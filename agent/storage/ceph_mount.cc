@@ -12,7 +12,7 @@
 namespace muster::steps {
 namespace {
 
-constexpr unsigned kOpen = 01777;  // of the file system's own top folder: every user may put something there
+constexpr unsigned kOpen = 01777;  // of the file system's own top folder: every user may create files there
 
 struct CephMount {
   std::string source, target, unit;
@@ -75,8 +75,8 @@ StepModule ceph_mount_module() {
   StepModule m;
   m.name = "ceph_mount";
   m.help =
-      "CephFS is mounted by the kernel, now and at every boot; checked against what the kernel has mounted. "
-      "Needs Ceph 17 or later.";
+      "CephFS is mounted by the kernel, now and at every boot; checked against the kernel's mounts. Needs "
+      "Ceph 17 or later.";
   m.parameters = Json::array({parameter("name", "string", true, "of the file system"),
                               parameter("fsid", "string", true, "of the cluster"),
                               parameter("target", "string", true, "mount point"), ceph_deadline(120)});

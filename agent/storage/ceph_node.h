@@ -1,4 +1,4 @@
-// What the modules for Ceph on one node share (agent/storage/ceph_*.cc): files of its user, keys, and which
+// Shared by the modules for Ceph on one node (agent/storage/ceph_*.cc): files of its user, keys, and which
 // disk is which object store. Thread: blocking.
 #pragma once
 
@@ -18,8 +18,7 @@ inline constexpr const char* kCephHead = "# Written by muster.\n";
 Part ceph_folder(const std::string& path);
 Part ceph_keyring(const std::string& path, const std::string& who, const std::string& key);
 Status give_to_ceph(StepContext& context, const std::string& path);
-// The key of `who` as the monitors have it; made by them, with these rights, when any are given and there is
-// none.
+// The key of `who` from the monitors; they create it with these rights, if any are given and there is none.
 Result<std::string> ceph_key_of(StepContext& context, const std::string& who,
                                 const std::vector<std::string>& caps = {});
 // The parameter `deadline_seconds` of a module.
@@ -31,10 +30,10 @@ struct CephStore {
   DiskFacts disk;
 };
 
-// The object stores that the parameters of `ceph_osds` ask for, each on the disk that is here now.
+// The object stores in the parameters of `ceph_osds`, each with its present disk.
 Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Json& params);
 Result<DiskContent> ceph_content_of(const StepContext& context, const CephStore& store);
-// Nothing else is on it, and it is this one.
+// It has exactly this store.
 bool is_ceph_store(const DiskContent& content, const CephStore& store);
 
 }  // namespace muster::steps

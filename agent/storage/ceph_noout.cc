@@ -76,13 +76,14 @@ StepModule ceph_noout_module() {
   StepModule m;
   m.name = "ceph_noout";
   m.help =
-      "While a node's flag noout is set, its object stores stay members although it is away: nothing of what "
-      "they hold is copied to others. What only they hold cannot be read meanwhile, so it is set when the "
-      "cluster says that they may stop (`ceph osd ok-to-stop`), and not at all when that takes too long.";
-  m.parameters =
-      Json::array({parameter("node", "string", true, "its name in the placement map"),
-                   parameter("state", "string", true, "set | unset"),
-                   parameter("deadline_seconds", "int", false, "for others to have what it has", kPatience)});
+      "While a node's flag noout is set, its object stores stay members although it is away: nothing that "
+      "they hold is copied to others. Data that only they hold cannot be read meanwhile, so the flag is set "
+      "only when the cluster reports that they may stop (`ceph osd ok-to-stop`), and not at all if that "
+      "takes too long.";
+  m.parameters = Json::array(
+      {parameter("node", "string", true, "its name in the placement map"),
+       parameter("state", "string", true, "set | unset"),
+       parameter("deadline_seconds", "int", false, "for other nodes to have its data", kPatience)});
   m.check = check_noout;
   m.apply = apply_noout;
   m.verify = verify_noout;

@@ -2,9 +2,9 @@
 //
 // An object store takes a whole disk and carries a UUID made of the cluster's and the disk's serial, by which
 // the planner and this file know it again. It is made only where the plan allows it (data_disks.h); nothing
-// of Ceph's own ever wipes. The store's label holds its number, so a node whose system was made anew finds
-// its data again. A changed ceph.conf is read by the daemons at their next start: to restart all of them at
-// once would stop everybody's files.
+// of Ceph's own ever wipes. The store's label holds its number, so a re-imaged node finds its data again. A
+// changed ceph.conf is read by the daemons at their next start: restarting all of them at once would stop all
+// file access.
 #include "agent/storage/ceph_node.h"
 
 #include <fmt/format.h>
@@ -64,13 +64,14 @@ Result<CephOsd> registered(StepContext& context, const CephStore& store) {
   TRY(const auto all, ceph_osds(context, false));
   for (const auto& osd : all)
     if (osd.uuid == store.uuid) return osd;
-  return fail(Code::not_found, "the monitors do not know the store of disk " + store.wanted.serial);
+  return fail(Code::not_found, "the monitors have no entry for the store of disk " + store.wanted.serial);
 }
 
 Result<CheckResult> check_store(StepContext& context, const CephStore& store) {
   TRY(const OnDisk on, look_at(context, store));
   if (on.found == Found::foreign)
-    return differs(fmt::format("{} is to become an object store; on it is: {}", store.device, on.summary));
+    return differs(
+        fmt::format("{} is planned as an object store; it contains: {}", store.device, on.summary));
   if (on.found == Found::begun) return differs("the object store on " + store.device + " is not complete");
   const auto known = registered(context, store);
   if (!known.ok()) return differs(known.error().message);
@@ -116,7 +117,7 @@ Status make_store(StepContext& context, const CephStore& store, int64_t id, cons
                "--setuser",      kCephUser,    "--setgroup", kCephUser,          "--no-mon-config"};
   mkfs.input = key;
   mkfs.deadline = 5 * kMinute;
-  say(context, fmt::format("making object store {} on {}", id, store.device));
+  say(context, fmt::format("creating object store {} on {}", id, store.device));
   TRY(auto out, run_ok(context.process, mkfs));
   (void)out;
   return Ok{};
@@ -126,7 +127,7 @@ Status apply_store(StepContext& context, const CephStore& store, int64_t seconds
   TRY(const OnDisk on, look_at(context, store));
   TRY(const int64_t id, enrol(context, store, on.number));
   if (!on.number.empty() && on.number != std::to_string(id))
-    return fail(Code::conflict, fmt::format("the store on {} has number {}, and the monitors know it as {}",
+    return fail(Code::conflict, fmt::format("the store on {} has number {}, but the monitors have it as {}",
                                             store.device, on.number, id));
   TRY(const std::string key, ceph_key_of(context, fmt::format("osd.{}", id)));
   if (on.found == Found::foreign) {
@@ -168,8 +169,8 @@ StepModule ceph_osds_module() {
   StepModule m;
   m.name = "ceph_osds";
   m.help =
-      "One object store per disk, serving. A disk with the store muster made on it is used again with its "
-      "data; anything else on it is only replaced where the approved plan says so.";
+      "One object store per disk, in service. A disk with a store that muster made is used again with its "
+      "data; anything else on it is replaced only where the approved plan says so.";
   m.parameters = Json::array(
       {parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy, uuid}]"),
        ceph_deadline(180)});

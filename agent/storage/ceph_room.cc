@@ -105,8 +105,7 @@ std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& mo
     if (filled > limit)
       return fmt::format(
           "{:.0f} GiB do not fit on the others: osd.{} of {} would be {:.0f} % full, and Ceph moves nothing "
-          "onto "
-          "a store above {:.0f} %",
+          "onto a store above {:.0f} %",
           moved / (1 << 20), store.id, store.host, 100 * filled, 100 * limit);
   }
   return "";

@@ -2,7 +2,7 @@
 // backfillfull ratio (0.90 unless set), so a move that needs more never ends.
 //
 // An estimate by Ceph's own rules of placement: data go by weight, and no host holds two copies of the same.
-// It errs to the side of refusing. Sizes are in KiB, as `ceph osd df` gives them. Thread: pure.
+// In doubt it refuses. Sizes are in KiB, as in `ceph osd df`. Thread: pure.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct CephMove {
   int64_t copies = 2;
 };
 
-// "" when they fit; else which store would be how full. `dump` and `df`: what `ceph osd dump` and `ceph osd
-// df` say.
+// "" if they fit; else which store would be how full. `dump` and `df`: output of `ceph osd dump` and `ceph
+// osd df`.
 std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& move);
 
 }  // namespace muster::steps

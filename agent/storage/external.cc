@@ -1,7 +1,7 @@
 // File systems of the site (engine external): mounted, looked at, never made.
 //
-// Their server is not ours and may be gone at any time, and who asks a hard mount then waits for ever. So
-// the agent itself never touches a path below the mount: /proc/self/mountinfo says what is mounted, and
+// Their server is not ours and may be gone at any time, and an access to a hard mount then blocks for ever.
+// So the agent itself never touches a path below the mount: /proc/self/mountinfo says what is mounted, and
 // everything that needs the server is a program of its own under a deadline.
 // Mounted by a service rather than by a mount unit, as Ceph and MooseFS are: systemd does not try a mount
 // unit again that failed because the server was not there when the node booted.
@@ -92,9 +92,9 @@ std::string lacks_client(const Files& files, const Wanted& want) {
     const bool loaded = known.ok() && known->find("\tlustre\n") != std::string::npos;
     if (!loaded && (!modules.ok() || modules->find("/lustre.ko") == std::string::npos))
       return fmt::format(
-          "there is no module 'lustre' for this node's kernel {}: no distribution brings it. "
-          "Build or buy the client's packages for this kernel, and install them with a playbook "
-          "of your own that stands before storage-external",
+          "there is no module 'lustre' for this node's kernel {}: no distribution includes it. Build or buy "
+          "the client's packages for this kernel, and install them with a playbook of your own that comes "
+          "before storage-external",
           kernel);
   }
   const std::string helper = "mount." + want.fstype;
@@ -130,20 +130,20 @@ std::string last_line(const std::string& text) {
   return lines.empty() ? "" : lines.back();
 }
 
-// "" when the server answers through the mount. What asks it is another process, which may be killed.
+// "" if the server answers through the mount. Checked by another process, which can be killed.
 std::string no_answer(StepContext& context, const Wanted& want) {
   Command ask;
   ask.argv = {"stat", "--file-system", "--format=%T", want.target};
   ask.deadline = kAnswer;
   const auto out = context.process.run(ask);
   if (out.ok() && out->ok()) return "";
-  return fmt::format("{} is mounted, and {} does not answer: {}", want.target, want.server,
+  return fmt::format("{} is mounted, but {} does not answer: {}", want.target, want.server,
                      out.ok() ? last_line(out->err) : out.error().message);
 }
 
 CheckResult as_declared() {
   CheckResult out = holds();
-  out.note = "storage of the site: no floor of the profile judges how fast it is";
+  out.note = "storage of the site: no floor of the profile applies to its speed";
   return out;
 }
 
@@ -177,10 +177,10 @@ std::string mounts_words(StepContext& context, const Wanted& want) {
 Error not_mounted(StepContext& context, const Wanted& want, const std::string& problem) {
   const std::string words = mounts_words(context, want);
   return fail(Code::failed,
-              fmt::format("{} ({}) could not be mounted at {}: {} {}. It is tried again in the "
-                          "background; `muster up` once it is back",
+              fmt::format("{} ({}) could not be mounted at {}: {} {}. The mount is retried in the "
+                          "background; run `muster up` once the server is back",
                           want.source, want.fstype, want.target, want.server,
-                          words.empty() ? "did not answer (" + problem + ")" : "gave no mount: " + words));
+                          words.empty() ? "did not answer (" + problem + ")" : "did not mount: " + words));
 }
 
 Status mount_now(StepContext& context, const Wanted& want) {
@@ -239,7 +239,7 @@ Status write_and_read(StepContext& context, const Wanted& want) {
     auto out = run_ok(context.process, command);
     if (out.ok()) return out;
     return std::move(out).error().with(
-        fmt::format("{} is declared writable, and {} does not let this node's root write, read and remove {}",
+        fmt::format("{} is declared writable, but {} does not let this node's root write, read and remove {}",
                     want.source, want.server, path));
   };
   TRY(auto before, run({"rm", "-f", path}, ""));
@@ -248,7 +248,8 @@ Status write_and_read(StepContext& context, const Wanted& want) {
   TRY(auto removed, run({"rm", "-f", path}, ""));
   (void)before, (void)written, (void)removed;
   if (!read.ok()) return read.error();
-  if (*read != text) return fail(Code::corrupt, fmt::format("{} does not hold what was written to it", path));
+  if (*read != text)
+    return fail(Code::corrupt, fmt::format("{} does not contain what was written to it", path));
   return Ok{};
 }
 
@@ -266,14 +267,13 @@ StepModule external_mount_module() {
   m.name = "external_mount";
   m.help =
       "A file system of the site is mounted, now and at every boot: type and source are the declared ones, "
-      "and "
-      "its server answers. Nothing of it is made or changed; where it is declared writable, a few bytes are "
-      "written, read and removed. A server that does not answer is an error within two minutes.";
+      "and its server answers. It is never created or changed; where it is declared writable, a few bytes "
+      "are written, read and removed. A server that does not answer is an error within two minutes.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "of the storage"),
        parameter("fstype", "string", true, "nfs4 | ceph | lustre"),
        parameter("source", "string", true, "as the kernel shows it when it is mounted"),
-       parameter("server", "string", true, "who is named when it does not answer"),
+       parameter("server", "string", true, "the server's name in errors"),
        parameter("target", "string", true, "mount point"),
        parameter("options", "string", false, "mount options beside hard, noatime, nosuid, nodev", ""),
        parameter("writable", "bool", false, "tested by writing to it", false)});

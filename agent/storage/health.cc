@@ -17,8 +17,8 @@ constexpr const char* kHarmless = "MGR_MODULE_DEPENDENCY";
 constexpr const char* kMaster = "/etc/mfs/mfsmaster.cfg";
 constexpr const char* kMastersProcesses = "/sys/fs/cgroup/system.slice/moosefs-master.service/cgroup.procs";
 
-// Any monitor's rights are those of the key; nodes that only hold data have that, too, and are not asked, as
-// all would say the same.
+// Any monitor's rights are those of the key; nodes that only hold data have that, too, and are skipped, as
+// all would report the same.
 constexpr const char* kAdminKey = "/etc/ceph/muster-admin.secret";
 constexpr const char* kMonitors = "/var/lib/ceph/mon";
 
@@ -27,12 +27,12 @@ bool is_true(const Json& object, const char* key) {
   return it != object.end() && it->is_boolean() && it->get<bool>();
 }
 
-// Muted is what somebody has seen and wants to hear no more of.
+// Muted: acknowledged by an operator.
 Result<std::string> ceph_answer(const std::string& out) {
   TRY(Json health, parse_json(out));
   const auto checks = health.is_object() ? health.find("checks") : health.end();
   if (!health.is_object() || checks == health.end() || !checks->is_object())
-    return fail(Code::failed, "ceph does not say how it is");
+    return fail(Code::failed, "ceph does not report its state");
   Json heard = Json::object();
   for (const auto& [code, found] : checks->items())
     if (found.is_object() && !is_true(found, "muted")) heard[code] = found;
@@ -51,7 +51,7 @@ Result<std::string> moosefs_wrong(const std::string& out) {
       if (f[1] == "chunkclass " + bad + ":" && ++classes && f[2] != "0")
         diff.add(fmt::format("{} chunks are {}", f[2], bad));
   }
-  if (classes != 3) return fail(Code::failed, "the master does not say how its chunks are");
+  if (classes != 3) return fail(Code::failed, "the master does not report the state of its chunks");
   return diff.result().diff;
 }
 

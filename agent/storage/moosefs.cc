@@ -95,7 +95,7 @@ Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Js
 
 // ---- members ----
 
-// What the master says is missing; "" when every member's chunk server and all its disks are well.
+// What is missing according to the master; "" when every member's chunk server and all its disks are well.
 Result<std::string> members_missing(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD"}));
   std::set<std::string> servers;
@@ -142,9 +142,9 @@ struct Volume {
 
 int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
 
-// What keeps this node from leaving, in the master's words. A disk is "ready" once the master has seen, chunk
-// by chunk, that enough copies are elsewhere; before that first look it says nothing about chunks at all, so
-// zero of them proves nothing.
+// What keeps this node from leaving, according to the master. A disk is "ready" once the master has seen,
+// chunk by chunk, that enough copies are elsewhere; before that first look it says nothing about chunks at
+// all, so zero of them proves nothing.
 Result<Volume> look_at_volume(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD", "-SIN"}));
   const std::string own = text_of(params, "address");
@@ -163,7 +163,7 @@ Result<Volume> look_at_volume(StepContext& context, const Json& params) {
   TRY(const std::string chunks, moosefs_wrong(out));
   if (!chunks.empty()) now.lacking.add(chunks);
   if (disks != params.at("disks").size())
-    now.lacking.add(fmt::format("the master knows {} of this node's disks", disks));
+    now.lacking.add(fmt::format("the master has {} of this node's disks", disks));
   return now;
 }
 
@@ -199,8 +199,8 @@ Status apply_drained(StepContext& context, const Json& params) {
 
 StepModule moosefs_disks_module() {
   return made_of("moosefs_disks",
-                 "One XFS per bulk disk, mounted at /srv/mfs/SERIAL. A disk that carries muster's label "
-                 "already is kept with its chunks.",
+                 "One XFS per bulk disk, mounted at /srv/mfs/SERIAL. A disk that has muster's label already "
+                 "is kept with its chunks.",
                  Json::array({parameter("disks", "list", true,
                                         "[{serial, wwid, model, size_bytes, content_hash, policy}]")}),
                  disk_parts);
@@ -214,16 +214,18 @@ StepModule moosefs_metalogger_module() {
 
 StepModule moosefs_chunkserver_module() {
   return made_of("moosefs_chunkserver",
-                 "The chunk server of this node; refuses to start when one of its disks is not mounted.",
+                 "The chunk server of this node; does not start when one of its disks is not mounted.",
                  Json::array({parameter("master", "string", true, "address of the master"),
-                              parameter("disks", "list", true, "as of moosefs_disks")}),
+                              parameter("disks", "list", true, "as in moosefs_disks")}),
                  chunkserver_parts);
 }
 
 StepModule moosefs_members_module() {
   StepModule m;
   m.name = "moosefs_members";
-  m.help = "The master sees a chunk server of every member, and every disk of theirs is well. Pure test.";
+  m.help =
+      "The master has a connection to a chunk server of every member, and every disk of theirs is healthy. "
+      "Only tests, changes nothing.";
   m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
                               parameter("members", "list", true, "[{name, address}]"),
                               parameter("deadline_seconds", "int", false, "to register", 60)});
@@ -235,12 +237,12 @@ StepModule moosefs_drain_module() {
   StepModule m;
   m.name = "moosefs_drain";
   m.help =
-      "This node's disks are emptied: holds when the master says that each is ready to be removed and no "
+      "This node's disks are emptied: done when the master reports that each is ready to be removed and no "
       "chunk of the volume lacks a copy. Refused before anything moves when the other nodes are too few or "
       "too full.";
   m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
                               parameter("address", "string", true, "own address"),
-                              parameter("disks", "list", true, "as of moosefs_disks"),
+                              parameter("disks", "list", true, "as in moosefs_disks"),
                               parameter("copies", "int", false, "of the volume", 2),
                               parameter("deadline_seconds", "int", false, "for the data to move", 86400)});
   m.check = check_drained;

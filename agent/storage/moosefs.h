@@ -1,4 +1,4 @@
-// What MooseFS' modules share: names, folders and settings (agent/storage/moosefs*.cc).
+// Shared by MooseFS' modules: names, folders and settings (agent/storage/moosefs*.cc).
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ inline std::string plain_serial(const std::string& serial) {
   for (const char c : serial) out += isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
   return out;
 }
-// What says that a disk is this storage's.
+// The mark of a disk of this storage.
 inline std::string moosefs_label(const std::string& serial) {
   const std::string name = plain_serial(serial);
   return "mfs-" + (name.size() > 8 ? name.substr(name.size() - 8) : name);

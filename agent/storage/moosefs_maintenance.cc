@@ -21,8 +21,8 @@ Result<bool> wants_maintenance(const Json& params) {
   return state == "on";
 }
 
-// The master's word for it: "maintenance_off", "maintenance_on", "maintenance_tmp_on" (a minute by itself
-// after a server said goodbye), "-" where this master does not lead.
+// The master's state: "maintenance_off", "maintenance_on", "maintenance_tmp_on" (a minute by itself after a
+// server said goodbye), "-" where this master does not lead.
 Result<std::string> mode_of(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS"}));
   const std::string own = text_of(params, "address");
@@ -30,7 +30,7 @@ Result<std::string> mode_of(StepContext& context, const Json& params) {
     const auto fields = split(line, '|');
     if (fields.size() > 7 && fields[0] == "chunk servers:" && fields[1] == own) return fields[7];
   }
-  return fail(Code::not_found, "the master knows no chunk server " + own);
+  return fail(Code::not_found, "the master has no chunk server " + own);
 }
 
 bool is_on(const std::string& mode) { return mode == "maintenance_on"; }
@@ -48,7 +48,7 @@ Result<CheckResult> check_maintenance(StepContext& context, const Json& params) 
   const auto mode = mode_of(context, params);
   if (!mode.ok() && wanted && mode.error().code == Code::not_found) return mode.error();
   if (!mode.ok()) return differs(mode.error().message);
-  if (is_on(*mode) != wanted) return differs("the master says " + *mode);
+  if (is_on(*mode) != wanted) return differs("the master reports " + *mode);
   if (!wanted) return holds();
   const auto lacking = lacking_chunks(context, params);
   if (!lacking.ok()) return differs(lacking.error().message);
@@ -79,7 +79,7 @@ Status apply_maintenance(StepContext& context, const Json& params) {
 Status verify_maintenance(StepContext& context, const Json& params) {
   TRY(const bool wanted, wants_maintenance(params));
   TRY(const std::string mode, mode_of(context, params));
-  return is_on(mode) == wanted ? Status(Ok{}) : fail(Code::failed, "the master says " + mode);
+  return is_on(mode) == wanted ? Status(Ok{}) : fail(Code::failed, "the master reports " + mode);
 }
 
 }  // namespace
@@ -88,9 +88,9 @@ StepModule moosefs_maintenance_module() {
   StepModule m;
   m.name = "moosefs_maintenance";
   m.help =
-      "While its chunk server is in maintenance mode, the master copies nothing of what this node holds "
-      "although it is away. It is begun when no chunk is missing, endangered or undergoal, and not at all "
-      "when that takes too long.";
+      "While its chunk server is in maintenance mode, the master copies nothing that this node holds "
+      "although it is away. The mode is set only when no chunk is missing, endangered or undergoal, and not "
+      "at all if that takes too long.";
   m.parameters = Json::array(
       {parameter("master", "string", true, "address of the master"),
        parameter("address", "string", true, "own address"), parameter("state", "string", true, "on | off"),

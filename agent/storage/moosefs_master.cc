@@ -1,10 +1,10 @@
 // MooseFS' master: where its metadata comes from, and that there is one master only.
 //
 // In this order: its own, which is kept whatever else is there; where the spec names this node as the server,
-// the latest whole copy of a former master's (its metadata logger's, or what it was master with before);
-// an empty file system, only where nothing says that there was one. The former master is stopped by
-// moosefs_retired before the new one begins, and the unit of each asks the others at every start: one that
-// was off while another took over must not begin again with what it knew then
+// the latest whole copy of a former master's (its metadata logger's, or what it was master with before); an
+// empty file system, only where nothing says that there was one. The former master is stopped by
+// moosefs_retired before the new one begins, and the unit of each checks the others at every start: one that
+// was off while another took over must not start again with its old metadata
 // (docs/decisions/0008-storage-metadata.md).
 #include <fmt/format.h>
 
@@ -26,8 +26,8 @@ constexpr const char* kOnlyMaster = "/etc/mfs/muster-only-master";
 // A metadata logger in touch with its master takes a whole image every hour.
 constexpr int64_t kOldCopy = 2 * 3600;
 
-// Debian's example lets everybody in. Here it is the nodes of the spec, one by one; root is root on the
-// master's own node only, which has to set modes and copies, and nobody on all others.
+// Debian's example admits all clients. Here it is the nodes of the spec, one by one; root is root on the
+// master's own node only, which must set modes and copies, and the user `nobody` on all others.
 Result<std::string> export_lines(const Json& params) {
   TRY(const auto self,
       client_addresses(Json::array({{{"address", text_of(params, "address")}}}), "moosefs_master"));
@@ -38,9 +38,9 @@ Result<std::string> export_lines(const Json& params) {
   return out;
 }
 
-// A program, because systemd has to ask it too, at a boot of which muster knows nothing. A node that reaches
-// none of the others for a minute begins: it serves nobody but itself. Only members are asked: no other node
-// can be the master, and whatever listens on the port of a mere client must not keep this one from beginning.
+// A program, because systemd must run it too, at a boot without muster. A node that reaches none of the
+// others for a minute starts: it serves only itself. Only members are checked: no other node can be the
+// master, and a service on that port of a mere client must not keep this one from starting.
 Result<std::string> only_master(const Json& params) {
   const char* whom = params.contains("members") ? "members" : "clients";
   TRY(auto peers, client_addresses(params.value(whom, Json()), "moosefs_master"));
@@ -89,7 +89,7 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
                                      // 300 s.
                                      "CHUNKS_LOOP_MIN_TIME = 60\n")),
       file_part(drop_in, unit),
-      // A master is nobody's copy: what it logged of a former one is only read.
+      // A master is not a copy: its log of a former one is only read.
       {service_module(), {{"names", {"moosefs-metalogger"}}, {"enabled", false}, {"running", false}}},
       service_part("moosefs-master", {cfg, exports})};
 }
@@ -99,8 +99,8 @@ Result<std::string> sign_of_data(StepContext& context, const Json& params) {
   const std::string all = moosefs_folder(context.files), copies = all + "/metalogger";
   for (const auto& name : context.files.list(copies))
     if (name.rfind("metadata_ml", 0) == 0 || name.rfind("changelog_ml", 0) == 0)
-      return copies + " holds a copy of the metadata";
-  if (latest_moosefs_copy(context.files)) return all + " holds what this node was master with before";
+      return copies + " contains a copy of the metadata";
+  if (latest_moosefs_copy(context.files)) return all + " contains the metadata of this node's time as master";
   if (!params.value("may_create", false))
     return std::string("disks of this storage carry the label of its data");
   TRY(const auto wanted, wanted_disks(params));
@@ -138,9 +138,9 @@ Result<bool> master_runs(StepContext& context) {
   return out.ok();
 }
 
-// Its own, as a copy where another node was master meanwhile: this one was off, and is behind. Where nobody
-// else was, any age will do: the whole cluster was switched off. So it will where the master runs: it asked
-// the others when it began.
+// Its own, as a copy where another node was master meanwhile: this one was off, and is behind. If no other
+// was, any age will do: the whole cluster was switched off. The same if the master is running: it checked the
+// others when it started.
 Result<Origin> own_metadata(StepContext& context, const Json& params) {
   const Json others = params.value("other_masters", Json::array());
   const int64_t written = moosefs_metadata_written(context.files);
@@ -150,25 +150,24 @@ Result<Origin> own_metadata(StepContext& context, const Json& params) {
   if (runs) return Origin{true, {}};
   std::string names;
   for (const auto& name : others) names += (names.empty() ? "" : ", ") + name.get<std::string>();
-  return fail(
-      Code::denied,
-      fmt::format("the metadata in {}/master was last written {} ago, the master does not run, and {} "
-                  "has metadata of a master, too: what changed there since would be lost. Name the "
-                  "later one as the server (docs/storage.md: another MooseFS master); `muster plan "
-                  "--force {}` and `muster approve` begin with this",
-                  moosefs_folder(context.files), age_of(written), names, context.node));
+  return fail(Code::denied,
+              fmt::format("the metadata in {}/master was last written {} ago, the master is not running, and "
+                          "{} has metadata of a master, too: later changes there would be lost. Name the "
+                          "later one as the server (docs/storage.md: another MooseFS master); `muster plan "
+                          "--force {}` and `muster approve` start with this one",
+                          moosefs_folder(context.files), age_of(written), names, context.node));
 }
 
-// An error where there is none to use. Nothing is changed: asked before the former master is stopped, too.
+// An error if there is none to use. Nothing is changed: also called before the former master is stopped.
 Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
   if (has_moosefs_metadata(context.files)) return own_metadata(context, params);
   const std::string folder = moosefs_folder(context.files) + "/master";
   if (auto copy = latest_moosefs_copy(context.files); copy && params.value("take_over", false)) {
     if (young_enough(copy->written, params)) return Origin{false, std::move(copy)};
     return fail(Code::denied,
-                fmt::format("the copy of the metadata in {} was last written {} ago (version {}): what "
-                            "changed since would be lost. Compare with the other nodes' (docs/storage.md: "
-                            "another master); `muster plan --force {}` and `muster approve` take this one",
+                fmt::format("the copy of the metadata in {} was last written {} ago (version {}): later "
+                            "changes would be lost. Compare with the other nodes' copies (docs/storage.md: "
+                            "another master); `muster plan --force {}` and `muster approve` use this one",
                             copy->folder, age_of(copy->written), copy->version, context.node));
   }
   TRY(const std::string sign, sign_of_data(context, params));
@@ -176,9 +175,9 @@ Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
   return fail(
       Code::denied,
       fmt::format(
-          "{} holds no metadata, but {}: an empty file system in its place would lose that data, so none "
-          "is made. Copy metadata_ml.mfs.back and changelog_ml* of a metadata logger ({}/metalogger of "
-          "another node), or a backup, to {} and say the same again; docs/storage.md: losing the metadata",
+          "{} contains no metadata, but {}: an empty file system in its place would lose that data, so none "
+          "is created. Copy metadata_ml.mfs.back and changelog_ml* of a metadata logger ({}/metalogger of "
+          "another node), or a backup, to {} and run it again; docs/storage.md: losing the metadata",
           folder, sign, moosefs_folder(context.files), folder));
 }
 
@@ -237,15 +236,15 @@ Status write_first_image(StepContext& context) {
                           moosefs_folder(context.files)));
 }
 
-Status nobody_else_leads(StepContext& context) {
+Status no_other_master(StepContext& context) {
   Command command;
   command.argv = {kOnlyMaster};
   command.deadline = 3 * kMinute;
   TRY(const Output out, context.process.run(command));
   if (out.ok()) return Ok{};
   return fail(Code::conflict,
-              fmt::format("{}: two masters would lose what either does not know. The former one is stopped "
-                          "by a plan in which it takes part (`muster up` without --limit)",
+              fmt::format("{}: two masters would each lose the other's changes. The former one is stopped by "
+                          "a plan that includes it (`muster up` without --limit)",
                           out.out.empty() ? "another master" : out.out.substr(0, out.out.find('\n'))));
 }
 
@@ -259,15 +258,15 @@ Status apply_master(StepContext& context, const Json& params) {
   // Asked of systemd: the service's own check says no of one that runs with another configuration, too.
   TRY(const bool alive, master_runs(context));
   if (alive && !origin.own)
-    return fail(Code::denied,
-                fmt::format("the master runs, and {}/master holds no metadata of it: what it knows is in its "
-                            "memory only. Nothing is put in its place; stop it in order, and look what it "
-                            "writes",
-                            moosefs_folder(context.files)));
+    return fail(
+        Code::denied,
+        fmt::format("the master is running, but {}/master contains no metadata of it: its state is in memory "
+                    "only. Nothing is put in its place; stop it in order, and check what it writes",
+                    moosefs_folder(context.files)));
   TRY_(apply_parts(context, parts));
   TRY(const CheckResult runs, service.module.check(context, service.params));
   const bool first_image = !origin.own || moosefs_metadata_is_new(context.files);
-  if (runs.holds != Holds::yes) TRY_(nobody_else_leads(context));
+  if (runs.holds != Holds::yes) TRY_(no_other_master(context));
   // Not before: where another one goes on as master, its copy here goes on, too.
   TRY_(apply_parts(context, {no_logger}));
   if (runs.holds == Holds::yes && !first_image) return Ok{};
@@ -281,7 +280,7 @@ Result<CheckResult> check_master(StepContext& context, const Json& params) {
   TRY(const auto parts, master_parts(context, params));
   TRY(const CheckResult all, check_parts(context, parts));
   if (all.holds == Holds::no || !moosefs_metadata_is_new(context.files)) return all;
-  return differs("the master has written no image of its metadata: nobody can have a copy");
+  return differs("the master has written no image of its metadata: there can be no copy");
 }
 
 Result<CheckResult> check_heir(StepContext& context, const Json& params) {
@@ -299,7 +298,8 @@ Part master_off() {
 Result<CheckResult> check_retired(StepContext& context, const Json&) {
   TRY(const CheckResult off, check_parts(context, {master_off()}));
   if (off.holds == Holds::no) return off;
-  return has_moosefs_metadata(context.files) ? differs("holds metadata as if it were the master") : holds();
+  return has_moosefs_metadata(context.files) ? differs("contains metadata as if it were the master")
+                                             : holds();
 }
 
 // Stopped in order, which writes all it knows; then put aside, so that it is never taken for the master's.
@@ -312,15 +312,14 @@ Status apply_retired(StepContext& context, const Json&) {
 
 Json metadata_parameters() {
   return Json::array(
-      {parameter("may_create", "bool", true, "no disk of any member was seen with data of this storage"),
-       parameter("disks", "list", true, "as of moosefs_disks"),
+      {parameter("may_create", "bool", true, "no data of this storage was seen on any member's disk"),
+       parameter("disks", "list", true, "as in moosefs_disks"),
        parameter("take_over", "bool", false, "this node is the declared server: a copy may be used", false),
        parameter("accept_old", "bool", false, "also one that is older than two hours", false),
-       parameter(
-           "other_masters", "list", false,
-           "names of the other nodes that were last seen with a master's metadata: with take_over, this "
-           "node's own counts as a copy then, unless its master runs",
-           Json::array())});
+       parameter("other_masters", "list", false,
+                 "names of the other nodes that were last seen with a master's metadata: with take_over, "
+                 "this node's own counts as a copy then, unless its master is running",
+                 Json::array())});
 }
 
 }  // namespace
@@ -328,18 +327,17 @@ Json metadata_parameters() {
 StepModule moosefs_master_module() {
   auto m = made_of(
       "moosefs_master",
-      "The metadata server; its metadata lies in /state/mfs and is kept when it is there. With take_over the "
-      "latest copy of a former master's is used otherwise. An empty file system is refused where a label on "
-      "a "
-      "disk or a copy says that there was one, and any where another node answers as master.",
+      "The metadata server; its metadata is in /state/mfs and is kept if present. With take_over the latest "
+      "copy of a former master's is used otherwise. An empty file system is refused where a label on a disk "
+      "or a copy shows that there was one, and any file system where another node answers as master.",
       metadata_parameters(), master_parts);
-  m.parameters.push_back(parameter("address", "string", true,
-                                   "of this node: the only one whose root is root in the file system"));
   m.parameters.push_back(
-      parameter("clients", "list", true, "who else may mount, root as nobody: [{name, address}]"));
-  m.parameters.push_back(
-      parameter("members", "list", false,
-                "who may be the master, as `clients`, and is asked whether it is; not given: the clients"));
+      parameter("address", "string", true, "of this node: only its root is root in the file system"));
+  m.parameters.push_back(parameter("clients", "list", true,
+                                   "other clients that may mount, with root as `nobody`: [{name, address}]"));
+  m.parameters.push_back(parameter("members", "list", false,
+                                   "nodes that may be the master, as `clients`; each is checked for a "
+                                   "running master; default: the clients"));
   m.check = check_master;
   m.apply = apply_master;
   return m;
@@ -349,8 +347,8 @@ StepModule moosefs_heir_module() {
   StepModule m;
   m.name = "moosefs_heir";
   m.help =
-      "This node has the metadata, or a whole copy of it that is not older than two hours, or there was none "
-      "yet. Pure test, before the former master is stopped.";
+      "This node has the metadata, or a complete copy of it that is at most two hours old, or there was none "
+      "yet. Only tests, changes nothing; runs before the former master is stopped.";
   m.parameters = metadata_parameters();
   m.check = check_heir;
   return m;
@@ -360,8 +358,8 @@ StepModule moosefs_retired_module() {
   StepModule m;
   m.name = "moosefs_retired";
   m.help =
-      "No master runs here or starts at boot; metadata of a former one is put aside (/state/mfs/"
-      "master.retired), never removed.";
+      "No master runs on this node or starts at boot; metadata of a former one is moved aside "
+      "(/state/mfs/master.retired), never removed.";
   m.check = check_retired;
   m.apply = apply_retired;
   return m;

@@ -1,7 +1,7 @@
 // Where the shared file system is mounted, and the copies and trash time of what is made in it.
 //
-// mfsmount is a process of the node's: when it ends without being asked, the kernel keeps a mount of the
-// right source that answers nobody. So a mount holds only when something answers through it.
+// mfsmount is a process of the node's: when it ends unexpectedly, the kernel keeps a mount of the right
+// source without a server. So a mount counts only if an access through it is answered.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -46,8 +46,8 @@ std::string mount_problem(const Files& files, const SharedMount& want) {
   return fits ? "" : fmt::format("{} is {}, not of master {}", want.target, source, want.master);
 }
 
-// What a mount of the right source says when it is asked. Another process asks: what waits for a master
-// cannot be called back. Dead: its mfsmount is gone, and nobody will ever answer.
+// The result of an access to a mount of the right source, by another process: an access that waits for a
+// master cannot be cancelled. Dead: its mfsmount is gone, and no answer will ever come.
 struct Answer {
   std::string problem = {};
   bool dead = false;
@@ -61,7 +61,7 @@ Answer ask(StepContext& context, const SharedMount& want) {
   if (out.ok() && out->ok()) return {};
   const auto lines = lines_of(out.ok() ? out->err : out.error().message);
   const std::string said = lines.empty() ? "" : lines.back();
-  return {fmt::format("{} is mounted, and does not answer: {}", want.target, said),
+  return {fmt::format("{} is mounted, but does not answer: {}", want.target, said),
           said.find("Transport endpoint is not connected") != std::string::npos};
 }
 
@@ -76,8 +76,8 @@ std::vector<Part> mount_parts(const SharedMount& want, bool restart = false) {
       "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
       kMooseFsHead, want.target, want.target, want.master, want.target);
   const std::string path = "/etc/systemd/system/" + want.unit + ".service";
-  // Not started anew for a new unit file while something is mounted: that would take the file system from
-  // under running jobs. While nothing is, one that still tries a former master is not waited for.
+  // Not restarted for a new unit file while something is mounted: that would take the file system from under
+  // running jobs. While nothing is, one that still tries a former master is not waited for.
   return {file_part(path, unit),
           service_part(want.unit, restart ? std::vector<std::string>{path} : std::vector<std::string>{})};
 }
@@ -101,7 +101,7 @@ bool is_of_former_master(const Files& files, const SharedMount& want) {
          files.exists("/etc/systemd/system/" + want.unit + ".service");
 }
 
-// Programs with open files there lose them: nobody answers them any more. One mount may lie on another.
+// Programs with open files there lose them: nothing answers them any more. One mount may lie on another.
 Status leave(StepContext& context, const SharedMount& want) {
   TRY_(apply_parts(context, {mount_parts(want).front()}));
   for (const std::vector<std::string>& argv : {std::vector<std::string>{"systemctl", "daemon-reload"},
@@ -213,11 +213,11 @@ StepModule moosefs_policy_module() {
   StepModule m;
   m.name = "moosefs_policy";
   m.help =
-      "Copies and trash time of what is made in the shared file system from now on, and its top folder: "
-      "everybody may put something there. On the master's node.";
-  m.parameters =
-      with(kMountParameters, {parameter("copies", "int", false, "1 to 9", 2),
-                              parameter("trash_seconds", "int", false, "deleted files are kept so long", 0)});
+      "Number of copies and trash time of new files in the shared file system, and its top folder, in which "
+      "every user may create files. On the master's node.";
+  m.parameters = with(kMountParameters,
+                      {parameter("copies", "int", false, "1 to 9", 2),
+                       parameter("trash_seconds", "int", false, "how long deleted files are kept", 0)});
   m.check = check_policy;
   m.apply = apply_policy;
   return m;

@@ -4,9 +4,9 @@
 // The server's array, file system and mount, and the clients' mounts, are steps of the ordinary modules; this
 // file holds the server itself. A folder is exported only while it is a mount point (`mountpoint`): else
 // clients would fill the server's root disk. Only the nodes of the spec may mount, each named by its address:
-// strangers share their network. Root of a client is nobody on the server, so that nobody plants a program
-// that runs as root elsewhere; the top folder is made for that (open_top). No redundancy: while the server is
-// away the clients wait.
+// other machines share their network. A client's root is `nobody` on the server, so that no client can plant
+// a program that runs as root elsewhere; the top folder is made for that (open_top). No redundancy: while the
+// server is away the clients wait.
 #include <fmt/format.h>
 
 #include <map>
@@ -141,7 +141,7 @@ Result<CheckResult> exported(StepContext& context, const Export& want) {
       diff.add(entry.path + " is exported to " + entry.client + " with other options: " + odd);
     if (same) lacking.erase(entry.client);
   }
-  if (!diff.empty()) diff.add("take that out of /etc/exports and /etc/exports.d");
+  if (!diff.empty()) diff.add("remove that from /etc/exports and /etc/exports.d");
   for (const auto& client : lacking) diff.add(want.path + " is not exported to " + client);
   return diff.result();
 }
@@ -177,11 +177,12 @@ StepModule nfs_server_module() {
   StepModule m;
   m.name = "nfs_server";
   m.help =
-      "A mounted file system is exported over NFSv4 to these nodes and to nobody else, only while it is "
-      "mounted; root of a client is nobody. Checked against what the server exports now.";
-  m.parameters = Json::array({parameter("name", "string", true, "of the storage"),
-                              parameter("path", "string", true, "mount point to export"),
-                              parameter("clients", "list", true, "who may mount: [{name, address}]")});
+      "A mounted file system is exported over NFSv4 to these nodes only, and only while it is mounted; a "
+      "client's root is `nobody`. Checked against the server's present exports.";
+  m.parameters =
+      Json::array({parameter("name", "string", true, "of the storage"),
+                   parameter("path", "string", true, "mount point to export"),
+                   parameter("clients", "list", true, "clients that may mount: [{name, address}]")});
   m.check = check;
   m.apply = apply;
   return m;

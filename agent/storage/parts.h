@@ -17,7 +17,7 @@ struct Part {
 };
 // All differences at once.
 Result<CheckResult> check_parts(StepContext& context, const std::vector<Part>& parts);
-// In order; a part that holds already is left alone.
+// In order; a part that holds already is not changed.
 Status apply_parts(StepContext& context, const std::vector<Part>& parts);
 
 using Parts = std::function<Result<std::vector<Part>>(const StepContext&, const Json&)>;
@@ -26,18 +26,18 @@ StepModule made_of(std::string name, std::string help, Json parameters, Parts pa
 Part file_part(const std::string& path, const std::string& content, const std::string& mode = "0644");
 Part service_part(const std::string& unit, const std::vector<std::string>& restart_for);
 
-// Asks until `lacking` says "", or the deadline passes: then its last words are in the error. What it says is
-// a line of progress each time it changes. An error counts as not yet.
+// Calls `lacking` until it returns "", or the deadline passes: then its last text is in the error. Each
+// changed text is a line of progress. An error counts as not yet.
 Status wait_for_storage(StepContext& context, int64_t seconds,
                         const std::function<Result<std::string>()>& lacking);
 
-// Whom root of a client is to a server that squashes it.
+// A client's root on a server that squashes it.
 inline constexpr const char* kNobody = "nobody";
 inline constexpr const char* kNoGroup = "nogroup";
-// The top folder of such a file system, and .muster in it for what agents write: everybody may put something
-// into the first, only nobody into the second. Both belong to nobody: in a folder of somebody else, kernels
-// keep root from opening again what the server gave to nobody (fs.protected_regular), and nobody from
-// removing what the server's own root left.
+// The top folder of such a file system, and .muster in it for agents' files: every user may create files in
+// the first, only `nobody` in the second. Both belong to `nobody`: in a folder of another user, kernels keep
+// root from reopening files that the server gave to `nobody` (fs.protected_regular), and `nobody` from
+// removing files of the server's own root.
 std::vector<Part> open_top(const std::string& path);
 
 // Addresses of [{name, address}]: each a single host's, and one at least once.

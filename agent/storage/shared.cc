@@ -46,8 +46,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (const auto problem = mount_problem(context.files, params); !problem.empty())
     return fail(Code::conflict, problem);
   const auto have = context.files.read(path);
-  if (!have.ok()) return differs(path + " is not there");
-  return *have == text_of(params, "content") ? holds() : differs(path + " holds something else");
+  if (!have.ok()) return differs(path + " does not exist");
+  return *have == text_of(params, "content") ? holds() : differs(path + " has other content");
 }
 
 Status write(StepContext& context, const Json& params) {
@@ -72,7 +72,7 @@ StepModule shared_write_module() {
   StepModule m;
   m.name = "shared_write";
   m.help =
-      "A small file in the shared file system, written only when that is what is mounted. For another node's "
+      "A small file in the shared file system, written only if the right one is mounted. For another node's "
       "shared_read.";
   m.parameters = parameters();
   m.check = check;
@@ -83,7 +83,7 @@ StepModule shared_write_module() {
 StepModule shared_read_module() {
   StepModule m;
   m.name = "shared_read";
-  m.help = "A small file that another node wrote is here with the same content. Pure test.";
+  m.help = "A small file that another node wrote is here with the same content. Only tests, changes nothing.";
   m.parameters = parameters();
   m.check = check;
   return m;

@@ -19,7 +19,7 @@ void get_version(const CallPtr& call) {
 void make_backup(const CallPtr& call) {
   if (call->door != Door::local)
     return call->error(
-        fail(Code::denied, "a backup is made on the controller's own machine, through its socket"));
+        fail(Code::denied, "a backup is made on the controller host, through the controller's socket"));
   const auto body = parse_json(call->request.body);
   if (!body.ok()) return call->error(body.error());
   JsonReader r(*body, "request");
@@ -28,7 +28,7 @@ void make_backup(const CallPtr& call) {
   if (const auto read = r.finish(); !read.ok()) return call->error(read.error());
   if (path.empty() || path.front() != '/')
     return call->error(fail(Code::invalid, "the path must be absolute"));
-  auto result = std::make_shared<Status>(fail(Code::failed, "no backup was made: see the controller's log"));
+  auto result = std::make_shared<Status>(fail(Code::failed, "no backup was made: see musterd's log"));
   const std::string state = call->services.options.state;
   call->services.reactor.offload(
       [state, path, result] { *result = backup_store(state + "/muster.db", path); },

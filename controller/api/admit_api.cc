@@ -1,4 +1,4 @@
-// Machines nobody declared: letting them show themselves, and making one of them a node of the spec.
+// Undeclared machines: discovery, and declaring one of them as a node of the spec.
 #include <fmt/format.h>
 
 #include <map>
@@ -49,7 +49,7 @@ Result<Admission> admission_from(const std::string& body) {
 
 std::string discovery_words(const Services& services) {
   return services.discovery.active()
-             ? "discovery is on: boot the machine from the network, and look for it in `muster node list`"
+             ? "discovery is on: boot the machine from the network, then look for it in `muster node list`"
              : "discovery is off: `muster node discover on`, then boot the machine from the network";
 }
 
@@ -77,12 +77,12 @@ Result<NodeRow> machine_for(Services& services, const Admission& a) {
   if (seen.size() == 1) return seen.front();
   if (seen.empty())
     return fail(Code::not_found,
-                fmt::format("{} has shown its inventory; {}",
+                fmt::format("{} has reported its inventory; {}",
                             a.mac_given ? "no machine with the MAC " + a.node.mac : "no undeclared machine",
                             discovery_words(services)));
   return fail(
       Code::invalid,
-      fmt::format("several machines have shown their inventory, say which one with --mac: {}", names));
+      fmt::format("several machines have reported their inventory, choose one with --mac: {}", names));
 }
 
 // The same request again, after it was carried out: approving the plan is a second call.
@@ -107,8 +107,8 @@ NodeObservation observation_of(const HardwareFacts& facts) {
   return seen;
 }
 
-// What the machine showed becomes what is known of the node: the install plan follows from it, and its BMC is
-// held against it.
+// The machine's inventory becomes the node's: the install plan follows from it, and its BMC is compared with
+// it.
 void inherit(Executor& executor, const std::string& name, const NodeRow& machine, const std::string& uuid) {
   executor.set_node(name, [machine, uuid](NodeRow& row) {
     row.state = NodeState::discovered;
@@ -123,12 +123,14 @@ void inherit(Executor& executor, const std::string& name, const NodeRow& machine
 
 Status check_remembered(const NodeRow& old, const std::string& uuid) {
   if (machine_of(old.product_uuid).empty() || old.product_uuid == uuid) return Ok{};
-  return fail(Code::conflict,
-              fmt::format("another machine ({}) was '{}' before: `muster node rm {}` forgets it",
-                          old.product_uuid, old.name, old.name));
+  return fail(
+      Code::conflict,
+      fmt::format(
+          "'{1}' was the name of another machine ({0}): `muster node rm {2}` removes that one's record",
+          old.product_uuid, old.name, old.name));
 }
 
-// What was looked at when it was tried whether a plan for the new node is possible.
+// Inputs of the trial plan for the new node.
 struct Tried {
   NewNode node;
   NodeRow machine;
@@ -145,13 +147,14 @@ Status nothing_changed(Services& services, const Tried& tried) {
                             services.bringup.executor().run_id()));
   TRY(const auto newest, services.store.spec(0));
   if (newest.revision != tried.before.revision)
-    return fail(Code::conflict, fmt::format("revision {} of the spec was stored meanwhile: nothing was done, "
-                                            "say it again",
-                                            newest.revision));
+    return fail(
+        Code::conflict,
+        fmt::format("revision {} of the spec was stored meanwhile: nothing was done, run the command again",
+                    newest.revision));
   const auto machine = services.store.node(tried.machine.name);
   if (!machine.ok() || !(machine->facts == tried.machine.facts))
     return fail(Code::conflict,
-                "the machine showed another inventory meanwhile: nothing was done, say it again");
+                "the machine reported another inventory meanwhile: nothing was done, run the command again");
   return check_remembered(services.bringup.executor().node_row(tried.node.name), tried.uuid);
 }
 
@@ -230,15 +233,15 @@ void set_discovery(const CallPtr& call) {
     return answer();
   }
   if (how_long <= 0 || how_long > kLongestDiscovery)
-    return call->error(fail(Code::invalid, "discovery is for up to seven days"));
+    return call->error(fail(Code::invalid, "discovery can be on for up to seven days"));
   const auto spec = call->services.spec.get();
   if (!spec.ok()) return call->error(spec.error());
   const std::string image = discovery_image((*spec)->spec);
   if (!call->services.images.built((*spec)->spec).count(image))
-    return call->error(
-        fail(Code::invalid,
-             fmt::format("image '{}', whose RAM system they would boot, is not built: muster image build {}",
-                         image, image)));
+    return call->error(fail(
+        Code::invalid,
+        fmt::format("image '{}', whose RAM system they would boot, is not built: run `muster image build {}`",
+                    image, image)));
   call->services.images.prepare_ram({image}, [call, how_long, answer](Status ready) {
     if (!ready.ok()) return call->error(std::move(ready).error().with("the RAM system"));
     call->services.discovery.on(how_long);
@@ -246,8 +249,8 @@ void set_discovery(const CallPtr& call) {
   });
 }
 
-// Nothing is stored unless a plan for the new node is possible: a spec that no plan fits would hold up
-// everybody else.
+// Nothing is stored unless a plan for the new node is possible: a spec without a possible plan would block
+// all other nodes.
 void admit_machine(const CallPtr& call) {
   Services& services = call->services;
   auto admission = admission_from(call->request.body);

@@ -1,5 +1,5 @@
-// Running hosts become nodes without being re-imaged. The operator's command talks to them over SSH
-// (cli/adopt_verb.cc); here is the controller's side: one plan for all of them from what was found there,
+// Running hosts become nodes without being re-imaged. The operator's command reaches them over SSH
+// (cli/adopt_verb.cc); this is the controller's side: one plan for all of them from what was found there,
 // and, once that plan is approved, their entries in the spec and a join token each.
 //   {"hosts": [{name, like?, host, port?, user?, host_key, address?, joined?, facts}], "digest"?}
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ Result<Adoption> adoption_from(const Json& json) {
   return a;
 }
 
-// One machine under two names would be configured twice, each time as somebody else.
+// One machine under two names would be configured twice, each time as another node.
 Status are_different(const std::vector<Adoption>& hosts) {
   std::map<std::string, std::string> names, places;
   Machines machines;
@@ -109,15 +109,16 @@ Status same_host(const NodeSpec& node, const NewNode& asked) {
   if (is.host_key != wanted.host_key)
     return fail(
         Code::denied,
-        fmt::format("the spec pins the host key {} for {}, and {} shows {}: another machine answers, or it "
-                    "was installed anew; when that is so on purpose, change 'adopt.host_key' in the spec",
+        fmt::format("the spec pins the host key {} for {}, but {} presents {}: another machine answers, or "
+                    "the host was reinstalled; if that is intended, change 'adopt.host_key' in the spec",
                     is.host_key, node.name, wanted.host, wanted.host_key));
   const bool address = asked.address.empty() || asked.address == node.address;
   if (is.host == wanted.host && is.port == wanted.port && is.user == wanted.user && address) return Ok{};
   return fail(
       Code::invalid,
-      fmt::format("the spec declares {} as {}@{}:{} with the address {}: say the same, or change the spec",
-                  node.name, is.user, is.host, is.port, node.address));
+      fmt::format(
+          "the spec declares {} as {}@{}:{} with the address {}: use these values, or change the spec",
+          node.name, is.user, is.host, is.port, node.address));
 }
 
 Result<Declared> declaration(Services& services, const std::vector<Adoption>& hosts) {
@@ -133,8 +134,8 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
     }
     if (node.like.empty())
       return fail(Code::invalid,
-                  fmt::format("{} is not in the spec: say with --like which declared node it is like, or "
-                              "declare it there with 'adopt: {{ host: {}, host_key: \"{}\" }}'",
+                  fmt::format("{} is not in the spec: name a declared node like it with --like, or declare "
+                              "it there with 'adopt: {{ host: {}, host_key: \"{}\" }}'",
                               node.name, node.adopt.host, node.adopt.host_key));
     if (d.text.empty()) {
       TRY(const SpecRow row, services.store.spec(0));
@@ -151,7 +152,7 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
   return d;
 }
 
-// What is known of the node, with the host as it was found now.
+// The node's record with the host's present inventory.
 NodeObservation observed(Services& services, const Adoption& a) {
   NodeObservation seen = services.bringup.observe(a.node.name);
   seen.facts = seen.machine = a.facts;
@@ -211,8 +212,7 @@ void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, cons
   });
 }
 
-// What the host showed becomes what is known of the node: the plan that was approved follows from it once
-// more.
+// The host's inventory becomes the node's: the approved plan follows from it again.
 void remember(Services& services, const Adoption& a) {
   services.bringup.executor().set_node(
       a.node.name, [facts = dump_ascii(a.facts_json), now = services.reactor.now(),
@@ -266,7 +266,7 @@ void approved(const CallPtr& call, const Asked& asked, const Bringup::Made& made
                          services.bringup.executor().run_id())));
   if (asked.digest != made.digest)
     return call->error(
-        fail(Code::conflict, "the world changed since this was planned: nothing was done, look again"));
+        fail(Code::conflict, "the cluster changed since this was planned: nothing was done, look again"));
   const auto declared = declaration(services, asked.hosts);
   if (!declared.ok()) return call->error(declared.error());
   const auto same = services.bringup.still_holds(

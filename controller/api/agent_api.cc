@@ -1,4 +1,4 @@
-// What agents call: joining with a one-time token, orders, events, files.
+// Calls of agents: joining with a one-time token, orders, events, files.
 #include <fmt/format.h>
 
 #include <set>
@@ -16,7 +16,7 @@
 namespace muster::api {
 namespace {
 
-// A machine nobody declared is heard only while discovery is on; refused for ten minutes, its RAM system
+// An undeclared machine is accepted only while discovery is on; after ten minutes of refusals its RAM system
 // reboots from disk.
 bool refuse_undeclared(const CallPtr& call) {
   if (mac_of_unknown(call->agent).empty() || call->services.discovery.active()) return false;

@@ -23,14 +23,14 @@ std::vector<std::string> segments(const std::string& path) {
   return parts;
 }
 
-bool right_door(Who who, Door door) {
+bool right_door(Role who, Door door) {
   switch (who) {
-    case Who::operators:
+    case Role::operators:
       return door != Door::boot;
-    case Who::agents:
-    case Who::joiners:
+    case Role::agents:
+    case Role::joiners:
       return door == Door::tls;
-    case Who::machines:
+    case Role::machines:
       return door == Door::boot;
   }
   return false;
@@ -39,9 +39,9 @@ bool right_door(Who who, Door door) {
 Status check_operator(const Services& services, Door door, const HttpRequest& request) {
   if (door == Door::local) return Ok{};
   if (!request.headers.count("Authorization"))
-    return fail(Code::denied, "an operator's bearer token is needed");
+    return fail(Code::denied, "an operator's bearer token is required");
   if (!shows_token(request, services.authority.operator_token()))
-    return fail(Code::denied, "this is not the operator's token");
+    return fail(Code::denied, "not the operator's token");
   return Ok{};
 }
 
@@ -163,14 +163,14 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
                       {{"code", "not_found"},
                        {"message", "no such route: " + call->request.method + " " + call->request.path}});
   }
-  if (found.route->who == Who::operators) {
+  if (found.route->who == Role::operators) {
     const auto allowed = check_operator(services, door, call->request);
     if (!allowed.ok()) return call->json(401, error_json(allowed.error()));
   }
-  if (found.route->who == Who::agents) {
+  if (found.route->who == Role::agents) {
     const auto agent = check_agent(services, call->request);
     if (!agent.ok()) {
-      // Also one that was known when its connection began has no claim to the place any more.
+      // A client that was authenticated when its connection began loses that, too.
       HttpResponse refused = HttpResponse::json(401, dump_json(error_json(agent.error())) + "\n");
       refused.close = true;
       return call->responder->respond(std::move(refused));
@@ -178,17 +178,18 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
     call->agent = *agent;
   }
   services.reactor.label(std::string(found.route->method) + " " + found.route->path);
-  // JSON of another shape than a handler expects throws: one caller's nonsense must not end the controller.
+  // JSON of another shape than a handler expects throws: one client's bad request must not end the
+  // controller.
   try {
     found.route->handler(call);
   } catch (const Json::exception& e) {
-    log::warning("request not understood",
+    log::warning("invalid request",
                  {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
     call->error(fail(Code::invalid, std::string("the request has a value of the wrong type: ") + e.what()));
   } catch (const std::exception& e) {
     log::error("request failed",
                {{"path", call->request.path}, {"remote", call->request.remote}, {"why", e.what()}});
-    call->error(fail(Code::failed, std::string("a fault of muster: ") + e.what()));
+    call->error(fail(Code::failed, std::string("internal error: ") + e.what()));
   }
 }
 

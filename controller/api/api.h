@@ -1,9 +1,10 @@
-// The controller's HTTP surface: who may call what (routes.cc is the whole table), and what a handler gets.
+// The controller's HTTP surface: which role may call which route (routes.cc is the whole table), and the call
+// that a handler gets.
 //
-// Three doors lead in: the Unix socket (its file mode says who is an operator), the TLS port (operators by
-// bearer token, agents by client certificate), and the plain boot port (nothing secret, everything checked by
-// its reader). dispatch() decides by door and route, before a handler sees anything. Thread: everything here
-// runs on the reactor's thread.
+// Three ways in: the Unix socket (its file mode says who is an operator), the TLS port (operators by bearer
+// token, agents by client certificate), and the plain boot port (no secrets; the reader verifies everything).
+// dispatch() decides by door and route, before a handler runs. Thread: everything here runs on the reactor's
+// thread.
 #pragma once
 
 #include <functional>
@@ -23,9 +24,9 @@ struct Services;  // controller/services.h
 namespace api {
 
 enum class Door { local, tls, boot };
-enum class Who {
+enum class Role {
   operators,  // the Unix socket, or a bearer token on the TLS port
-  agents,     // a client certificate that the store knows and that is not revoked
+  agents,     // a client certificate that is in the store and not revoked
   joiners,    // TLS port, no certificate yet: the one-time token in the body decides
   machines,   // the boot port: firmware and RAM systems
 };
@@ -35,8 +36,8 @@ struct Call {
   HttpRequest request;
   ResponderPtr responder;
   std::map<std::string, std::string> args = {};  // {node} of the path
-  std::string agent = {};                        // the proven name, for Who::agents
-  Door door = Door::tls;                         // it came in by
+  std::string agent = {};                        // the authenticated name, for Role::agents
+  Door door = Door::tls;                         // the way it came in
 
   std::string arg(const std::string& name) const;
   std::string query(const std::string& name, std::string fallback = "") const;
@@ -53,7 +54,7 @@ using Handler = void (*)(const CallPtr&);
 struct Route {
   const char* method;
   const char* path;  // "/v1/nodes/{node}/why"; a last "{path*}" takes the rest
-  Who who;
+  Role who;
   Handler handler;
   const char* help;
 };

@@ -1,5 +1,5 @@
 // What machines fetch while they boot. Plain HTTP: nothing here is secret but the one-time token of an armed
-// node's script, and everything is checked by digest by whoever reads it (docs/threat-model.md).
+// node's script, and every reader checks everything by digest (docs/threat-model.md).
 #include <sstream>
 #include <vector>
 

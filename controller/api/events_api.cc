@@ -1,4 +1,4 @@
-// Server-sent events: the live log for whoever follows along.
+// Server-sent events: the live log.
 #include <fmt/format.h>
 
 #include "base/json_dump.h"
@@ -27,7 +27,7 @@ void follow_events(const CallPtr& call) {
   call->services.events.subscribe(from, call->query("node"), [call](const std::vector<EventRow>& rows) {
     if (rows.empty()) return call->responder->write(": still here\n\n");
     std::string chunk;
-    // The kind is a node's own word: a line break in it would be an event that nobody sent.
+    // The kind comes from a node: a line break in it would forge an event.
     for (const auto& row : rows)
       chunk += fmt::format("id: {}\nevent: {}\ndata: {}\n\n", row.seq,
                            row.kind.find_first_of("\r\n") == std::string::npos ? row.kind : "log",

@@ -1,4 +1,4 @@
-// Sending files: never outside the folder they are said to be in.
+// Sending files: never from outside the given folder.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Answers that take long to make, from what is stored of runs: a worker reads, parses and renders them.
+// Answers from stored runs that take long: a worker reads, parses and renders them.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@ namespace muster::api {
 class ArchiveAnswers {
  public:
   static constexpr size_t kMostWaiting = 16;
-  // Thread: any. Knows nothing of the call, whose parts are the reactor's.
+  // Thread: any. Has no access to the call, whose parts are the reactor's.
   using Make = std::function<Result<HttpResponse>(RunArchive&)>;
 
   ArchiveAnswers(RealReactor& reactor, Store& store) : reactor_(reactor), store_(store) {}
@@ -27,7 +27,7 @@ class ArchiveAnswers {
   ArchiveAnswers(const ArchiveAnswers&) = delete;
   ArchiveAnswers& operator=(const ArchiveAnswers&) = delete;
 
-  // The views of runs that go on, for a Make.
+  // The views of active runs, for a Make.
   const std::shared_ptr<RunViewer>& viewer() const { return viewer_; }
   // unavailable (503) where kMostWaiting wait already.
   void answer(const CallPtr& call, Make make);
@@ -37,7 +37,7 @@ class ArchiveAnswers {
     CallPtr call;
     Make make;
     std::shared_ptr<RunArchive> archive = nullptr;
-    Result<HttpResponse> answer = fail(Code::failed, "nothing was read: see the controller's log");
+    Result<HttpResponse> answer = fail(Code::failed, "nothing was read: see musterd's log");
   };
   void next();
 

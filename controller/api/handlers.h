@@ -1,5 +1,5 @@
-// The handlers behind controller/api/routes.cc, by topic. Each is one route; what it takes and answers is
-// said there.
+// The handlers behind controller/api/routes.cc, by topic. Each is one route; its input and answer are
+// described there.
 #pragma once
 
 #include "controller/api/api.h"

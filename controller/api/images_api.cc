@@ -43,11 +43,11 @@ struct JobLines {
   CallPtr call;
 };
 
-// A path on this machine makes sense only to those who are on it.
+// A path on the controller host makes sense only to a client on it.
 Result<Json> local_request(const CallPtr& call) {
   if (call->door != Door::local)
     return fail(Code::denied,
-                "images are imported and exported on the controller's own machine, through its socket");
+                "images are imported and exported on the controller host, through the controller's socket");
   return parse_json(call->request.body);
 }
 

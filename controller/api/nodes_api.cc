@@ -77,17 +77,17 @@ void quarantine_node(const CallPtr& call) {
 
 void remove_node(const CallPtr& call) {
   const std::string name = call->arg("node");
-  // One that never took part in a run may have a BMC or a server all the same.
+  // One that was never in a run may have a BMC or a server nevertheless.
   if (!nodes_of(call).knows(name) && !call->services.power.has_pin(name))
     return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto spec = call->services.spec.get();
   if (spec.ok() && (*spec)->spec.node(name))
-    return call->error(fail(Code::conflict, name + " is in the spec: take it out there first"));
+    return call->error(fail(Code::conflict, name + " is in the spec: remove it there first"));
   if (!call->services.bringup.executor().forget(name))
-    return call->error(fail(Code::conflict, name + " takes part in the run that is under way"));
+    return call->error(fail(Code::conflict, name + " takes part in the active run"));
   call->services.power.forget(name);
   call->services.power.forget_pin(name);
-  // Or the next node of that name would go on with an installation of this one's server.
+  // Otherwise the next node of that name would continue an installation of this one's server.
   const DeleteSecret record{install_record_name(name)};
   call->services.store.write({DeleteNode{name}, record}, [call, name](Status written) {
     if (!written.ok()) return call->error(written.error());

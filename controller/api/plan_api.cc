@@ -54,7 +54,7 @@ Result<RunSources> read_whole(RunArchive& archive, const RunRow& row,
   return now.state == row.state ? std::move(run) : read_run(archive, now, RunRows::turns, plan);
 }
 
-// With the final verdict: only the report knows that a node is degraded, and which floors are asked about.
+// With the final verdict: only the report shows that a node is degraded, and which floors count.
 Result<std::string> body_of_run(RunArchive& archive, const RunRow& row,
                                 const std::shared_ptr<const Plan>& plan) {
   TRY(const auto run, read_whole(archive, row, plan));
@@ -120,7 +120,7 @@ void make_plan(const CallPtr& call) {
   if (!request.ok()) return call->error(request.error());
   // Without the plan itself, which grows with the square of the nodes.
   const bool brief = call->query("brief", "0") == "1";
-  // What a large plan is written out for takes long, too: the worker does it.
+  // Writing a large plan takes long, too: the worker does it.
   const auto show = [brief](const Bringup::Made& made) {
     const Json others = planned_json(*made.plan, made.digest);
     return brief ? body_of(others) : body_with_plan(others, *made.plan);
@@ -182,8 +182,8 @@ void cancel_run(const CallPtr& call) {
   if (!executor.active() || executor.run_id() != run_of(*call)) {
     const auto held = call->services.problems.find("run");  // controller/bringup/held_run.h
     return call->error(fail(Code::conflict, held == call->services.problems.end()
-                                                ? "this run is not under way"
-                                                : "this run is not under way: " + held->second));
+                                                ? "this run is not active"
+                                                : "this run is not active: " + held->second));
   }
   executor.cancel("cancelled by an operator");
   call->ok({{"run", executor.run_id()}});

@@ -14,12 +14,12 @@ PowerPort::Done answer_with_state(const CallPtr& call) {
   };
 }
 
-// A verb answers at once, and a person does not: they need no muster to switch a machine by hand.
+// A verb answers at once, a manual task does not: switching a machine by hand needs no verb.
 bool refuse_by_hand(const CallPtr& call) {
   const std::string node = call->arg("node");
   if (!call->services.power.by_hand(node)) return false;
-  call->error(fail(Code::invalid, node + " is switched by hand (driver manual): switch it yourself; what a "
-                                         "run needs done there stands in `muster status`"));
+  call->error(fail(Code::invalid, node + " is switched by hand (driver manual): switch it yourself; `muster "
+                                         "status` lists what a run needs done there"));
   return true;
 }
 
@@ -49,7 +49,7 @@ void power_off(const CallPtr& call) {
   call->services.power.power_off(call->arg("node"), answer_with_state(call));
 }
 
-// Its system is asked first; one that does not listen loses its power all the same.
+// Its system is shut down first; if that fails it loses its power nevertheless.
 void power_shut_down(const CallPtr& call) {
   if (refuse_by_hand(call)) return;
   note(call, "shut-down");

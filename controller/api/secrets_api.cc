@@ -10,9 +10,8 @@ namespace {
 
 bool refuse_reserved(const CallPtr& call, const std::string& name) {
   if (!is_reserved_secret(name)) return false;
-  call->error(
-      fail(Code::invalid,
-           "secret '" + name + "' is muster's own: choose a name that does not begin with 'install-'"));
+  call->error(fail(Code::invalid,
+                   "secret '" + name + "' is reserved: choose a name that does not begin with 'install-'"));
   return true;
 }
 

@@ -39,8 +39,8 @@ Json row_json(const SpecRow& row, bool with_text) {
   return j;
 }
 
-// Addresses that nobody declared follow the order of names, so another node that comes or goes would move
-// them. A machine that was installed keeps its own, whatever the spec says: it is refused instead.
+// Undeclared addresses follow the order of names, so a node that is added or removed would move them. A
+// machine that was installed keeps its own, whatever the spec says: it is refused instead.
 Status keeps_addresses(const Spec& before, const Spec& after, const Executor& executor) {
   std::string moved;
   int count = 0;
@@ -52,19 +52,18 @@ Status keeps_addresses(const Spec& before, const Spec& after, const Executor& ex
   }
   if (count == 0) return Ok{};
   if (count > 8) moved += fmt::format("\n  and {} more", count - 8);
-  return fail(
-      Code::denied,
-      fmt::format("installed nodes would get other addresses, since theirs are not declared and follow the "
-                  "order of names. Declare the ones they have, or change the order back:{}",
-                  moved));
+  return fail(Code::denied,
+              fmt::format("installed nodes would get other addresses, because theirs are not declared and "
+                          "follow the order of names. Declare the present ones, or change the order back:{}",
+                          moved));
 }
 
-// The controller reads nobody's disk: the texts come in the spec.
+// The controller does not read the operator's disk: the texts come in the spec.
 Result<std::vector<SpecError>> refused_playbooks(const Call& call, const Spec& spec) {
   if (!spec.playbook_paths.empty())
     return fail(Code::invalid,
-                fmt::format("playbooks: '{}' is a path, and the controller reads no files of the operator's: "
-                            "`muster up FILE` puts their texts into the spec",
+                fmt::format("playbooks: '{}' is a path, and the controller does not read the operator's "
+                            "files: `muster up FILE` puts their texts into the spec",
                             spec.playbook_paths.front()));
   return call.services.bringup.check_playbooks(spec);
 }
@@ -101,8 +100,8 @@ void put_spec(const CallPtr& call) {
     }
   reply["revision"] = newest.ok() ? newest->revision : 0;
   if (unchanged || call->query("dry") == "1") return call->ok(reply);
-  // Addresses of BMCs, MACs and images are taken from the newest revision while a run goes on: another one
-  // under its feet could switch a machine that its plan does not mean.
+  // Addresses of BMCs, MACs and images are taken from the newest revision while a run goes on: a change could
+  // switch a machine that is not in its plan.
   if (const Executor& executor = call->services.bringup.executor(); executor.active())
     return call->error(
         fail(Code::conflict,

@@ -13,14 +13,14 @@ bool shows_token(const HttpRequest& request, const std::string& token) {
 }
 
 Status check_certificate(const HttpRequest& request, const Result<CertificateRow>& row) {
-  if (request.peer.empty()) return fail(Code::denied, "an agent's certificate is needed");
+  if (request.peer.empty()) return fail(Code::denied, "an agent's certificate is required");
   if (request.peer_organization != Authority::kAgentOrganization)
-    return fail(Code::denied, "this certificate is not an agent's");
-  if (!row.ok()) return fail(Code::denied, "this certificate is unknown here");
+    return fail(Code::denied, "not an agent's certificate");
+  if (!row.ok()) return fail(Code::denied, "unknown certificate");
   if (row->revoked) return fail(Code::denied, "this certificate was revoked");
   if (row->contested)
     return fail(Code::denied,
-                "two machines joined as " + row->node + ": neither is heard before its next power-on");
+                "two machines joined as " + row->node + ": both are rejected until the next power-on");
   if (row->node != request.peer) return fail(Code::denied, "this certificate belongs to another node");
   return Ok{};
 }

@@ -1,8 +1,7 @@
-// Who is behind a request, by what its header shows: the operator's token, or an agent's certificate that is
-// good.
+// The identity behind a request, from its header: the operator's token, or a valid agent's certificate.
 //
-// Thread: any. The servers ask before a body is read (base/http.h, Trust), dispatch() asks before a handler
-// runs.
+// Thread: any. Checked by the servers before a body is read (base/http.h, Trust), by dispatch() before a
+// handler runs.
 #pragma once
 
 #include <functional>
@@ -17,12 +16,12 @@ namespace muster::api {
 // Is the operator's token in its header?
 bool shows_token(const HttpRequest& request, const std::string& token);
 
-// denied, and why: the certificate of this request does not speak for the node that it names. `row`: what the
-// store has under its number.
+// denied, with the reason: the certificate of this request is not valid for the node that it names. `row`:
+// the store's record of its serial number.
 Status check_certificate(const HttpRequest& request, const Result<CertificateRow>& row);
 
-// A certificate of our CA makes nobody known: it may be revoked, in dispute, or that of a machine nobody
-// declared (a guest).
+// A certificate of our CA alone is not enough: it may be revoked, contested, or that of an undeclared machine
+// (a guest).
 Trust trust_of(const HttpRequest& head, const std::string& operator_token,
                const std::function<Result<CertificateRow>(const std::string& serial)>& find);
 

@@ -73,8 +73,8 @@ Result<std::string> host_lines(const BootNetwork& network, const Net& net) {
   return out;
 }
 
-// Addresses for machines nobody declared: the upper quarter, clear of those people declare, which start from
-// below, and of everything known to be in use.
+// Addresses for undeclared machines: the upper quarter, clear of declared ones, which start from below, and
+// of all known to be in use.
 std::string pool_lines(const BootNetwork& network, const Net& net, const std::string& mask) {
   std::set<uint32_t> taken = {net.last - 1};  // where many put a router
   std::vector<std::string> texts = network.taken;
@@ -112,7 +112,7 @@ bool plain(const std::string& s) {
 
 Result<std::string> dnsmasq_config(const BootNetwork& network) {
   if (network.mode != "managed" && network.mode != "proxy")
-    return fail(Code::invalid, "dnsmasq has nothing to do in mode \"" + network.mode + "\"");
+    return fail(Code::invalid, "no dnsmasq in mode \"" + network.mode + "\"");
   TRY(const Net net, parse_net(network.cidr));
   uint32_t own = 0;
   if (!parse_address(network.address, own) || !net.has(own))
@@ -125,7 +125,7 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   std::string out =
       "# Written by musterd; changes are lost.\n"
       "port=0\nno-resolv\nno-hosts\nkeep-in-foreground\n";
-  // An address for an undeclared machine is tried first: somebody may have it whom muster does not know.
+  // An address for an undeclared machine is tried first: an unknown machine may have it.
   if (!network.unknown_machines) out += "no-ping\n";
   // Dynamic: a bridge has no IPv6 address, which router advertisements need, before the first machine is
   // switched on.
@@ -137,7 +137,7 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
   if (network.mode == "managed") {
     // A NAK is for declared machines only: others on this network, adopted hosts among them, have an address
     // from elsewhere, and would drop it. While undeclared machines are served they cannot be left out, so
-    // then nothing is refused.
+    // then nothing is rejected.
     out += network.unknown_machines ? "" : "dhcp-authoritative\ndhcp-ignore=tag:!known\n";
     out += network.gateway.empty() ? "dhcp-option=option:router\n"
                                    : fmt::format("dhcp-option=option:router,{}\n", network.gateway);
@@ -178,7 +178,7 @@ std::string leases_kept(const std::string& leases, const BootNetwork& network) {
 std::string wrong_ram_arguments(const BootDecision& d) {
   for (const auto* value :
        {&d.url, &d.pin, &d.token, &d.node, &d.ip, &d.mac, &d.base_url, &d.kernel, &d.initrd})
-    if (!plain(*value)) return "a value holds a character that does not belong on a kernel's command line";
+    if (!plain(*value)) return "a value contains a character that is not allowed on a kernel's command line";
   if (const std::string wrong = wrong_console(d.console); !wrong.empty()) return "console: " + wrong;
   const std::string wrong = wrong_kernel_options(d.extra);
   return wrong.empty() ? "" : "kernel options: " + wrong;

@@ -1,9 +1,9 @@
-// What machines are told when they boot over the network: configuration of dnsmasq (DHCP, TFTP, router
+// What machines get when they boot over the network: configuration of dnsmasq (DHCP, TFTP, router
 // advertisements) and iPXE scripts. Pure: values in, text out.
 //
 // Way of a machine: firmware PXE -> DHCP -> TFTP snponly.efi (only when the NIC has no iPXE of its own) ->
 // DHCP again as iPXE -> http://CTRL:7480/boot.ipxe -> boot/MAC.ipxe -> RAM system, or "exit 1" to the next
-// entry of the boot order (its disk). TFTP and plain HTTP authenticate nobody: see docs/threat-model.md.
+// entry of the boot order (its disk). TFTP and plain HTTP have no authentication: see docs/threat-model.md.
 // Thread: plain values, pure functions.
 #pragma once
 
@@ -45,15 +45,15 @@ inline constexpr const char* kRaPrefix = "fd6d:7573:7465:7200::";
 // not one.
 Result<std::string> dnsmasq_config(const BootNetwork& network);
 
-// Of the leases that dnsmasq keeps in a file, those that contradict no declaration: a lease on a declared
-// host's address for another MAC, or of its MAC on another address, would keep that address from the host for
-// as long as the lease lives, over restarts too.
+// The leases of dnsmasq's file that contradict no declaration: a lease on a declared host's address for
+// another MAC, or of its MAC on another address, would keep that address from the host until it expires, over
+// restarts too.
 std::string leases_kept(const std::string& leases, const BootNetwork& network);
 
 // The script that boots from disk. It ends with a failure: after a success, firmware that follows the UEFI
 // specification stops at its boot menu instead of going on to the next entry of its boot order.
 inline constexpr const char* kBootFromDisk = "#!ipxe\nexit 1\n";
-// GET /boot.ipxe: finds the machine's own script, and boots from disk where there is none, or it ended.
+// GET /boot.ipxe: chains to the machine's own script, and boots from disk if there is none, or it ended.
 inline constexpr const char* kBootChain = "#!ipxe\nchain boot/${mac:hexhyp}.ipxe ||\nexit 1\n";
 
 struct BootDecision {
@@ -64,18 +64,17 @@ struct BootDecision {
   std::string console = {};  // "ttyS0"; empty: the firmware's default
   // Kernel command line of the RAM system.
   std::string url, pin, token, node, ip, mac;
-  int dhcp_prefix = 0;  // instead of `ip`: iPXE writes in the address DHCP gave, with this prefix length
-  // More than 0: the machine was not reset and has a system to go back to (agent/ram_init.h). The RAM system
-  // gives up when it has not joined within this time.
+  int dhcp_prefix = 0;  // instead of `ip`: iPXE writes in the address DHCP gave, with this prefix length More
+  // than 0: the machine was not reset and has a system to go back to (agent/ram_init.h). The RAM system gives
+  // up if it has not joined within this time.
   DurationMs give_up = 0;
-  std::string extra =
-      {};  // more kernel arguments, separated by spaces; `panic=` among them takes the place of ours
+  std::string extra = {};  // more kernel arguments, separated by spaces; `panic=` among them replaces ours
 };
-// Why there is no such command line or script: a value could end it or start another argument. "" where there
-// is.
+// Why there is no such command line or script: a value could end it or start another argument. "" if there is
+// one.
 std::string wrong_ram_arguments(const BootDecision& decision);
 // The RAM system's kernel command line; "" where a value is wrong. Without `ip` and `mac`, which a node that
-// runs a system adds itself, it says nothing about the network.
+// runs a system adds itself, it has nothing about the network.
 std::string ram_arguments(const BootDecision& decision);
 // GET /boot/MAC.ipxe. A value that is wrong gives the script that boots from disk.
 std::string ipxe_script(const BootDecision& decision);

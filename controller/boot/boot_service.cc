@@ -26,7 +26,7 @@ bool is_mac(const std::string& text) {
   return true;
 }
 
-// A stranger's word in our own text: short, and nothing but what names are made of.
+// An unknown machine's text in our own: short, only characters of names.
 std::string plain_word(const std::string& text) {
   constexpr size_t kLongest = 64;
   std::string out = text.substr(0, kLongest);
@@ -69,9 +69,8 @@ void BootService::arm(const std::string& node, std::function<void(Status)> done)
   store_.write({DeleteJoinTokens{node}}, std::move(done));
 }
 
-// After a crash no node is armed, and the executor goes on with what its journal says. Whoever joined before
-// that, and did not say hello yet, keeps its place: a token that is handed out from now on is a second
-// machine's.
+// After a crash no node is armed, and the executor continues from its journal. A machine that joined before
+// that without a hello yet keeps its place: a token issued from now on is a second machine's.
 void BootService::rearm(const std::string& node, std::function<void(Status)> done) {
   const auto tokens = store_.join_tokens(node);
   if (!tokens.ok()) return reactor_.post([done = std::move(done), why = tokens.error()] { done(why); });
@@ -147,7 +146,7 @@ void BootService::tell(const std::string& node, const std::string& kind, const J
   if (hooks_.event) hooks_.event(node, kind, data);
 }
 
-// The only events that strangers cause as often as they like: so many a minute, then one that says so.
+// The only events that unknown machines can cause without limit: a number per minute, then one notice.
 void BootService::tell_refused(const std::string& text, const std::string& remote) {
   const SteadyMs now = reactor_.steady();
   if (now - refused_since_ >= kMinute) {
@@ -159,7 +158,7 @@ void BootService::tell_refused(const std::string& text, const std::string& remot
   if (refused_ == kRefusedPerMinute + 1)
     tell("", "join",
          {{"action", "flood"},
-          {"text", "more joins are refused than is kept: the rest of this minute is in no event"}});
+          {"text", "more joins are rejected than are logged: the rest of this minute is not in the events"}});
 }
 
 void BootService::discover_unknown(bool on) {
@@ -169,7 +168,7 @@ void BootService::discover_unknown(bool on) {
   unknown_full_ = false;
 }
 
-// Bounded, because anybody on the network can ask under any MAC: the one that was quiet longest makes room.
+// Bounded, because any machine on the network can use any MAC: the one that was quiet longest is dropped.
 void BootService::note_unknown(const std::string& mac) {
   if (!is_station_address(mac)) return;
   unknown_macs_[mac] = reactor_.now();
@@ -183,7 +182,7 @@ bool BootService::may_discover(const std::string& mac) {
   const bool room = unknown_tokens_.count(unknown_name(mac)) || unknown_tokens_.size() < kUnknownMacsKept;
   if (room && unknown_scripts_ < kUnknownScripts) return ++unknown_scripts_ > 0;
   if (!std::exchange(unknown_full_, true))
-    log::warning("discovery has handed out all it may: switch it off and on again", {{"mac", mac}});
+    log::warning("discovery has issued as many tokens as it may: switch it off and on again", {{"mac", mac}});
   return false;
 }
 
@@ -211,8 +210,8 @@ void BootService::discovery_script(const std::string& mac, const Script& answer)
   });
 }
 
-// Also after a machine joined with it the token is handed out, worthless as it is: a machine that comes
-// second gets as far as being refused, which is how its coming is noticed.
+// The token is issued even after a machine joined with it, although void: a second machine gets as far as a
+// rejection, which is how it is noticed.
 void BootService::node_script(const std::string& node, const std::string& mac, const Script& answer,
                               const std::string& remote) {
   const auto found = power_ons_.find(node);
@@ -239,16 +238,16 @@ void BootService::say(const Asker& asker, const char* action, const std::string&
 void BootService::note_script(const Asker& asker, PowerOn& power_on) const {
   constexpr int kOften = 16;
   if (power_on.armed && ++power_on.scripts == kOften)
-    return say(asker, "often", "the boot script is asked for again and again");
+    return say(asker, "often", "the boot script is requested again and again");
   const bool recent = reactor_.steady() < power_on.expires;
   if (!power_on.armed && !power_on.left && !power_on.joined.empty() && recent &&
       !std::exchange(power_on.asked_again, true))
     say(asker, "again",
-        "asked for the boot script while its RAM system is running: it was reset, or another machine joined "
+        "boot script requested while its RAM system is running: the machine was reset, or another one joined "
         "in its place");
 }
 
-// What is said is what was sent: without a script the machine does not come, and its run would wait in vain.
+// Reports what was sent: without a script the machine does not boot, and its run would wait in vain.
 void BootService::hand_out(const Asker& asker, const std::string& token) {
   auto script = hooks_.script(asker.node, asker.mac, token);
   PowerOn& power_on = power_ons_[asker.node];
@@ -290,14 +289,14 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
     if (found == power_ons_.end() || !found->second.armed)
       return fail(Code::denied, "no power-on of this node is pending");
     if (!found->second.digests.count(token.digest))
-      return fail(Code::denied, "this token was handed out for an earlier power-on");
+      return fail(Code::denied, "this token was issued for an earlier power-on");
   }
   if (token.purpose == "adopt") {
     if (request.mode != wire::Mode::adopted)
-      return fail(Code::denied, "this token is for a running host that is adopted");
+      return fail(Code::denied, "this token is for the adoption of a running host");
     const auto newest = adopting_.find(token.node);
     if (token.public_key.empty() && newest != adopting_.end() && newest->second != token.digest)
-      return fail(Code::denied, "a newer token was made for this node");
+      return fail(Code::denied, "a newer token was issued for this node");
   }
   if (token.purpose == "discover") {
     if (!discover_unknown_) return fail(Code::denied, "discovery is off");
@@ -305,7 +304,7 @@ Status BootService::check(const wire::JoinRequest& request, const TokenRow& toke
       return fail(Code::denied, "this machine is declared now");
     const auto newest = unknown_tokens_.find(token.node);
     if (newest == unknown_tokens_.end() || newest->second != token.digest)
-      return fail(Code::denied, "a newer token was handed out for this machine");
+      return fail(Code::denied, "a newer token was issued for this machine");
   }
   return check_machine(request);
 }
@@ -315,7 +314,7 @@ Status BootService::check_machine(const wire::JoinRequest& request) const {
   if (!row.ok() && row.error().code != Code::not_found) return row.error();
   const std::string bound = row.ok() ? machine_of(row->product_uuid) : "";
   if (bound.empty() || bound == request.product_uuid) return Ok{};
-  const std::string shows = request.product_uuid.empty() ? "that shows no product UUID"
+  const std::string shows = request.product_uuid.empty() ? "that reports no product UUID"
                                                          : "(" + plain_word(request.product_uuid) + ")";
   return fail(Code::denied, fmt::format("another machine {} answers as {}, which is bound to {}", shows,
                                         request.node, bound));
@@ -345,7 +344,7 @@ void BootService::consider(const wire::JoinRequest& request,
   if (const auto allowed = check(request, *token); !allowed.ok()) return answer(allowed.error());
   const auto public_key = pki::public_key_fingerprint(request.csr_pem);
   if (!public_key.ok()) return answer(fail(Code::invalid, "the request for a certificate cannot be read"));
-  if (in_flight_.count(digest)) return answer(fail(Code::unavailable, "this token is being used, ask again"));
+  if (in_flight_.count(digest)) return answer(fail(Code::unavailable, "this token is in use, try again"));
   if (token->public_key == *public_key) return answer(answer_known(request, *token));
   if (!token->public_key.empty() && token->purpose == "discover")
     return answer(fail(Code::denied, "this token was used with another key"));
@@ -364,22 +363,21 @@ Result<wire::JoinReply> BootService::answer_known(const wire::JoinRequest& reque
   return wire::JoinReply{request.node, token.certificate, authority_.ca_pem()};
 }
 
-// `serial`: what the first machine has. One that was revoked since, by a later power-on, is nobody's trouble
-// any more.
+// `serial`: what the first machine has. One that was revoked since, by a later power-on, no longer matters.
 void BootService::second_join(const std::string& node, const std::string& serial, const std::string& remote,
                               const std::function<void(Result<wire::JoinReply>)>& answer) {
   const Error refused = fail(Code::denied, "another machine joined as " + node + " in this power-on");
   auto row = store_.certificate(serial);
   if (!row.ok() || row->revoked || row->contested) return answer(refused);
-  // Once the installed system has spoken its power-on is over, and so is the question which of the two is the
-  // node: whoever comes with the spent token then must not be able to stop a node at work.
+  // Once the installed system has reported, its power-on is over and the node's identity is settled: a
+  // machine with the used token must not be able to stop a node at work.
   const auto on = power_ons_.find(node);
   const auto known = store_.node(node);
   if ((on == power_ons_.end() || !on->second.armed) && known.ok() &&
       known->mode != wire::to_string(wire::Mode::ram) && !known->mode.empty()) {
     tell(node, "join",
          {{"action", "late"},
-          {"text", "a token of a power-on that is over was shown by another machine"},
+          {"text", "another machine presented a token of a power-on that has ended"},
           {"remote", remote}});
     return answer(refused);
   }
@@ -390,8 +388,9 @@ void BootService::second_join(const std::string& node, const std::string& serial
     answer(refused);
   });
   const std::string text = fmt::format(
-      "a second machine tried to join as {}, from {}: which of the two is the node is not known, neither "
-      "gets any more orders; look for a stranger on the provisioning network before it is powered on again",
+      "a second machine tried to join as {}, from {}: it is unclear which of the two is the node, and "
+      "neither gets any more orders; look for an unknown machine on the provisioning network before you "
+      "power the node on again",
       node, remote.empty() ? "an unknown address" : remote);
   log::error(text, {{"node", node}, {"serial", serial}});
   tell(node, "join", {{"action", "second"}, {"text", text}, {"serial", serial}, {"remote", remote}});
@@ -403,7 +402,7 @@ void BootService::saw_revoked(const std::string& node, const std::string& serial
   if (revoked_seen_.size() >= kSerialsKept || !revoked_seen_.insert(serial).second) return;
   tell(node, "join",
        {{"action", "revoked"},
-        {"text", "somebody calls as " + node + " with a certificate that was revoked"},
+        {"text", "a machine calls as " + node + " with a certificate that was revoked"},
         {"serial", serial},
         {"remote", remote}});
 }
@@ -431,8 +430,8 @@ void BootService::renew(const std::string& node, const std::string& csr_pem, Tim
   });
 }
 
-// Every older certificate of the node ends with this one's beginning. Of undeclared machines none does: they
-// are told nothing by it.
+// Every older certificate of the node ends with this one's beginning. Not for undeclared machines: they get
+// nothing with it.
 void BootService::first_use(const wire::JoinRequest& request, TokenRow token, const std::string& public_key,
                             std::function<void(Result<wire::JoinReply>)> answer, const std::string& remote) {
   const auto made = authority_.sign_agent(request.node, request.csr_pem);

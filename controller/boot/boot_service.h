@@ -1,21 +1,21 @@
-// BootService: which node may netboot into the RAM system now, with which one-time token; and joining with
-// that token.
+// BootService: which node may netboot into the RAM system now, with which one-time token; and joins with that
+// token.
 //
-// arm() begins a power-on of the node: its next netboot gets the RAM system. Whoever asks for the script of
-// its MAC gets the same token, which is kept in memory and stored as a digest. It stays good until a machine
-// joined with it or it expires, which is later than any netboot may take; only where half its life is over is
-// another one made, and never more than kTokensPerPowerOn. An unarmed or unknown MAC boots from its disk, and
-// a token that was not used before its node was disarmed is worthless. The store has the tokens of a node's
-// newest power-on and no others, so that a controller that comes back knows whether somebody joined in it.
-// One machine joins per power-on. Its join revokes every older certificate of the node, in the same batch.
-// The same key gets the same answer again until the token expires (a lost reply is harmless). Another key is
-// a second machine: which of the two is the node nobody can say, so it is refused, nothing is revoked, the
-// first one's certificate is marked as contested (its holder is told nothing any more), and the hook
-// `contested` has to stop the node. The next power-on settles it. Adoption is the same, with a token per
-// mint(). While discovery is on, an unknown MAC gets the RAM system too, under the name "unknown-<MAC>",
-// which no declared node can have and which is never in a plan. How many, and how often, is bounded; its
-// token is worthless once discovery is off. What strangers can cause to be written is bounded: tokens as
-// above, events of refused joins by kRefusedPerMinute. Thread: the reactor's.
+// arm() begins a power-on of the node: its next netboot gets the RAM system. Every request for the script of
+// its MAC gets the same token, which is kept in memory and stored as a digest. It is valid until a machine
+// joined with it or it expires, which is later than any netboot may take; another one is made only when half
+// its life is over, and never more than kTokensPerPowerOn. An unarmed or unknown MAC boots from its disk, and
+// a token that was not used before its node was disarmed is void. The store has the tokens of a node's newest
+// power-on and no others, so that a restarted controller can see whether a machine joined in it. One machine
+// joins per power-on. Its join revokes every older certificate of the node, in the same batch. The same key
+// gets the same answer again until the token expires (a lost reply is harmless). Another key is a second
+// machine: it is unclear which of the two is the node, so it is rejected, nothing is revoked, the first one's
+// certificate is marked as contested (its holder gets no more answers), and the hook `contested` must stop
+// the node. The next power-on settles it. Adoption is the same, with a token per mint(). While discovery is
+// on, an unknown MAC gets the RAM system too, under the name "unknown-<MAC>", which no declared node can have
+// and which is never in a plan. How many, and how often, is bounded; its token is void once discovery is off.
+// What unknown machines can cause to be written is bounded: tokens as above, events of refused joins by
+// kRefusedPerMinute. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -42,13 +42,13 @@ class BootService : public BootPort {
     std::function<Result<std::string>(const std::string& node, const std::string& mac,
                                       const std::string& token)>
         script;
-    // How long a run waits for a machine to boot over the network: its token must not end before.
+    // How long a run waits for a machine to boot over the network: its token must not expire before.
     std::function<DurationMs()> netboot_limit = [] { return DurationMs{0}; };
     // For the live log: "join" (action: joined, second, refused, revoked) and "boot" (action: script, unable,
     // often, again).
     std::function<void(const std::string& node, const std::string& kind, const Json& data)> event = {};
-    // The node's older certificates are revoked, durably: whoever still waits for an order under one must not
-    // get it.
+    // The node's older certificates are revoked, durably: an agent that still waits for an order under one
+    // must not get it.
     std::function<void(const std::string& node)> joined = {};
     std::function<void(const std::string& node, const std::string& reason)> contested = {};
     // What the node's own agent needs to start the RAM system by itself: params of an order `kexec`.
@@ -63,23 +63,24 @@ class BootService : public BootPort {
   void leave_order(const std::string& node, std::function<void(Result<Json>)> done) override;
   void disarm(const std::string& node) override;
   bool armed(const std::string& node) const;
-  // Machines nobody declared get a discovery-only RAM system while this is on.
+  // Undeclared machines get a discovery-only RAM system while this is on.
   void discover_unknown(bool on);
   const std::map<std::string, TimeMs>& unknown_macs() const { return unknown_macs_; }
 
-  // Answers with the iPXE script for that MAC ("01:23:..." or with hyphens). `remote`: who asks, for the log.
+  // Answers with the iPXE script for that MAC ("01:23:..." or with hyphens). `remote`: the client, for the
+  // log.
   void script_for(const std::string& mac, std::function<void(Result<std::string>)> answer,
                   const std::string& remote = "");
   void join(const wire::JoinRequest& request, std::function<void(Result<wire::JoinReply>)> answer,
             const std::string& remote = "");
-  // Somebody calls with a certificate of this node that was revoked. Told once per certificate.
+  // A request came with a revoked certificate of this node. Logged once per certificate.
   void saw_revoked(const std::string& node, const std::string& serial, const std::string& remote);
   // Another certificate for an agent that has one: `issued` is when that was made. conflict: its life is not
   // half over.
   void renew(const std::string& node, const std::string& csr_pem, TimeMs issued,
              std::function<void(Result<wire::JoinReply>)> answer);
   // A token outside netboot (adopting a running host, purpose "adopt"): returned once, stored as a digest. A
-  // newer one for the same node makes it worthless unless it was used.
+  // newer one for the same node makes it void unless it was used.
   void mint(const std::string& node, const std::string& purpose,
             std::function<void(Result<std::string>)> answer);
 
@@ -89,18 +90,19 @@ class BootService : public BootPort {
   static constexpr int kRefusedPerMinute = 60;
   using Script = std::function<void(Result<std::string>)>;
 
-  // The newest one of a node in this life of the controller; kept after it was disarmed.
+  // The newest one of a node in this process; kept after it was disarmed.
   struct PowerOn {
     uint64_t id = 0;
     bool armed = false;
     bool left = false;  // the RAM system is not needed any more
-    std::string token;  // in clear, the newest; "" where an earlier life made it
+    std::string token;  // in clear, the newest; "" if made before a restart
     SteadyMs expires = {};
     std::set<std::string> digests;  // of all its tokens
     std::vector<Script> waiting;    // for the token that is being written
     int scripts = 0;
-    bool handed_out = false, unable = false;  // said that it got the RAM system; that there is no script
-    std::string joined, serial;               // digest of the token that was used; serial of what it bought
+    bool handed_out = false, unable = false;  // logged that it got the RAM system; that there is no script
+    std::string joined, serial;               // digest of the token that was used; serial of the certificate
+                                              // issued for it
     bool asked_again = false;
   };
   PowerOn& begin(const std::string& node);
@@ -142,9 +144,9 @@ class BootService : public BootPort {
   std::set<std::string> in_flight_;              // tokens whose first use is being written
   std::map<std::string, TimeMs> unknown_macs_;   // seen at the boot port
   bool discover_unknown_ = false;
-  std::map<std::string, std::string> unknown_tokens_;  // name -> digest of the token handed out last
-  int unknown_scripts_ = 0;                            // handed out since discovery was switched on
-  bool unknown_full_ = false;                          // that more were asked for was logged
+  std::map<std::string, std::string> unknown_tokens_;  // name -> digest of the token issued last
+  int unknown_scripts_ = 0;                            // issued since discovery was switched on
+  bool unknown_full_ = false;                          // that more were requested was logged
   std::set<std::string> revoked_seen_;                 // serials
   SteadyMs refused_since_ = {};                        // events of this minute
   int refused_ = 0;
@@ -152,7 +154,7 @@ class BootService : public BootPort {
 
 // "52-54-00-AA" or "52:54:00:aa" -> "52:54:00:aa"
 std::string normal_mac(std::string mac);
-// Name of a machine nobody declared, by the MAC it boots from. The colons make it no host name: no spec can
+// Name of an undeclared machine, from the MAC it boots from. With colons it is not a host name: no spec can
 // declare it.
 std::string unknown_name(const std::string& mac);
 // MAC of such a name; "" when it is another name.

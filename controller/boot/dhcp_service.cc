@@ -28,7 +28,7 @@ BootNetwork boot_network(const Spec& spec, const std::string& address, const Dae
       network.hosts.push_back({node.mac, node.address, node.name});
     else
       network.taken.push_back(
-          node.address);  // an adopted host has its address from elsewhere: nobody else gets it
+          node.address);  // an adopted host has its address from elsewhere: no other machine gets it
     network.taken.push_back(node.power.address.substr(0, node.power.address.find(':')));
   }
   return network;
@@ -44,8 +44,7 @@ void DhcpService::work() {
   again_ = working_;
   if (working_) return;
   working_ = true;
-  auto result =
-      std::make_shared<Status>(fail(Code::failed, "dnsmasq was not set up: see the controller's log"));
+  auto result = std::make_shared<Status>(fail(Code::failed, "dnsmasq was not set up: see musterd's log"));
   reactor_.offload([dnsmasq = dnsmasq_, network = *wanted_, result] { *result = dnsmasq->apply(network); },
                    [this, result] {
                      working_ = false;

@@ -1,5 +1,5 @@
-// DhcpService: keeps dnsmasq as the spec says. Checks on it now and then, so that one that died is started
-// again. Thread: the reactor's; dnsmasq itself is handled in the worker pool, one call at a time.
+// DhcpService: keeps dnsmasq as the spec says. Checks it at intervals and restarts it if it died. Thread: the
+// reactor's; dnsmasq itself is handled in the worker pool, one call at a time.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ class Dnsmasq;
 
 class DhcpService {
  public:
-  // What is wrong with it, if anything, goes to problems["dhcp"].
+  // Its problem, if any, goes to problems["dhcp"].
   DhcpService(RealReactor& reactor, const DaemonOptions& options,
               std::map<std::string, std::string>& problems);
   ~DhcpService();
@@ -39,7 +39,7 @@ class DhcpService {
   Reactor::TimerId timer_ = 0;
 };
 
-// What dnsmasq is to serve, but for its interface and its user.
+// What dnsmasq must serve, without its interface and its user.
 BootNetwork boot_network(const Spec& spec, const std::string& address, const DaemonOptions& options,
                          bool unknown_machines);
 

@@ -30,7 +30,7 @@ void pause_ms(long ms) {
 
 std::string tail(const std::string& text) { return std::string(last_bytes(text, 600)); }
 
-// dnsmasq gives up root after start; it can do so only where its files stay reachable for everybody.
+// dnsmasq gives up root after start; it can do so only where its files stay readable for all users.
 std::string pick_user(const std::string& folder) {
   namespace fs = std::filesystem;
   if (::geteuid() != 0) return "";
@@ -55,7 +55,7 @@ void set_ra_address(const std::string& interface, bool present) {
   request.prefix = 64;
   request.index = static_cast<int>(::if_nametoindex(interface.c_str()));
   const int fd = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return;  // no IPv6 here: machines boot all the same, some seconds later
+  if (fd < 0) return;  // no IPv6: machines boot nevertheless, some seconds later
   (void)::ioctl(fd, present ? SIOCSIFADDR : SIOCDIFADDR, &request);
   ::close(fd);
 }

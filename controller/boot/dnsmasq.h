@@ -2,10 +2,10 @@
 //
 // Owned by the daemon. apply() makes the child match a network: writes configuration and TFTP root, starts
 // it, restarts it when the configuration changed or it died, stops it when the mode is "external". It starts
-// without the leases that the network's hosts contradict. The child dies with the daemon. Refuses
-// (Code::denied) to start when the interface does not carry the controller's address of that network: a DHCP
-// server on the wrong network takes it down. While it runs, the interface also has the address kRaPrefix +
-// "1", which router advertisements need. Thread: one at a time; each call blocks for at most about a second.
+// without leases that contradict the declared hosts. The child dies with the daemon. Refuses (Code::denied)
+// to start when the interface does not carry the controller's address of that network: a DHCP server on the
+// wrong network takes it down. While it runs, the interface also has the address kRaPrefix + "1", which
+// router advertisements need. Thread: one at a time; each call blocks for at most about a second.
 #pragma once
 
 #include <string>

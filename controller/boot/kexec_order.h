@@ -11,7 +11,8 @@
 
 namespace muster {
 
-// `decision`: the RAM system of this node, with its token. invalid: its arguments fit on no command line.
+// `decision`: the RAM system of this node, with its token. invalid: its arguments do not fit on a command
+// line.
 Result<Json> kexec_order(const Spec& cluster, const NodeSpec& node, const BootDecision& decision,
                          const std::string& image_folder);
 

@@ -56,7 +56,7 @@ OwnResult own_result(CurrentSpec& spec, KeptOfPlan& kept, const Executor& execut
 }
 
 // Everything but tests of several nodes, which only have to have been started (over other nodes' GPUs not
-// even that), and floors, which are asked about when all nodes miss them.
+// even that), and floors, which an operator confirms when all nodes miss them.
 Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executor, const std::string& name) {
   for (const auto& step : own.steps)
     if (step.mandatory && !step.members.empty() && step.result.is_null() && !only_starts(step) &&

@@ -33,8 +33,8 @@ std::string reservation(CurrentSpec& spec, KeptOfPlan& kept, const Executor& exe
                         const Json& result);
 
 // A test of several nodes that did not pass (the last of `results.front()`'s tries) is followed by rounds of
-// the same test in pairs, until the guilty node is known or nothing more can be told. nullopt: there is none,
-// or the node failed by itself.
+// the same test in pairs, until the faulty node is isolated or cannot be. nullopt: there is none, or the node
+// failed by itself.
 std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor,
                                   const Action& action, const std::vector<Json>& results);
 

@@ -89,7 +89,7 @@ class Bringup {
   Status still_holds(const Made& made, const Under& under);
 
   // The revision that a spec which is only planned with will get, the same until a newer one is stored. take:
-  // it is stored now, and nobody else gets it.
+  // it is stored now, and given out once.
   int64_t coming_revision(bool take = false);
 
   // By which way each of the nodes of this re-image would go now.

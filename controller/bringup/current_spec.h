@@ -20,7 +20,7 @@ class CurrentSpec {
   explicit CurrentSpec(Store& store) : store_(store) {}
   // not_found: there is none yet. invalid: this version of muster no longer accepts the stored text.
   Result<std::shared_ptr<const SpecRevision>> get();
-  // `listener` is told after a new revision was stored.
+  // `listener` is called after a new revision was stored.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
   void changed();
 

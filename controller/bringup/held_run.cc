@@ -66,8 +66,8 @@ void HeldRun::hold(const std::string& why, bool again_by_itself) {
   });
 }
 
-// The spec may be another one by now. Of a node that it no longer declares nobody could say where its BMC is:
-// that is a run to be planned again, and no fault of the node.
+// The spec may be another one by now. A node that it no longer declares has no known BMC: the run must be
+// planned again, and the node is not at fault.
 Status HeldRun::go_on(const RunRow& run) {
   TRY(const auto spec, spec_.get());
   TRY(Plan plan, plan_of_run(store_, run));

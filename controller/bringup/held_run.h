@@ -1,8 +1,8 @@
 // HeldRun: takes up the run that was under way when the controller ended, as soon as its spec can be read.
 //
 // Where a BMC is, what a machine boots and what a result is held to comes from the spec. A run that went on
-// without it would take each question that nobody can answer for a fault of the node it is about: a version
-// of muster that no longer accepts the stored text would quarantine good nodes. So the run is held until
+// without it would take each missing answer for a fault of the node it is about: a version of muster that no
+// longer accepts the stored text would quarantine good nodes. So the run is held until
 // then: nothing is offered, powered or judged, `problems` ("run") says why, and an agent keeps the order it
 // has. It is tried again when the spec changed, and by itself where the store could not be read. A run that
 // cannot be continued at all is ended as failed: left as it is it would be in the way of every later one. One

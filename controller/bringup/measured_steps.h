@@ -1,5 +1,5 @@
-// What check actions were told to measure and what their agents answered, as the rules of controller/report/
-// want it; and how JSON that agents wrote is read. Thread: pure functions.
+// What check actions had to measure and what their agents returned, in the form that the rules of
+// controller/report/ take; and how JSON from agents is read. Thread: pure functions.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ const Json& list_of(const Json& object, const char* key);
 // An action's steps; those that are held as text without "peers" in their params. In a large cluster they are
 // long to read.
 std::vector<wire::Step> planned_steps(const Action& action);
-// The same, of the action that was asked about last: its result is looked at several times.
+// The same, of the last action requested: its result is read several times.
 class StepsOfAction {
  public:
   const std::vector<wire::Step>& of(const std::shared_ptr<const Plan>& plan, const Action& action);
@@ -37,8 +37,8 @@ class StepsOfAction {
   std::vector<wire::Step> steps_;
 };
 
-// The steps of a node's check, with what was told of each; a step without an answer was not run. Those about
-// GPUs are marked.
+// The steps of a node's check, with what was reported of each; a step without an answer was not run. Those
+// about GPUs are marked.
 std::vector<MeasuredStep> measured_steps(const std::string& node, const std::vector<wire::Step>& planned,
                                          const Json& answered, const GpuHosts& hosts);
 

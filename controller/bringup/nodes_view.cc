@@ -60,7 +60,7 @@ std::string why_text(const Json& why) {
 
 }  // namespace
 
-// Machines nobody declared are no nodes.
+// Undeclared machines are no nodes.
 std::vector<std::string> NodesView::names() const {
   std::vector<std::string> names;
   std::set<std::string> seen;

@@ -26,7 +26,7 @@ struct MadePlan {
   PlannedInputs inputs = {};
   std::string shown = {};  // what `show` made of it
 };
-// Of whoever asked for it, who may take the texts out: those of a large cluster are hundreds of megabytes.
+// Belongs to the caller, which may move the texts out: those of a large cluster are hundreds of megabytes.
 using MadePlanPtr = std::shared_ptr<MadePlan>;
 
 class PlanWorker {

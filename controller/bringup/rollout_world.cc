@@ -56,7 +56,7 @@ Node RolloutWorld::node(const NodeSpec& declared, const Approval& now, const Ser
   out.online = silent && *silent < kOnline && mode == wire::Mode::installed;
   out.on_trial = executor.on_trial(declared.name);
   out.has_bmc = is_switched(declared);
-  const SchedulersWord word = parts_.told.scheduler(declared.name);
+  const SchedulerState word = parts_.told.scheduler(declared.name);
   out.idle = !word.busy;
   out.maintenance = word.out;
   if (const auto special = serving.special.find(declared.name); special != serving.special.end())

@@ -15,7 +15,7 @@ namespace muster {
 
 // The nodes of whose own GPUs something in the plan is a check.
 std::set<std::string> checked_for_gpus(const Plan& plan);
-// The same, of the plan that was asked about last: read once, however many results are judged.
+// The same, of the last plan requested: read once, however many results are judged.
 class GpuChecksOfPlan {
  public:
   const std::set<std::string>& of(const std::shared_ptr<const Plan>& plan);

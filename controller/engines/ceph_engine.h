@@ -1,5 +1,5 @@
 // The identities of a section's Ceph cluster: made from names and serials, so that a disk is recognised by
-// what is written on it, whatever became of the systems around it. Pure.
+// its content alone, even when all systems were reinstalled. Pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What the site serves: mounted, never made, and tested only where the spec says that it may be written to.
+// Storage of the site: mounted, never created, and write-tested only if the spec declares it writable.
 #include "controller/engines/engine.h"
 
 namespace muster {

@@ -20,8 +20,8 @@ std::string disk_label(const DiskFacts& disk) {
   return "mfs-" + (name.size() > 8 ? name.substr(name.size() - 8) : name);
 }
 
-// Other members that were last seen with the metadata of a master: what this node has may be behind theirs.
-// Not part of the configuration digest.
+// Other members that were last seen with the metadata of a master: this node's may be older. Not part of the
+// configuration digest.
 Json other_masters(const ContextInput& in, const StorageSpec& s) {
   Json out = Json::array();
   if (!in.with_content) return out;

@@ -1,4 +1,4 @@
-// One server, an array of its drives, everybody else a client: nothing of it outlives the server.
+// One server, an array of its drives, all others clients: nothing of it survives the server.
 #include "base/disk_source.h"
 #include "controller/engines/engine.h"
 

@@ -16,7 +16,7 @@ namespace muster {
 namespace {
 
 Error nothing_here(const std::string& node) {
-  return fail(Code::invalid, node + " is a running host: nothing here switches or boots it");
+  return fail(Code::invalid, node + " is a running host: muster does not switch or boot it");
 }
 
 Status make_private(const std::string& folder) {
@@ -24,11 +24,11 @@ Status make_private(const std::string& folder) {
   std::filesystem::create_directories(folder, error);
   if (error)
     return fail(Code::denied, fmt::format("{}: {}: history and signing key are kept there; XDG_STATE_HOME "
-                                          "names another place",
+                                          "sets another place",
                                           folder, error.message()));
   if (::chmod(folder.c_str(), 0700) != 0)
     return fail(Code::denied,
-                fmt::format("{} is another user's: XDG_STATE_HOME names another place", folder));
+                fmt::format("{} belongs to another user: set XDG_STATE_HOME to another place", folder));
   return Ok{};
 }
 

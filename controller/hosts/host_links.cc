@@ -58,7 +58,8 @@ HostWireEvents HostLinks::events_for(const std::string& host, uint64_t opened) {
     if (!link) return;
     set_timer(*link, timing_.look, [this, host, opened] {
       if (current(host, opened))
-        on_lost(host, fail(Code::failed, "its agent did not look at it in time: " + to_human(timing_.look)));
+        on_lost(host,
+                fail(Code::failed, "its agent returned no inventory in time: " + to_human(timing_.look)));
     });
     events_.hello(host, hello);
   };

@@ -119,8 +119,8 @@ class RealHostWire : public HostWire {
     if (unsent < std::exchange(unsent_, unsent)) last_sign_ = reactor_.steady();
     const DurationMs limit = stage_ == Stage::talks ? kSilent : options_.patience;
     if (reactor_.steady() - last_sign_ >= limit)
-      return lose(fail(Code::unavailable,
-                       "nothing came from the host for " + std::to_string(limit / kSecond) + " s"));
+      return lose(
+          fail(Code::unavailable, "the host sent nothing for " + std::to_string(limit / kSecond) + " s"));
     timer_ = reactor_.after(std::min(kBeat, limit), [this] {
       timer_ = 0;
       beat();

@@ -31,7 +31,7 @@ Result<KnownMachines> KnownMachines::read(const std::string& folder) {
   TRY(const auto text, files.read(kFile));
   const auto broken = [&](const std::string& why) {
     return fail(Code::corrupt, fmt::format("{}{}: {}: it says which machine each host was; remove it, and "
-                                           "all of them count as met for the first time",
+                                           "all hosts count as new",
                                            folder, kFile, why));
   };
   const auto json = parse_json(text);

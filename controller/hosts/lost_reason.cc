@@ -17,10 +17,11 @@ struct Words {
 };
 constexpr std::array<Words, 15> kWords = {{
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", Code::denied,
-     "its host key is another one than ssh knows: another machine answers, or it was installed anew"},
+     "its host key differs from the one in known_hosts: another machine answers, or it was reinstalled"},
     {"host key is known for", Code::denied,
-     "its host key is not known to ssh: connect once by hand and confirm it, or add it to known_hosts"},
-    {"Host key verification failed", Code::denied, "its host key is not the one that ssh knows, or unknown"},
+     "its host key is not in known_hosts: connect once by hand and confirm it, or add it"},
+    {"Host key verification failed", Code::denied,
+     "its host key is missing from known_hosts, or differs from the one there"},
     {"Permission denied (", Code::denied, ""},
     {"Too many authentication failures", Code::denied, ""},
     {"No more authentication methods", Code::denied, ""},

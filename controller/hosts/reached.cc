@@ -49,7 +49,7 @@ void refuse_one_address(const std::vector<ReachedHost>& hosts, std::map<std::str
   for (const auto& host : hosts) {
     if (out.count(host.name)) continue;
     if (host.address.empty())
-      out[host.name] = "at which address the other hosts reach it is not known: give `address=` in the list";
+      out[host.name] = "its address for the other hosts is unknown: give `address=` in the list";
     else
       at[host.address].push_back(host.name);
   }
@@ -136,8 +136,7 @@ std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts) {
   for (const auto& [words, names] : shares)
     out.push_back(fmt::format("a share of the machine is measured, {}: {}", words, some_of(names)));
   for (const auto& [words, names] : unseen)
-    out.push_back(
-        fmt::format("whether others are at work was not seen in full ({}): {}", words, some_of(names)));
+    out.push_back(fmt::format("other work could not be determined in full ({}): {}", words, some_of(names)));
   return out;
 }
 

@@ -125,7 +125,7 @@ Status Session::prepare() {
   if (options_.hosts.empty()) return fail(Code::not_found, "no hosts");
   if (options_.core.agent_binary.empty())
     return fail(Code::not_found,
-                "muster-agent, which hosts run while they are measured, is not installed "
+                "muster-agent, which runs on the hosts for the measurement, is not installed "
                 "beside this program");
   if (options_.core.accept_binary.empty())
     return fail(Code::not_found, "muster-accept, which measures, is not installed beside this program");
@@ -271,7 +271,7 @@ void Session::meet_machines() {
     if (change.same == SameMachine::no)
       notes_.push_back(
           fmt::format("{} is another machine than in the last run under this name, so its "
-                      "history begins anew: {}",
+                      "history starts over: {}",
                       host.name, fmt::join(change.changed, "; ")));
   }
   for (auto& note : look_notes(present())) notes_.push_back(std::move(note));

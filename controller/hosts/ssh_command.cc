@@ -44,7 +44,7 @@ size_t put_in_host(std::string& word, const std::string& host) {
 
 Result<std::vector<std::string>> ssh_command(const std::string& destination, const std::string& config) {
   if (destination.empty() || destination[0] == '-')
-    return fail(Code::invalid, "'" + destination + "' is no destination for ssh");
+    return fail(Code::invalid, "'" + destination + "' is not a destination for ssh");
   // No terminal: none is needed, and some hosts refuse it. No question: nothing could answer it. A host that
   // is away ends the connection within a minute. A connection that the user shares is used, and none is left
   // behind for others. Banners are left out, errors are not.

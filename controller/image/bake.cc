@@ -71,7 +71,7 @@ void bake_simple(const PlaybookStep& step, const std::string& suite, ImageReques
   }
 }
 
-// In a chroot there is no systemd to ask: units are enabled and masked when all layers are there.
+// In a chroot there is no systemd: units are enabled and masked when all layers are there.
 void bake_into_layer(const PlaybookStep& step, const std::string& playbook, ImageLayer& layer) {
   if (step.module == "service") {
     for (auto& command : unit_commands(step.params)) layer.units.push_back(std::move(command));

@@ -3,7 +3,7 @@
 // A playbook of plain packages, files and units goes into the recipe's own tree, with one run of apt for all
 // of them. Any other is a layer of its own above it (controller/image/layers.h): the agent carries out its
 // steps in a chroot, in their order. Such steps may name the spec's own variables ({{vars.x}}, those of the
-// cluster). One that needs anything of a node is Code::invalid: the playbook must leave it to the node phase.
+// cluster). One that needs a value of a node is Code::invalid: the playbook must leave it to the node phase.
 #pragma once
 
 #include <map>

@@ -18,7 +18,7 @@ class CpioWriter {
   void device(const std::string& path, unsigned mode, unsigned major, unsigned minor);  // character device
   // All of a folder, sorted by path: folders, files and links; permission bits are kept.
   Status tree(const std::string& folder);
-  // Ends the archive and hands it over.
+  // Ends the archive and returns it.
   std::string finish();
 
  private:

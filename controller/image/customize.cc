@@ -141,12 +141,12 @@ KillMode=process
 WantedBy=multi-user.target
 )";
 
-// A system that is booted on trial: systemd runs this before any unit, so also before one that fails. A timer
-// that needs neither agent nor network nor controller boots the system that stands again, unless the step
-// module `slot` (agent/steps/system/slot.cc) left the file and stopped it. The condition keeps the timer
-// stopped, which a later start of a unit would otherwise pull in again, until systemd reads its units anew:
-// there are none of the trial's then. The arguments are systemd's; the fourth and fifth are for tests: the
-// kernel's command line, and that file.
+// In a trial boot systemd runs this before any unit, so also before one that fails. A timer that needs
+// neither agent nor network nor controller boots the default system again, unless the step module `slot`
+// (agent/steps/system/slot.cc) left the file and stopped it. The condition keeps the timer stopped, which a
+// later start of a unit would otherwise pull in again, until systemd reloads its units: there are none of the
+// trial's then. The arguments are systemd's; the fourth and fifth are for tests: the kernel's command line,
+// and that file.
 constexpr const char* kTrial = R"sh(#!/bin/sh
 # Booted with muster.trial=SECONDS: that long, and the system that stands boots again; in emergency mode at once.
 set -euf
@@ -224,13 +224,13 @@ std::string removing_identity() {
          // Links to the certificate, by its hash.
          "for link in \"$1\"/etc/ssl/certs/*.[0-9]; do\n"
          "  if [ \"$(readlink \"$link\")\" = ssl-cert-snakeoil.pem ]; then rm -f \"$link\"; fi\ndone\n"
-         // The daemon does not start without the file; with this word it makes itself a name
+         // The daemon does not start without the file; with this setting it creates a name itself
          // (open-iscsi, startup-checks.sh), should seeding not have.
          "if [ -e \"$1\"/etc/iscsi/initiatorname.iscsi ]; then\n"
          "  echo GenerateName=yes > \"$1\"/etc/iscsi/initiatorname.iscsi\nfi\n";
 }
 
-// What every tree ends with, whoever put something in last.
+// The last changes to every tree.
 std::string cleaning(const ImageRecipe& recipe) {
   return resolver(recipe) + "chroot \"$1\" passwd -q -l root\n" + removing_identity() +
          "rm -f \"$1\"/boot/System.map-* \"$1\"/boot/initrd* \"$1\"/initrd.img* \"$1\"/vmlinuz*\n"

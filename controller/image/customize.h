@@ -11,9 +11,9 @@
 namespace muster {
 
 // Files every image has: /state mounted without udev, the host key of sshd kept there, keys that each machine
-// makes for itself, sshd without passwords. Nothing that one machine alone may have stays in a tree.
+// makes for itself, sshd without passwords. Nothing that must be unique to a machine stays in a tree.
 std::vector<RecipeFile> builtin_files();
-// Of a tree: the generator that has systemd take back a boot on trial. Manifests say whether it is there.
+// Of a tree: the generator through which systemd rolls back a trial boot. Manifests record whether it exists.
 inline constexpr const char* kTrialGenerator = "/usr/lib/systemd/system-generators/muster-trial";
 // Whether a path of a tree is such a thing: "/etc/munge/munge.key", "/etc/ssh/ssh_host_rsa_key".
 bool is_own_of_machine(const std::string& path);

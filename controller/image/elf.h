@@ -1,4 +1,4 @@
-// Shared libraries an ELF program asks for. Pure. x86-64 only.
+// Shared libraries an ELF program needs. Pure. x86-64 only.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ bool valid_image_name(const std::string& name) {
 
 Result<LockFile> lock_image(const std::string& folder) {
   TRY_(Files("/").make_directories(folder));
-  return LockFile::take(folder + "/.lock", folder + ": this image is being built or imported already");
+  return LockFile::take(folder + "/.lock", folder + ": this image is already being built or imported");
 }
 
 Status make_current(const std::string& folder, const std::string& version) {

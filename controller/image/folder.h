@@ -9,12 +9,12 @@
 
 namespace muster {
 
-// Letters, digits and . _ -, not starting with one of . and -: it becomes a folder's name and an argument of
+// Letters, digits and . _ -, not starting with . or -: it becomes a folder's name and an argument of
 // programs.
 bool valid_image_name(const std::string& name);
 
 // Held while an image is built or imported; gone with the process, however it ends. Creates the folder.
-// Code::conflict when somebody else holds it.
+// Code::conflict if another process holds it.
 Result<LockFile> lock_image(const std::string& folder);
 
 // Points <folder>/current at `version`, atomically.

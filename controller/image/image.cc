@@ -115,7 +115,7 @@ Status bootstrap(const Build& b) {
   for (const auto& pattern : b.recipe.exclude) c.argv.push_back("--dpkgopt=path-exclude=" + pattern);
   c.argv.insert(c.argv.end(), {b.recipe.suite, b.tree(), "-"});
   c.input = b.sources;
-  // The kernel's own hook would spend half a minute on an initrd nobody boots.
+  // The kernel's own hook would spend half a minute on an initrd that is never booted.
   c.env = {{"INITRD", "No"}, {"SOURCE_DATE_EPOCH", kEpoch}, {"TMPDIR", b.stage}};
   c.deadline = 40 * kMinute;
   int stages = 0;
@@ -259,8 +259,8 @@ Result<ImageInfo> publish(const Build& b) {
   ImageInfo info{m.name, m.digest, folder, std::move(m), false};
   std::error_code ec;
   if (complete(info)) {
-    // The very same image was built before, out of other inputs. What its digest does not cover may differ:
-    // nobody reads the RAM system's tree but ourselves, and without its record it is packed again.
+    // The very same image was built before, out of other inputs. Files not covered by its digest may differ:
+    // only muster reads the RAM system's tree, and without its record it is packed again.
     fs::remove_all(folder + "/ram", ec);
     fs::remove(folder + "/ram.json", ec);
     for (const char* part : {"/ram", "/build.json"})
@@ -293,7 +293,7 @@ Status stack_layers(const Build& b, const Layers& layers, const std::vector<std:
     const double fraction =
         0.2 + 0.45 * static_cast<double>(i) / static_cast<double>(b.request.layers.size());
     if (layers.kept(keys[i + 1]))
-      report(b, "layer " + layer.name + ": kept from the last build", fraction);
+      report(b, "layer " + layer.name + ": reused from the last build", fraction);
     else {
       report(b, "layer " + layer.name, fraction);
       TRY_(layers.mount(below, b.tree()));
@@ -363,16 +363,16 @@ Status build(const Build& b) {
   return write_records(b, m);
 }
 
-// Why `present` is not what would be built now; empty when it is.
+// Why `present` differs from what would be built now; empty if it does not.
 std::string why_not(const ImageInfo& present, const Json& inputs) {
-  if (!complete(present)) return "files of the present image are missing or cut short";
+  if (!complete(present)) return "files of the present image are missing or truncated";
   const auto text = Files("/").read(present.folder + "/build.json");
   const auto record = text ? parse_json(*text) : Result<Json>(text.error());
-  if (!record || !record->is_object()) return "what the present image was built from is not recorded";
+  if (!record || !record->is_object()) return "the inputs of the present image are not recorded";
   return input_changes(record->value("inputs", Json()), inputs);
 }
 
-// From the shared cache, else anew; the stage holds all of it afterwards.
+// From the shared cache, else built; the stage has all of it afterwards.
 Status fetch_or_build(const Build& b) {
   const std::string& cache = b.request.shared_cache;
   const std::string key = cache_key(b);
@@ -425,7 +425,7 @@ Result<ImageInfo> build_image(const ImageRequest& request, Process& process, con
   TRY(const LockFile lock, lock_image(b.folder));
   std::string why = "not built yet";
   if (auto present = load_image(request.state_dir, request.name)) {
-    why = request.rebuild ? "a rebuild was asked for" : why_not(*present, b.inputs);
+    why = request.rebuild ? "a rebuild was requested" : why_not(*present, b.inputs);
     if (why.empty()) return present;
   }
   report(b, why, 0);

@@ -36,7 +36,7 @@ struct ImageRequest {
   std::string agent = {};                          // muster-agent, which carries out the steps of layers
   std::string state_dir = "/var/lib/muster";
   std::string shared_cache = {};  // folder (shared_cache.h); empty: none
-  bool rebuild = false;           // although nothing changed (new package versions)
+  bool rebuild = false;           // even if nothing changed (new package versions)
   int level = 9;                  // zstd
 };
 
@@ -48,8 +48,8 @@ struct ImageInfo {
   bool reused = false;  // nothing was built
 };
 
-// `progress("packages", 0.4)`: what is being done and how far the whole is, 0 to 1. The first call has
-// fraction 0 and says why the image is built: "not built yet", "packages: +htop".
+// `progress("packages", 0.4)`: the current phase and the overall progress, 0 to 1. The first call has
+// fraction 0 and the reason for the build: "not built yet", "packages: +htop".
 using ImageProgress = std::function<void(const std::string& what, double fraction)>;
 
 // Without a single report of progress when the present image was built from the same inputs.

@@ -115,8 +115,8 @@ Result<ImageRequest> ImageService::request_of(const Spec* spec,
   if (spec && spec->images.count(order.name)) {
     image = spec->images.at(order.name);
     if (!order.bake.empty() || !order.recipe.empty())
-      return fail(Code::conflict, "the spec says what image " + order.name +
-                                      " is made of: change it there, or give yours another name");
+      return fail(Code::conflict,
+                  "the spec declares the image " + order.name + ": change it there, or choose another name");
   } else {
     image.name = order.name;
     image.bake = order.bake;
@@ -163,15 +163,14 @@ void ImageService::start(const ImageRequest& request, Progress progress, Built d
     const auto process = make_process();
     TRY(const auto info, build_image(request, *process, report));
     TRY(const auto ram, build_ram_system(ram_request(*options, info.folder)));
-    if (!ram.why.empty()) report("RAM system packed again: " + ram.why, 0);
+    if (!ram.why.empty()) report("RAM system repacked: " + ram.why, 0);
     return Image{info.digest, info.reused};
   });
 }
 
 void ImageService::in_pool(Progress progress, Built done,
                            std::function<Result<Image>(const Progress&)> work) {
-  auto result =
-      std::make_shared<Result<Image>>(fail(Code::failed, "it was not carried out: see the controller's log"));
+  auto result = std::make_shared<Result<Image>>(fail(Code::failed, "not done: see musterd's log"));
   const Progress report = [this, progress](const std::string& what, double fraction) {
     reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
@@ -218,12 +217,11 @@ void ImageService::pack_all(std::vector<std::string> folders, const Status& so_f
   pack(next, {go_on});
 }
 
-// Who asked meanwhile may have asked for another agent than the one that was packed: for all of them together
-// it is looked at once more.
+// Callers since then may need another agent than the packed one: checked once more for all of them together.
 void ImageService::pack(const std::string& folder, std::vector<Packed> asked) {
   packing_[folder];
-  const auto result = std::make_shared<Status>(
-      fail(Code::failed, "the RAM systems were not packed: see the controller's log"));
+  const auto result =
+      std::make_shared<Status>(fail(Code::failed, "the RAM systems were not packed: see musterd's log"));
   reactor_.offload(
       [request = ram_request(options_, folder), result] {
         const auto ram = build_ram_system(request);

@@ -1,8 +1,8 @@
 // ImageService: the images the spec needs, built on request, and their RAM systems.
 //
-// Building blocks for minutes and runs in the worker pool; everything else is quick. An image is what its
-// recipe, its kernel variant and its baked playbooks say; the spec's name for it is the name under which it
-// is stored. Thread: the reactor's.
+// Building blocks for minutes and runs in the worker pool; everything else is quick. An image is defined by
+// its recipe, its kernel variant and its baked playbooks; it is stored under the spec's name for it. Thread:
+// the reactor's.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ class ImageService {
     std::string digest;
     bool reused = false;  // built from the same inputs before
   };
-  // Called on the reactor's thread. Fraction 0: not a phase but why something is built ("packages: +htop").
+  // Called on the reactor's thread. Fraction 0: not a phase but the reason of the build ("packages: +htop").
   using Progress = std::function<void(const std::string& what, double fraction)>;
   using Built = std::function<void(Result<Image>)>;
 
@@ -43,28 +43,27 @@ class ImageService {
   std::map<std::string, PlannerImage> built(const Spec& spec) const;
   struct Order {
     std::string name;                    // an image of the spec, or a name of one's own
-    bool rebuild = false;                // although nothing changed
-    std::vector<std::string> bake = {};  // playbooks, where the spec does not say
+    bool rebuild = false;                // even if nothing changed
+    std::vector<std::string> bake = {};  // playbooks, for an image that is not in the spec
     std::string recipe =
-        {};  // likewise; default: the one of that name, or kDefaultRecipe where something is baked
+        {};  // likewise; default: the one of that name, or kDefaultRecipe if something is baked
   };
   static constexpr const char* kDefaultRecipe = "debian-13";
   // Builds an image unless the present one was built from the same inputs; packs its RAM system too.
-  // `playbooks`: all there are. While it is being built already: waits, then looks again. Code::conflict: the
-  // order says otherwise than the spec.
+  // `playbooks`: all that exist. While it is being built already: waits, then checks again. Code::conflict:
+  // the order contradicts the spec.
   void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order,
              Progress progress, Built done);
-  // Brings an exported image in, with its RAM system; see controller/image/transfer.h.
+  // Imports an exported image, with its RAM system; see controller/image/transfer.h.
   void bring_in(const std::string& path, Progress progress, Built done);
   void write_out(const std::string& name, const std::string& path, Progress progress, Built done);
-  // Makes sure that the RAM systems of these images carry the present agent. One that is being packed already
-  // is not packed beside that: it is looked at when that has ended.
+  // Makes sure that the RAM systems of these images have the present agent. One that is being packed already
+  // is checked when that has ended.
   void prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done);
   // Whether images/NAME/DIGEST/FILE is published: the manifest, the frames, or a file that this manifest
-  // names. What else is in there, and beside it, is nobody's business: records of the build, trees with files
-  // of every mode, logs.
+  // names. Everything else there stays private: records of the build, trees with files of every mode, logs.
   bool publishes(const std::string& image, const std::string& digest, const std::string& file);
-  // What every system carries beside its image.
+  // What every system has beside its image.
   Programs& programs() { return programs_; }
   // Digest of what the present image was built from: recipe, kernel variant, all that is baked in; "" where
   // that is not recorded.
@@ -86,11 +85,11 @@ class ImageService {
   const DaemonOptions& options_;
   Programs programs_;
 
-  // "NAME/DIGEST" -> files; what a digest stands for never changes
+  // "NAME/DIGEST" -> files; content of a digest never changes
   std::map<std::string, std::set<std::string>> published_;
   std::map<std::string, std::vector<std::function<void()>>>
-      building_;                                        // name -> who waits for the end of that build
-  std::map<std::string, std::vector<Packed>> packing_;  // by folder: who asked while it is being packed
+      building_;                                        // name -> callers waiting for the end of that build
+  std::map<std::string, std::vector<Packed>> packing_;  // by folder: callers since packing began
 };
 
 }  // namespace muster

@@ -61,7 +61,7 @@ std::string file_change(const Json& before, const Json& after) {
   }
   for (const auto& [path, text] : was)
     if (!is.count(path)) changes.push_back("-" + path);
-  return changes.empty() ? "files: another order" : sentence("files", changes);
+  return changes.empty() ? "files: order changed" : sentence("files", changes);
 }
 
 std::string recipe_change(const std::string& key, const Json& before, const Json& after) {
@@ -91,7 +91,7 @@ std::string layer_change(const Json& before, const Json& after) {
       changes.push_back(name);
   for (const auto& [name, text] : was)
     if (!is.count(name)) changes.push_back("-" + name);
-  return changes.empty() ? "layers: another order" : sentence("layers", changes);
+  return changes.empty() ? "layers: order changed" : sentence("layers", changes);
 }
 
 void append(std::string& all, const std::string& one) { all += (all.empty() ? "" : "; ") + one; }

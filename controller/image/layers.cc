@@ -138,7 +138,7 @@ Status in_private_mounts(const std::function<Status()>& work) {
     else if (auto own = mounted("none", "/", nullptr, MS_REC | MS_PRIVATE); !own.ok())
       result = std::move(own);
     else if (!contain_exceptions("a step of an image", [&] { result = work(); }))
-      result = fail(Code::failed, "a fault of muster: see the controller's log");
+      result = fail(Code::failed, "internal error: see musterd's log");
   });
   thread.join();
   return result;
@@ -214,7 +214,7 @@ Status Layers::run(const ImageLayer& layer, const std::string& agent, const std:
     Command c;
     c.argv = {"chroot", root, "/run/muster/agent", "apply", "--log", "/run/muster/log"};
     c.input = dump_json(Json{{"steps", layer.steps}, {"stop_on_failure", true}});
-    // The kernel's own hook would spend half a minute on an initrd nobody boots.
+    // The kernel's own hook would spend half a minute on an initrd that is never booted.
     c.env = {{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
              {"HOME", "/root"},
              {"TMPDIR", "/tmp"},

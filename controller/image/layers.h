@@ -1,8 +1,8 @@
-// Layers of an image: trees stacked with overlayfs. The lowest is the recipe's Debian; each further one is
-// what the image-phase steps of one playbook changed, carried out by the agent in a chroot of all below it.
+// Layers of an image: trees stacked with overlayfs. The lowest is the recipe's Debian; each further one has
+// the changes of one playbook's image-phase steps, carried out by the agent in a chroot of all below it.
 //
-// Layout: <folder>/.layers/<key>/{tree, log}; the key is a digest of the layer and of all below it, so a
-// layer that is there is the one that would be made now. Half-made ones lie in the build's own stage and go
+// Layout: <folder>/.layers/<key>/{tree, log}; the key is a digest of the layer and of all below it, so an
+// existing layer is the one that would be made now. Unfinished ones are in the build's own stage and removed
 // with it. Mounts live in a namespace of the building thread: they are gone with it, however it ends. Needs
 // root. Thread: blocking; for the thread of in_private_mounts().
 #pragma once
@@ -29,7 +29,7 @@ Json to_json(const ImageLayer& layer);
 // One key per layer, the recipe's own first.
 std::vector<std::string> layer_keys(const Json& recipe_inputs, const std::vector<ImageLayer>& layers);
 
-// Runs `work` in a thread whose mounts nobody else sees. Code::denied without the right to.
+// Runs `work` in a thread with private mounts. Code::denied without the permission.
 Status in_private_mounts(const std::function<Status()>& work);
 
 class Layers {
@@ -41,7 +41,7 @@ class Layers {
   bool kept(const std::string& key) const;
   // The kept tree of a layer.
   std::string tree(const std::string& key) const { return folder_ + "/.layers/" + key + "/tree"; }
-  // Takes a finished tree (and its log, may be "") over under that key.
+  // Moves a finished tree (and its log, may be "") to that key.
   Status keep(const std::string& key, const std::string& tree, const std::string& log) const;
   // Removes kept layers that are not among `keys`, and kept downloads.
   void prune(const std::vector<std::string>& keys) const;
@@ -54,9 +54,9 @@ class Layers {
     return keep(key, stage_ + "/upper", log);
   }
 
-  // Carries out the steps in the tree mounted at `root`, daemons held off, with the network. `said` gets a
-  // line per step. The log of every command that ran is <stage>/log; a failure leaves it at
-  // <folder>/failed-<layer>.log and says so.
+  // Carries out the steps in the tree mounted at `root`, daemons kept from starting, with the network. `said`
+  // gets a line per step. The log of all commands is <stage>/log; after a failure it is at
+  // <folder>/failed-<layer>.log, and the error names it.
   Status run(const ImageLayer& layer, const std::string& agent, const std::string& root,
              const std::function<void(const std::string&)>& said) const;
 

@@ -1,7 +1,6 @@
-// Programs that every system of muster's has in addition to its image, by digest: the agent, and the
-// acceptance programs that are installed on the controller. After an upgrade a program has another digest,
-// and the old one is no longer served. Thread: the reactor's; reads a program again only when its size or
-// time changed.
+// Programs that every system has in addition to its image, by digest: the agent, and the acceptance programs
+// that are installed on the controller. After an upgrade a program has another digest, and the old one is no
+// longer served. Thread: the reactor's; reads a program again only when its size or time changed.
 #pragma once
 
 #include <filesystem>

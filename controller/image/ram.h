@@ -1,5 +1,5 @@
-// The RAM system: what a node runs while its disks are looked at and written. Kernel and modules of the
-// image, a few tools with their libraries, busybox, and the static muster-agent as /init.
+// The RAM system: what a node runs while its disks are read and written. Kernel and modules of the image, a
+// few tools with their libraries, busybox, and the static muster-agent as /init.
 //
 // Its tree is collected once, when the image is built; build_ram_system() packs it with the present agent
 // binary, so a new agent needs no new image. Thread: blocking; for worker threads.
@@ -32,14 +32,14 @@ struct RamInfo {
   std::string initrd;  // path
   std::string initrd_sha256;
   bool reused = false;
-  std::string why = {};  // it was packed although one was there: "muster-agent changed"
+  std::string why = {};  // why an existing one was repacked: "muster-agent changed"
 };
 
 // Writes ram-vmlinuz, ram-initrd and ram.json into the image's folder unless they are up to date.
 // Code::invalid when the agent is missing or needs shared libraries.
 Result<RamInfo> build_ram_system(const RamRequest& request);
 
-// What was packed into that folder last, as its record says; the files are not read. not_found, corrupt.
+// What was packed into that folder last, from its record; the files are not read. not_found, corrupt.
 Result<RamInfo> packed_ram_system(const std::string& image_folder);
 
 // Used while an image is built; `tree` is the unpacked Debian system.
@@ -49,7 +49,7 @@ struct RamContents {
   uint64_t module_bytes = 0;  // unpacked
   FirmwareTaken firmware = {};
 };
-// "342 kernel modules (65 MiB), 77 files of firmware (40 of at most 64 MiB)", and what is not there.
+// "342 kernel modules (65 MiB), 77 files of firmware (40 of at most 64 MiB)", and what is missing.
 std::string to_text(const RamContents& contents);
 Result<RamContents> collect_ram_tree(const std::string& tree, const std::string& release,
                                      const std::string& out);
@@ -57,7 +57,7 @@ Result<RamContents> collect_ram_tree(const std::string& tree, const std::string&
 Status make_boot_initrd(const std::string& tree, const std::string& release, const std::string& out);
 // Its first program, a shell script.
 std::string boot_init();
-// Changes whenever collect_ram_tree() would collect something else.
+// Must change whenever collect_ram_tree() would collect something else.
 int ram_tree_version();
 
 }  // namespace muster

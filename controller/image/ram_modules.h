@@ -2,7 +2,7 @@
 // and modules.alias.
 //
 // A soft dependency is one that a module names but does not link to: r8169 probes no card without realtek,
-// and nothing in modules.dep says so.
+// and modules.dep does not have that.
 #pragma once
 
 #include <map>

@@ -69,7 +69,7 @@ RecipeFile read_file(Reader& r, const YAML::Node& node) {
     r.problem(node, "files: path must be absolute");
   else if (is_own_of_machine(f.path))
     r.problem(node,
-              f.path + ": every machine has its own; an image has none, and is read by whoever asks for it");
+              f.path + ": every machine has its own; an image contains none, because any client can read it");
   return f;
 }
 
@@ -84,7 +84,7 @@ void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
   if (root["mirror"]) out.mirror = without_slash(r.text(root["mirror"], "mirror"));
   for (const char* key : {"security_mirror", "updates"})
     if (root[key] && out.mirror.empty())
-      r.problem(root[key], std::string(key) + ": has a meaning only beside `mirror`");
+      r.problem(root[key], std::string(key) + ": allowed only together with `mirror`");
   if (root["updates"]) {
     const std::string value = r.text(root["updates"], "updates");
     if (value != "true" && value != "false") r.problem(root["updates"], "updates: expected true or false");
@@ -101,7 +101,7 @@ void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
   out.security_mirror = has_pockets(out.suite) ? security_beside(out.mirror) : kNoMirror;
   if (out.security_mirror.empty())
     r.problem(root["mirror"],
-              fmt::format("mirror: where the security updates of {} lie does not follow from {}: give "
+              fmt::format("mirror: {1} does not imply where the security updates of {0} are: give "
                           "`security_mirror: URL`, or `security_mirror: none` if the mirror has none",
                           out.suite, out.mirror));
 }
@@ -154,7 +154,7 @@ ImageRecipe read_recipe(Reader& r, const YAML::Node& root, const ImageRecipe* ba
   return out;
 }
 
-// The recipe that `text` says it is made from; "" when it says nothing.
+// The recipe in the `from` of `text`; "" if none.
 Result<std::string> base_of(const std::string& text, const std::string& source) {
   try {
     const YAML::Node root = YAML::Load(text);
@@ -181,8 +181,7 @@ Result<ImageRecipe> load_recipe(const std::string& folder, const std::string& na
   auto base_text = files.read(below);
   if (!base_text) return std::move(base_text).error().with(path + ": from");
   TRY(const std::string third, base_of(*base_text, below));
-  if (!third.empty())
-    return fail(Code::invalid, fmt::format("{}: from: {} is made from another recipe itself", path, from));
+  if (!third.empty()) return fail(Code::invalid, fmt::format("{}: from: {} has itself a `from`", path, from));
   TRY(const ImageRecipe base, parse_recipe(*base_text, below));
   return parse_recipe(text, path, &base);
 }
@@ -193,7 +192,7 @@ Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& sou
     const YAML::Node root = YAML::Load(text);
     if (!root.IsMap()) return fail(Code::invalid, source + ": expected a mapping");
     Reader r(source);
-    if (root["from"] && !base) r.problem(root["from"], "from: has a meaning in a file beside other recipes");
+    if (root["from"] && !base) r.problem(root["from"], "from: allowed only in a file beside other recipes");
     ImageRecipe recipe = read_recipe(r, root, base);
     TRY_(r.finish());
     return recipe;

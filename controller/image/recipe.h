@@ -42,16 +42,16 @@ struct ImageRecipe {
 };
 
 // `source` is for messages: "images/debian-12.yaml:7: ...". All problems at once, one per line. `base`: of a
-// recipe that says `from`: lists go on where those of the base end, other keys take the place of its own.
+// recipe with `from`: lists continue the base's, other keys replace the base's.
 Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& source,
                                  const ImageRecipe* base = nullptr);
-// FOLDER/NAME.yaml, with the recipe it is made from, which is made from no third one. Code::not_found when
-// one of them is not there.
+// FOLDER/NAME.yaml, with the recipe named in its `from`, which has no `from` of its own. Code::not_found if
+// one of them is missing.
 Result<ImageRecipe> load_recipe(const std::string& folder, const std::string& name);
 // Canonical text: equal recipes give equal text. Part of the key under which a built image is cached.
 std::string canonical(const ImageRecipe& recipe);
 
-// A repository of the host's apt, as `apt-get indextargets` tells.
+// A repository of the host's apt, from `apt-get indextargets`.
 struct AptSource {
   std::string uri;
   std::string suite;
@@ -61,13 +61,12 @@ struct AptSource {
 // Output of kIndexTargetsFormat, one repository per line.
 inline constexpr const char* kIndexTargetsFormat = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)";
 std::vector<AptSource> parse_index_targets(const std::string& text);
-// What the cluster's spec declares takes the place of what the recipe says of its mirror; nothing when it
-// declares none.
+// The mirror that the cluster's spec declares replaces the recipe's; nothing changes if it declares none.
 void use_mirror(ImageRecipe& recipe, const AptMirror& declared);
 // The lines of sources.list of a recipe with a mirror: its release, and the release's updates and security
 // pockets.
 std::string sources_of_mirror(const ImageRecipe& recipe, const std::string& keyring);
-// The lines of sources.list with one more component in each, where it is not there yet.
+// The lines of sources.list with one more component in each, unless it is there already.
 std::string with_component(const std::string& sources, const std::string& component);
 // The lines of sources.list for `suite`, from the host's own mirrors of `host_suite` and its -updates and
 // -security (other repositories of the host are left out). Code::not_found when the host has no Debian

@@ -71,7 +71,7 @@ Status fetch_build(const std::string& cache, const std::string& key, const std::
   fs::remove(into + kSeal, ec);
   if (digest && *digest == *seal) return Ok{};
   fs::remove_all(into, ec);
-  return digest ? fail(Code::corrupt, from + " is not what was put there") : Status(digest.error());
+  return digest ? fail(Code::corrupt, from + " differs from what was stored") : Status(digest.error());
 }
 
 Status keep_build(const std::string& cache, const std::string& key, const std::string& build, bool replace) {

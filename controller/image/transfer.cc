@@ -181,7 +181,7 @@ Result<Head> parse_head(const std::string& text) {
   if (ram_version != ram_tree_version())
     return fail(
         Code::invalid,
-        fmt::format("its RAM system has version {} (muster {}), this muster needs {}: build the image anew",
+        fmt::format("its RAM system has version {} (muster {}), this muster needs {}: rebuild the image",
                     ram_version, made_by, ram_tree_version()));
   return head;
 }
@@ -246,7 +246,7 @@ Result<ImageManifest> check_stage(const std::string& stage, const Head& head, co
   return m;
 }
 
-// The very version is there: whole, or it says so.
+// This version exists: complete, or an error.
 Result<ImageInfo> present_version(const std::string& folder, const std::string& version, const Head& head,
                                   const ImageProgress& progress) {
   const std::string path = folder + "/" + version;
@@ -254,8 +254,8 @@ Result<ImageInfo> present_version(const std::string& folder, const std::string& 
   const Status ram = m.ok() ? check_ram(path + "/ram", head.ram) : Status(Ok{});
   if (!m || !ram)
     return fail(Code::corrupt,
-                fmt::format("{} is there already, but damaged ({}): remove that folder and import again",
-                            path, m ? ram.error().message : m.error().message));
+                fmt::format("{} exists but is damaged ({}): remove that folder and import again", path,
+                            m ? ram.error().message : m.error().message));
   TRY_(make_current(folder, version));
   return ImageInfo{head.name, head.digest, path, std::move(m).value(), true};
 }

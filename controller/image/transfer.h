@@ -2,11 +2,11 @@
 //
 // The file is a tar archive: muster-image.json first (kTransferFormat, name, digest, the tree of the RAM
 // system entry by entry with its SHA-256, how the image was built), then manifest.json, frames.zst, the files
-// that the manifest names, and ram/. Any compression that tar knows may be around it. What the digest of the
-// image does not cover, the tree of the RAM system, is covered by muster-image.json: nobody signs that file,
-// so an archive is worth as much as its source. Not carried: the packed RAM system, which every controller
-// makes with its own agent. Thread: blocking (as long as reading and hashing the image takes); for worker
-// threads.
+// that the manifest names, and ram/. Any compression that tar supports can be around it. What the digest of
+// the image does not cover, the tree of the RAM system, is covered by muster-image.json: that file is not
+// signed, so an archive is only as trustworthy as its source. Not carried: the packed RAM system, which every
+// controller makes with its own agent. Thread: blocking (as long as reading and hashing the image takes); for
+// worker threads.
 #pragma once
 
 #include <string>
@@ -26,10 +26,10 @@ Result<ImageInfo> export_image(const std::string& state_dir, const std::string& 
                                Process& process, const ImageProgress& progress);
 
 // Takes the image in `path` (absolute: an exported file, or a folder it was unpacked into) and makes it the
-// present one of its name. Every frame and file is compared with its digest first. `reused` when this version
-// is there already and whole: then nothing is written but the choice of the present version. Code::invalid:
-// no such archive, or one of another version; Code::corrupt: damaged, or the version that is there already
-// is; Code::unavailable: the disk has no room. On failure the images are as they were before.
+// present one of its name. Every frame and file is compared with its digest first. `reused` if this version
+// exists and is complete: then only the choice of the present version is written. Code::invalid: not such an
+// archive, or one of another version; Code::corrupt: it, or the existing version, is damaged;
+// Code::unavailable: not enough disk space. On failure the images are as they were before.
 Result<ImageInfo> import_image(const std::string& state_dir, const std::string& path, Process& process,
                                const ImageProgress& progress);
 

@@ -16,7 +16,7 @@ namespace muster {
 
 class EventLog {
  public:
-  // Returns false when the listener has gone; it is forgotten then. Called with no rows as a sign of life.
+  // Returns false when the listener has gone; it is removed then. Called with no rows as a keep-alive.
   using Listener = std::function<bool(const std::vector<EventRow>&)>;
 
   EventLog(Reactor& reactor, Store& store) : reactor_(reactor), store_(store) {}
@@ -25,7 +25,7 @@ class EventLog {
   void add(int64_t run, const std::string& node, const std::string& kind, const Json& data);
   // Rows after `after_seq`; after_seq < 0: only what is new. `node` empty: all nodes.
   void subscribe(int64_t after_seq, const std::string& node, Listener listener);
-  // New rows were written by someone else: look now.
+  // New rows were written by another component: read them now.
   void poke();
   // Ends all subscriptions.
   void close() { subscribers_.clear(); }

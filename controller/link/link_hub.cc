@@ -52,7 +52,7 @@ LinkHub::~LinkHub() {
 
 void LinkHub::offer(const std::string& node, wire::WorkOrder order) {
   if (order.kind != wire::OrderKind::inventory && !mac_of_unknown(node).empty())
-    return log::error("internal: an order that is no inventory for an undeclared machine",
+    return log::error("internal: an order other than inventory for an undeclared machine",
                       {{"node", node}, {"order", order.id}});
   const std::string id = order.id;
   offers_[node][id] = std::move(order);
@@ -108,7 +108,7 @@ wire::PollReply LinkHub::news(const std::string& node, const std::set<std::strin
   return reply;
 }
 
-// An order whose secrets are missing can never be carried out: the executor hears that as the order's result.
+// An order whose secrets are missing can never be carried out: the executor gets that as the order's result.
 void LinkHub::refuse(const std::string& node, const wire::WorkOrder& order, const Error& error) {
   wire::Event finished;
   finished.order = order.id;
@@ -180,7 +180,7 @@ void LinkHub::forward(const std::string& node, const wire::EventBatch& batch, co
     const auto mode = wire::mode_from_string(text_of(event.data, "mode"));
     // What it is decides whether its machine may be switched off and its disks written.
     if (!mode.ok()) {
-      log::error("hello of an agent whose mode is unknown here: not listened to",
+      log::error("hello with an unknown agent mode ignored",
                  {{"node", node}, {"mode", text_of(event.data, "mode").substr(0, 40)}});
       return;
     }
@@ -189,7 +189,7 @@ void LinkHub::forward(const std::string& node, const wire::EventBatch& batch, co
     hello.image_digest = text_of(event.data, "image_digest");
     hello.slot = slot_of(text_of(event.data, "slot"));
     hello.trial = is_true(event.data, "trial");
-    log::info("agent says hello", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});
+    log::info("agent connected", {{"node", node}, {"mode", std::string(wire::to_string(hello.mode))}});
     sink_.hello(hello);
   }
   if (sink_.event) sink_.event(node, event);

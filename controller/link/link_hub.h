@@ -3,9 +3,9 @@
 //
 // Secrets named in an order are put in here, at the moment it is handed to an authenticated agent, and
 // nowhere else. An event is forwarded once per (node, boot, incarnation, number) and acknowledged only after
-// everything the executor wrote because of it is durable. A machine nobody declared is offered nothing but
-// `inventory`, and what it says is not kept in the live log: anybody on the provisioning network can be one
-// while discovery is on. Authentication is the router's work: `node` is already proven. Thread: the
+// everything the executor wrote because of it is durable. An undeclared machine is offered nothing but
+// `inventory`, and its messages are not kept in the live log: any machine on the provisioning network can be
+// one while discovery is on. Authentication is the router's work: `node` is already verified. Thread: the
 // reactor's.
 #pragma once
 
@@ -24,13 +24,13 @@ namespace muster {
 
 class LinkHub : public LinkPort {
  public:
-  // Where what agents say goes: the executor and the status board.
+  // Receivers of the agents' messages: the executor and the status board.
   struct Sink {
     std::function<void(const Hello&)> hello;
     std::function<void(const std::string& node, const wire::Event&)> event;
     std::function<void(const std::string& node, const Presence& present)> contact;
-    // Whether this order is that node's business now. What an agent has that is neither this nor on offer was
-    // withdrawn, by whichever life of the controller.
+    // Whether this order is expected of that node now. An agent's order that is neither this nor on offer was
+    // withdrawn, perhaps before a restart of the controller.
     std::function<bool(const std::string& node, const std::string& order)> expected = {};
   };
   using ResolveSecrets = std::function<Result<Json>(const Json& params)>;
@@ -51,7 +51,7 @@ class LinkHub : public LinkPort {
   // Answers with the highest event number taken, when it is durable.
   void take(const std::string& node, wire::EventBatch batch, std::function<void(Result<uint64_t>)> answer);
 
-  // Whoever waits for an order of this node gets an empty answer: who may ask was decided anew.
+  // A waiting request of this node gets an empty answer: its right to poll has changed.
   void hang_up(const std::string& node) { release(node, {}); }
   // Answers every waiting agent (shutdown).
   void close();

@@ -49,8 +49,8 @@ void set_floor(Case& c, const LinkRule& rule) {
     if (c.measured[i].mbps) rates.push_back({c.ends[i].first, c.ends[i].second, *c.measured[i].mbps});
   c.out.reference = healthy_rate(c.names.size(), rates);
   if (c.out.reference)
-    c.out.derivation = fmt::format("healthy pair {:.4g} MB/s, the median of the tests near their ends' best",
-                                   *c.out.reference);
+    c.out.derivation = fmt::format(
+        "healthy pair {:.4g} MB/s, the median of the tests near the best of their ends", *c.out.reference);
   if (rule.expected && *rule.expected > c.out.reference.value_or(0)) {
     c.out.reference = rule.expected;
     c.out.derivation = fmt::format("expected {:.4g} MB/s", *rule.expected);
@@ -98,7 +98,7 @@ LinkSuspect node_suspect(const Case& c, const Conviction& conviction) {
     suspect.evidence.push_back(line(m, c.out));
   }
   if (sends == 0 || sends == conviction.against.size()) suspect.direction = sends ? "sends" : "receives";
-  // What its accusers do without it.
+  // Results of its witnesses without it.
   for (size_t i = 0; i < c.measured.size(); ++i) {
     const LinkMeasurement& m = c.measured[i];
     const auto accuses = [&](const std::string& who) {
@@ -132,11 +132,12 @@ void add_pairs(Case& c, const Decoded& decoded) {
     suspect.nodes = {c.names[static_cast<size_t>(ends.first)], c.names[static_cast<size_t>(ends.second)]};
     set_share(c, failures, suspect);
     for (const size_t i : failures) suspect.evidence.push_back(line(c.measured[i], c.out));
-    suspect.summary = suspect.kind == LinkSuspect::Kind::pair
-                          ? fmt::format("path between {} and {}: {}, both are fast with others",
-                                        suspect.nodes[0], suspect.nodes[1], how_slow(suspect))
-                          : fmt::format("{} or {} or the path between them: {}; the measurements cannot tell",
-                                        suspect.nodes[0], suspect.nodes[1], how_slow(suspect));
+    suspect.summary =
+        suspect.kind == LinkSuspect::Kind::pair
+            ? fmt::format("path between {} and {}: {}, both are fast with others", suspect.nodes[0],
+                          suspect.nodes[1], how_slow(suspect))
+            : fmt::format("{} or {} or the path between them: {}; the measurements cannot separate them",
+                          suspect.nodes[0], suspect.nodes[1], how_slow(suspect));
     c.out.suspects.push_back(std::move(suspect));
   }
 }

@@ -1,9 +1,9 @@
 // Which node's link is bad, from bandwidths measured between nodes: one slow link makes every pair of its
-// node slow, and blaming all of them would be wrong.
+// node slow, and naming all of them would be wrong.
 //
 // The controller calls locate_links() with what the link step measured (each direction of each session is one
-// entry), and names only the suspects: a pair that one of them explains is no fault of the node at its other
-// end. Thread: pure functions.
+// entry), and names only the suspects: a pair that one of them explains is not a fault of the node at its
+// other end. Thread: pure functions.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ namespace muster::locate {
 struct LinkMeasurement {
   std::string from = {}, to = {};  // node names; data went this way
   std::optional<double> mbps =
-      {};  // nullopt: tried and not measured (refused, hung, wrong data), which is a failure
-  // It was held to what it has to reach, and reached it: no failure, however much faster others are.
+      {};  // nullopt: tried and not measured (refused, hung, wrong data), which is a failure It had a limit
+  // to reach, and reached it: not a failure, however much faster others are.
   bool as_expected = false;
 };
 
@@ -30,8 +30,8 @@ struct LinkSuspect {
   Kind kind = Kind::node;
   std::vector<std::string> nodes = {};     // one for `node`, else the two ends
   std::string direction = {};              // "sends", "receives" when only one way is slow; "" both
-  std::string summary = {};                // one line for people: who, how slow, against what
-  std::vector<std::string> evidence = {};  // one line per measurement: against it, then for its accusers
+  std::string summary = {};                // one line for people: which end, how slow, compared with what
+  std::vector<std::string> evidence = {};  // one line per measurement: against it, then for its witnesses
   std::optional<double> share =
       {};  // median of its bad measurements / reference; 0 when none could be measured
 };
@@ -42,8 +42,8 @@ struct LinkFindings {
   std::optional<double> floor = {};      // below it a measurement is bad: floor_ratio x reference
   std::string derivation = {};           // in words
   std::vector<LinkSuspect> suspects = {};
-  // Names of the ends that explain a bad measurement between these two; empty when it was good or nobody is
-  // suspected.
+  // Names of the ends that explain a bad measurement between these two; empty if it was good or there is no
+  // suspect.
   std::vector<std::string> guilty_of(const std::string& from, const std::string& to) const;
 };
 

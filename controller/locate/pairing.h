@@ -1,5 +1,5 @@
-// Who is tested with whom at the same time. A round is a set of pairs without a common end, so that each
-// end's bandwidth belongs to one test. Ends are 0 ... n - 1; with an odd number one end rests in each round.
+// Which ends are tested together. A round is a set of pairs without a common end, so that each end's
+// bandwidth belongs to one test. Ends are 0 ... n - 1; with an odd number one end rests in each round.
 // Thread: pure functions; the same seed gives the same rounds on every machine.
 #pragma once
 
@@ -15,11 +15,11 @@ using Round = std::vector<Pair>;
 
 // Circle method: every pair exactly once, in n - 1 rounds (n when odd). For few ends: all paths are seen.
 std::vector<Round> circle(int n);
-// Random matchings in which nobody meets the same partner twice: the circle's rounds under shuffled numbers.
+// Random matchings without a repeated pair: the circle's rounds under shuffled numbers.
 std::vector<Round> matchings(int n, int rounds, uint64_t seed);
 
-// Whom end `self` is tested with, round by round, when the rounds are fixed beforehand: everybody while n is
-// at most kAllPairs, else log2 n + 2 different ends. If a is among b's, b is among a's.
+// The partners of end `self`, round by round, if the rounds are fixed beforehand: all ends while n is at most
+// kAllPairs, else log2 n + 2 different ones. If a is among b's, b is among a's.
 constexpr int kAllPairs = 8;
 std::vector<int> partners(int n, int self, uint64_t seed = 1);
 

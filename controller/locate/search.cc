@@ -9,8 +9,7 @@ namespace muster::locate {
 namespace {
 
 // A failed pair is tested again when both ends have so many passes with others for each of its tests. Failed
-// so often, it is the path: by then an end whose own fault comes and goes would have failed with somebody
-// else.
+// so often, it is the path: by then an end with an intermittent fault would have failed with another one.
 constexpr size_t kClearing = 2, kPathTests = 3;
 // An end is tested until so many witnesses are against it: one of two may turn out to be bad itself later.
 constexpr size_t kConfirming = 3;
@@ -71,7 +70,7 @@ class Search {
   };
   End& at(int end) { return ends_[z(end)]; }
 
-  // Passes of an end with partners that nothing is held against.
+  // Passes of an end with partners without a failure.
   size_t passes_without(int end, int partner) {
     size_t passes = 0;
     for (const int other : at(end).passed_with) passes += other != partner && !at(other).guilty;
@@ -135,7 +134,7 @@ class Search {
       if (at(end).guilty ? !at(end).confirmed && !at(end).busy
                          : free(end) && (at(end).suspect || hardly_tested(at(end))))
         give_witness(end, order);
-    // Everybody else goes on with new partners.
+    // All others continue with new partners.
     const auto rounds = matchings(options_.ends, round_ + 1, options_.seed);
     if (static_cast<size_t>(round_) < rounds.size())
       for (const auto& [a, b] : rounds.back())

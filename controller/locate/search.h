@@ -1,11 +1,11 @@
-// The search for bad nodes (ends), round by round: random matchings in which everybody meets new partners,
-// and from the first failure on suspects meet partners that have passed everything.
+// The search for bad nodes (ends), round by round: random matchings in which every end gets new partners, and
+// from the first failure on suspects get partners that have passed everything.
 //
-// A function of what was measured so far, so a controller that was restarted goes on with the same next
-// round. Ends with three witnesses against them are left out. A pair that failed although both ends pass with
-// others is tested again as a pair: three failures name the path between them; a repetition that passes is
-// only noted. It stops when nothing is open, but not before `least_rounds`: an intermittent fault needs
-// several tests to show. Thread: pure functions.
+// A function of what was measured so far, so a restarted controller continues with the same next round. Ends
+// with three witnesses against them are left out. A pair that failed although both ends pass with others is
+// tested again as a pair: three failures name the path between them; a repetition that passes is only noted.
+// It stops when nothing is open, but not before `least_rounds`: an intermittent fault needs several tests to
+// appear. Thread: pure functions.
 #pragma once
 
 #include <optional>
@@ -37,7 +37,7 @@ struct Progress {
   std::vector<Conviction> guilty = {};  // part = end; against = indexes into the tests
   std::vector<Pair> paths = {};         // failed three times of three; both ends pass with others
   std::vector<Pair> not_repeated = {};  // passed when repeated; both ends pass with others
-  std::vector<Pair> undecided = {};     // failed, and it is still open why
+  std::vector<Pair> undecided = {};     // failed, not explained yet
 };
 Progress proceed(const SearchOptions& options, const std::vector<Tested>& tested);
 

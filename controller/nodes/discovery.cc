@@ -53,13 +53,13 @@ void Discovery::off() {
 void Discovery::on_hello(const Hello& hello) {
   if (!active() || mac_of_unknown(hello.node).empty()) return;
   Asked& asked = asked_[hello.node];
-  // Asked at its first word, before it said which boot this is.
+  // Ordered at its first message, before its boot was known.
   if (asked.boot_id.empty() && !asked.order.empty()) asked.boot_id = hello.boot_id;
   // An agent that was started again in the same boot still has, or had, the order.
   if (asked.boot_id != hello.boot_id) ask(hello.node, hello.boot_id);
 }
 
-// One that was there before discovery was switched off and on says no hello again.
+// One that was there before discovery was switched off and on sends no second hello.
 void Discovery::on_contact(const std::string& name) {
   if (active() && !mac_of_unknown(name).empty() && !asked_.count(name)) ask(name, "");
 }
@@ -101,18 +101,19 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
   const std::string text = dump_ascii(facts);
   if (!read.ok() || !facts.is_object() || text.size() > kMostFacts)
     return log::warning(
-        "an undeclared machine's inventory is not taken",
+        "an undeclared machine's inventory was rejected",
         {{"node", name}, {"why", read.ok() ? "not an inventory, or too large" : read.error().message}});
   hooks_.set_row(name, [text, system = read->system, now = reactor_.now()](NodeRow& row) {
     row.state = NodeState::unadmitted;
     row.mode = std::string(wire::to_string(wire::Mode::ram));
     row.last_seen = row.facts_time = now;
     row.facts = text;
-    // Who shows up under this MAC later must be the same machine: the operator admits what he saw.
+    // A machine with this MAC later must be the same one: the operator admits the one that was shown.
     if (machine_of(row.product_uuid).empty()) row.product_uuid = machine_of(system.uuid);
     row.system_serial = names_one_thing(system.serial) ? system.serial : "";
   });
-  log::info("an undeclared machine showed its inventory", {{"node", name}, {"serial", read->system.serial}});
+  log::info("an undeclared machine reported its inventory",
+            {{"node", name}, {"serial", read->system.serial}});
   if (hooks_.seen) hooks_.seen(name, *read);
 }
 

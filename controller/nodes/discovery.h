@@ -1,10 +1,10 @@
-// Discovery: machines that nobody declared. While it is on, they may netboot into the RAM system
-// (controller/boot/boot_service.h) and are asked for their inventory, once per boot. That is all they are
-// ever asked: they are in no plan until an operator admits them.
+// Discovery: undeclared machines. While it is on, they may netboot into the RAM system
+// (controller/boot/boot_service.h) and get an order for their inventory, once per boot. They get no other
+// order: they are in no plan until an operator admits them.
 //
 // Off by default and again after every start of the controller; on() is for a time. What was seen stays in
-// the store as the row of "unknown-<MAC>" in state "unadmitted". All that a hostile machine can make grow is
-// bounded. Thread: the reactor's.
+// the store as the row of "unknown-<MAC>" in state "unadmitted". Everything that a hostile machine can make
+// grow is bounded. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ class Discovery {
   Discovery(const Discovery&) = delete;
   Discovery& operator=(const Discovery&) = delete;
 
-  // DHCP has to follow: told after each change.
+  // Called after each change, for DHCP.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
   void on(DurationMs how_long);  // from now; also when it is on already
   void off();
@@ -51,7 +51,7 @@ class Discovery {
   void withdraw(const std::string& name);
 
   struct Asked {
-    std::string order, boot_id;  // the order on offer; "" when it was answered
+    std::string order, boot_id;  // the order on offer; "" if it was answered
     int times = 0;
   };
   Reactor& reactor_;

@@ -1,4 +1,4 @@
-// Who took a quarantined node out of the runs. Thread: values.
+// Why a quarantined node is in no run. Thread: values.
 #pragma once
 
 #include <string_view>
@@ -7,13 +7,13 @@ namespace muster {
 
 enum class HeldBy {
   nobody,      // it is not quarantined
-  run,         // a run found something wrong with it: the next plan tries it again
-  an_operator  // somebody's hands are in it: nothing touches it until it is released
+  run,         // a run found a fault: the next plan tries it again
+  an_operator  // a person works on it: nothing touches it until it is released
 };
 
 // "", "run", "operator".
 std::string_view to_string(HeldBy held);
-// A word that is none of them counts as `an_operator`: when in doubt the node is left alone.
+// An unknown word counts as `an_operator`: in doubt the node is not touched.
 HeldBy held_by_from_string(std::string_view word);
 
 }  // namespace muster

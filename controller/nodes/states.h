@@ -10,18 +10,17 @@ namespace muster {
 
 enum class NodeState {
   unknown,      // never seen
-  discovered,   // its hardware was seen; nothing is installed, or what is there counts for nothing
+  discovered,   // its hardware was seen; nothing is installed, or nothing that counts
   unadmitted,   // it was seen, and no spec declares it
-  installing,   // a run is at work on it, for more than to write a slot beside its jobs
+  installing,   // a run works on it, for more than writing a slot beside its jobs
   accepted,     // it passed
-  degraded,     // it works, below a floor that is asked about
+  degraded,     // it works, below a floor of the profile
   quarantined,  // taken out, by a run or an operator (held_by.h)
   draining,     // its work and data are moved off it
-  drained       // off; it is only brought back by name
+  drained       // off; brought back only by name
 };
 std::string_view to_string(NodeState state);
-// invalid for a word that is none of them: a node in a state that only a later version knows is in none that
-// this one has.
+// invalid for an unknown word: a state of a later version has no equivalent here.
 Result<NodeState> node_state_from_string(std::string_view word);
 
 enum class RunState {
@@ -32,7 +31,7 @@ enum class RunState {
   cancelled
 };
 std::string_view to_string(RunState state);
-// invalid for a word that is none of them.
+// invalid for an unknown word.
 Result<RunState> run_state_from_string(std::string_view word);
 
 }  // namespace muster

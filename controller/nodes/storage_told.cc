@@ -29,7 +29,7 @@ Json mount_at(const Json& all, const std::string& path) {
 
 bool is_true(const Json& object, const char* key) { return object.value(key, Json()) == true; }
 
-// Whether a node with very many mounts did not tell of all of them.
+// Whether a node with very many mounts did not report all of them.
 bool was_cut(const Json& all) {
   return std::any_of(all.begin(), all.end(),
                      [](const Json& one) { return one.is_object() && is_true(one, "cut"); });
@@ -59,7 +59,7 @@ struct Section {
     } else if (!engine.mount) {
       others = {{section.fs, ""}};
     } else if (!first) {
-      others = {{"*", "*"}};  // nobody serves it: nothing is known of what is right
+      others = {{"*", "*"}};  // no server: the right source is unknown
     } else {
       const std::string address = SectionNetwork(of, section).address(*first);
       others = {engine.mount({of.cluster, section, address, false})};
@@ -80,7 +80,7 @@ void copy_number(const Json& from, const char* key, Json& to, const char* as) {
   if (const auto it = from.find(key); it != from.end() && it->is_number_unsigned()) to[as] = *it;
 }
 
-// What this node says of the section, and in `problem` what is wrong with that.
+// This node's report on the section, and its error in `problem`.
 Json of_node(const Section& section, const std::string& node, const Json* told, std::string& problem) {
   const StorageSpec& s = section.spec;
   Json out = {{"node", node}, {"state", "unknown"}};
@@ -106,7 +106,7 @@ Json of_node(const Section& section, const std::string& node, const Json* told, 
     out["state"] = "silent";
     problem = from + " does not answer";
     if (const auto age = mount.find("age"); age != mount.end() && age->is_number_unsigned())
-      problem += fmt::format(", {} s ago it did", age->get<uint64_t>());
+      problem += fmt::format(", last answer {} s ago", age->get<uint64_t>());
     return out;
   }
   out["state"] = "mounted";
@@ -119,8 +119,8 @@ Json of_node(const Section& section, const std::string& node, const Json* told, 
   return out;
 }
 
-// What the engine says of itself on the nodes that can ask it. One that complains counts whatever others say;
-// one that gets no answer, only where nobody gets one: a monitor that is cut off is none of the cluster's.
+// The engine's own health, from the nodes that can read it. A reported problem counts whatever others report;
+// a missing answer only if no node gets one: a monitor that is cut off does not count.
 class EnginesWord {
  public:
   void heard(const std::string& engine, const std::string& node, const Json& told) {
@@ -129,7 +129,7 @@ class EnginesWord {
       const Json ok = one.value("ok", Json());
       const std::string words = text_of(one, "health");
       if (ok == false && wrong_.is_null())
-        wrong_ = {{"node", node}, {"problem", words.empty() ? engine + " is not well" : words}};
+        wrong_ = {{"node", node}, {"problem", words.empty() ? engine + " is unhealthy" : words}};
       well_ = well_ || ok == true;
       if (is_true(one, "silent") && silent_.is_null())
         silent_ = {{"node", node}, {"problem", engine + " does not answer"}};
@@ -153,7 +153,7 @@ void add_sizes(const Json& node, bool each_its_own, Json& section) {
 
 }  // namespace
 
-void StorageTold::heard(const std::string& node, const std::string& text) {
+void StorageTold::update(const std::string& node, const std::string& text) {
   const auto json =
       text.empty() || text.size() > kLongest ? Result<Json>(fail(Code::invalid, "")) : parse_json(text);
   if (json.ok() && json->is_array())
@@ -163,8 +163,8 @@ void StorageTold::heard(const std::string& node, const std::string& text) {
 }
 
 // Slurm's long form: "idle", "mixed-", "drained*", "draining".
-SchedulersWord StorageTold::scheduler(const std::string& node) const {
-  SchedulersWord out;
+SchedulerState StorageTold::scheduler(const std::string& node) const {
+  SchedulerState out;
   const auto told = told_.find(node);
   if (told == told_.end()) return out;
   for (const Json& one : told->second) {
@@ -193,7 +193,7 @@ Json StorageTold::status(const Spec& spec, const std::function<bool(const std::s
       std::string problem;
       Json one = of_node(of, n.name, told, problem);
       add_sizes(one, local, section);
-      // A former master that began again knows nothing of what has happened since.
+      // A former master that was started again has none of the changes since.
       const bool may_know = engine_of(s).leader_knows_health ? n.name == of.leader : is_member(s, n);
       if (told && may_know) engine.heard(s.engine, n.name, *told);
       if (!problem.empty()) section["problems"].push_back({{"node", n.name}, {"problem", problem}});

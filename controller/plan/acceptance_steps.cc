@@ -14,8 +14,8 @@
 namespace muster {
 namespace {
 
-// Whom a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners, from which
-// the bad one can be told (controller/locate/).
+// The partners that a node's links are measured with: of many nodes not every pair, but log2 N + 2 partners,
+// which are enough to isolate the faulty one (controller/locate/).
 class LinkPartners {
  public:
   explicit LinkPartners(const Planning& p) : p_(p) {}

@@ -29,13 +29,13 @@ class ActionParams {
   void set(const std::string& key, SharedText value);
   void set_own(const std::string& key, Json value);
 
-  // All of it; each call makes it anew.
+  // All of it; each call builds it again.
   Json json() const;
   // Without what is held as text beside the steps: its rings.
   Json without_shared() const;
   bool is_object() const { return own_.is_object(); }
   bool contains(const std::string& key) const;
-  // A member, made anew: to change it there changes nothing here. Where there is none: null, or `otherwise`.
+  // A copy of a member: changes to it have no effect here. Where there is none: null, or `otherwise`.
   const Json operator[](const std::string& key) const { return value(key, Json()); }
   Json value(const std::string& key, Json otherwise) const;
 

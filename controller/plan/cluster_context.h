@@ -1,5 +1,5 @@
-// What a playbook is told of the nodes of a cluster (docs/playbook-context.md): those that it is about, their
-// leader, their hardware. Made once for all nodes. Pure.
+// What a playbook's templates get of the nodes of a cluster (docs/playbook-context.md): those that it is
+// about, their leader, their hardware. Made once for all nodes. Pure.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ struct NodeSet {
   std::vector<size_t> begins_;  // where each begins in it, and where one more would
 };
 
-// What steps see: the nodes they are about, and who leads there (null: nobody).
+// The context of steps: the nodes they are about, and the leader there (null: none).
 struct NodeView {
   NodeSet* set = nullptr;
   const NodeSpec* leader = nullptr;

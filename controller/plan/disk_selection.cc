@@ -74,7 +74,7 @@ constexpr const char* kMember = "linux_raid_member";
 
 // A whole disk is an array's member or nothing to such a section: the agent makes its file system on an array
 // only, and keeps no other disk. mdadm leaves what was there before it (a superblock of ext4, a GPT's
-// beginning); with a name, or where its place says that it is left over, that may be somebody's.
+// beginning); with a name, or where its place shows that it is left over, that may be in use.
 bool is_own_member(const DiskFacts& disk, const std::string& node, const StorageSpec& storage) {
   const std::string labelled = std::string(kMember) + " label=";
   size_t members = 0;
@@ -141,7 +141,7 @@ class Chooser {
     }
   }
 
-  // An array goes on without a drive; nothing is to be made anew for that.
+  // An array goes on without a drive; it must not be created again for that.
   std::string array_hint(const DiskGroup& group, size_t found) const {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage || !is_redundant(storage->level) || found >= static_cast<size_t>(group.match.count))
@@ -202,8 +202,8 @@ class Chooser {
                                              storage.name, *sizes.begin(), disks.size()));
   }
 
-  // A drive among members that carry the array is a replacement, which md is told of by hand: made anew, the
-  // array would lose what it holds.
+  // A drive among members that carry the array is a replacement, which an operator adds to md: created again,
+  // the array would lose its data.
   void check_members(const DiskGroup& group) {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage) return;
@@ -225,7 +225,7 @@ class Chooser {
     refuse(
         "array-degraded",
         fmt::format("the {} of storage '{}' is on {}, and not on {}: an array that lacks a member is never "
-                    "made anew. docs/storage.md says how to replace a drive",
+                    "created again. docs/storage.md says how to replace a drive",
                     storage->level, storage->name, ours, others));
   }
 

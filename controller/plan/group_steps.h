@@ -6,10 +6,10 @@
 
 namespace muster {
 
-// Each node of such a step has it so far, whoever is in the plan: so its configuration digest does not depend
-// on that. Now the first of its `hosts` that is in the plan keeps it, with those hosts only; the others serve
-// (accept_group_serve) in the same stage, as long as that node may need them; nodes that are no hosts do
-// neither. A step with fewer than two hosts in the plan is left out.
+// Each node of such a step has it so far, whichever nodes are in the plan: so its configuration digest does
+// not depend on that. Now the first of its `hosts` that is in the plan keeps it, with those hosts only; the
+// others serve (accept_group_serve) in the same stage, as long as that node may need them; nodes that are no
+// hosts do neither. A step with fewer than two hosts in the plan is left out.
 void assign_groups(Planning& p);
 
 }  // namespace muster

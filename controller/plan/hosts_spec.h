@@ -1,7 +1,7 @@
 // A spec for hosts that are measured as they are (`muster accept --hosts`): generated from their list and
 // their inventories, so that planner, judge and report work on them as on declared nodes.
 //
-// Nobody has declared their hardware. What most hosts of a group have is written as each one's `hardware`, so
+// Their hardware is not declared. What most hosts of a group have is written as each one's `hardware`, so
 // that a host that lost a GPU, a memory module or a link fails against its like. Fewer than three hosts have
 // no majority: then nothing is declared, and only a host's own history says what is less than before. Drives
 // are not declared: a disk group that finds another number of drives refuses the whole plan.

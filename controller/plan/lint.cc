@@ -154,8 +154,8 @@ void check_step_disks(const Action& action, const Json& json, const Destroyed& d
     for (const auto& value : json) check_step_disks(action, value, destroyed, problems);
 }
 
-// A provider that installs a machine anew may write over all of it: one entry for it, and no such entry
-// without it.
+// A provider that reinstalls a machine may write over all of it: one entry for it, and no such entry without
+// it.
 void check_whole_machines(const Plan& plan, Problems& problems) {
   std::set<std::string> lost;
   for (const auto& d : plan.destroys)
@@ -164,9 +164,10 @@ void check_whole_machines(const Plan& plan, Problems& problems) {
   for (const auto& node : installed_by_provider(plan)) installed.insert(node);
   for (const auto& node : installed)
     if (!lost.count(node))
-      problems.push_back(node + ": its provider installs it anew, and it is not in the destruction list");
+      problems.push_back(node + ": its provider reinstalls it, and it is not in the destruction list");
   for (const auto& node : lost)
-    if (!installed.count(node)) problems.push_back(node + ": all of it is to be destroyed, by nobody");
+    if (!installed.count(node))
+      problems.push_back(node + ": the destruction list has all of it, and no action destroys it");
 }
 
 void check_destruction(const Plan& plan, Texts& texts, Problems& problems) {

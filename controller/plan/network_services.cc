@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// Whoever is reached without the proxy: the cluster itself, and what is declared. Not every program knows
+// What is reached without the proxy: the cluster itself, and what is declared. Not every program accepts
 // networks here, so the nodes' names are in it, too.
 std::string without_proxy(const Spec& spec) {
   std::string out = "localhost,127.0.0.1,::1," + spec.network.provisioning.cidr;

@@ -176,7 +176,7 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-// Of a machine that nobody looked into yet there is no list of disks.
+// Of a machine without an inventory there is no list of disks.
 std::string render_destroys(const Plan& plan) {
   std::vector<std::string> whole;
   std::string disks;
@@ -194,7 +194,7 @@ std::string render_destroys(const Plan& plan) {
   std::string out;
   if (!whole.empty())
     out += fmt::format(
-        "WILL BE DESTROYED: everything on every disk of {}, unseen: their provider installs them anew\n",
+        "WILL BE DESTROYED: everything on every disk of {}, unseen: their provider reinstalls them\n",
         joined(whole));
   if (count > 0) out += fmt::format("WILL BE DESTROYED: {} disk{}\n{}", count, count == 1 ? "" : "s", disks);
   return out.empty() ? "Nothing will be destroyed.\n" : out;

@@ -41,12 +41,12 @@ enum class ActionKind {
   // agent order (mode installed): params = wire::SlotJob
   write_slot,
   // agent order (mode installed): one boot from the other root slot, params = wire::BootSlotJob; done when
-  // the agent says hello from params.slot with params.digest. One attempt. Where nobody is heard by its
-  // deadline, the power is cycled, which boots the slot that stands.
+  // the agent says hello from params.slot with params.digest. One attempt. Where no agent reports by
+  // its deadline, the power is cycled, which boots the default slot.
   boot_slot,
   // back to the slot that stands, params = {"slot","digest","state"}: done when the agent says hello from
   // that slot (at once where it runs it already); else an agent order `reboot`, and a power cycle where
-  // nobody is heard. The node is then what `state` says: accepted, degraded
+  // no agent reports. The node is then what `state` says: accepted, degraded
   return_slot,
 };
 std::string_view to_string(ActionKind kind);
@@ -106,7 +106,7 @@ struct Destruction {
   std::string content;       // what is on it now, for people; "blank" when nothing was found
   std::string content_hash;  // bound: the agent refuses when it differs just before writing
   std::string why;           // "operating system image debian-12", "RAID0 for /scratch"
-  // Of a machine that nobody looked into: whatever is on any of its disks. Then only node, content and why
+  // Of a machine without an inventory: whatever is on any of its disks. Then only node, content and why
   // are known.
   bool every_disk = false;
 };
@@ -161,7 +161,7 @@ Result<Plan> plan_from_json(const Json& json);
 // dump_json(to_json(plan)), as one or in pieces, without the tree: of 1,000 nodes that is gigabytes.
 std::string plan_text(const Plan& plan);
 void write_plan(const Plan& plan, const std::function<void(std::string_view)>& take);
-// The nodes whose provider installs them anew before anything else.
+// The nodes whose provider reinstalls them before anything else.
 std::vector<std::string> installed_by_provider(const Plan& plan);
 std::string plan_digest(const Plan& plan);                // sha256(dump_ascii(to_json(plan)))
 std::string render_plan(const Plan& plan, bool verbose);  // for a terminal

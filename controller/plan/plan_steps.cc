@@ -65,7 +65,7 @@ class StepPlanner {
     return step.on == "all" || (step.on == "leader") == leads_it;
   }
 
-  // From here on among whom the step is. Where that is nobody, the leader of all says why.
+  // From here on the nodes that the step is among. Where there is none, the leader of all reports why.
   bool is_among(const PlaybookStep& step) {
     if (step.among.empty() || step.among == kGroup) return true;
     const NodeView view = context_.cluster().of(context_.playbook(), step.among);
@@ -77,7 +77,7 @@ class StepPlanner {
     return true;
   }
 
-  // A cluster of one node has nothing between nodes, and nobody asks why.
+  // A cluster of one node has nothing between nodes; no reason is needed.
   void say_why(const PlaybookStep& step) {
     if (step.otherwise.empty() || home_.set->members.size() < 2) return;
     add_not_here(step);

@@ -17,7 +17,7 @@ struct PlannedStep {
   RenderedStepPtr rendered;
   int stage = 1;
   std::string on = "all";
-  const NodeSet* about = nullptr;  // the cluster context's: whom "the nodes" of the step meant
+  const NodeSet* about = nullptr;  // the cluster context's: what "the nodes" of the step meant
   // Of RenderedStep::peers: the list, and whose it is.
   SharedText peers = {};
   const NodeSet* peers_of = nullptr;

@@ -9,7 +9,7 @@
 //   reimage   as install for the named nodes; data disks are kept. In place where that can be, else through
 //             the RAM system, with a note that says which and why (in_place.h)
 //   rollback  the other root slot of the named nodes is booted in place (in_place.h), then as apply
-//   admit     as install for the named nodes, nobody else is touched
+//   admit     as install for the named nodes; no other node is touched
 //   adopt     as apply for the named adopted nodes, whose agents need not be there yet
 //   accept    acceptance only
 //   drain     the playbooks' steps of phase drain, playbooks in reverse order, one named node after the other
@@ -23,7 +23,7 @@
 // these. An adopted node (NodeSpec::adopt) keeps its operating system: no plan netboots it, writes an image
 // to it or switches it off. One whose agent does not answer is left out, and naming it is refused
 // (not-running); reimage and admit refuse it (adopted-node). A shared storage whose data is there is never
-// begun anew: the leader's step is told so, and where it is certain that the leader has no metadata, a plan
+// created again: the leader's step gets that, and where it is certain that the leader has no metadata, a plan
 // that does not name it is refused (storage-leader). A node is unchanged when it is online, accepted, and
 // its image and configuration digests are those of this plan. An accepted or degraded one that runs another
 // build of its image keeps that until it is said otherwise (older_image.h), and is configured as declared.
@@ -34,8 +34,8 @@
 //
 // Order: all node-phase steps of a node's playbooks (and image-phase steps that are not baked into its
 // image) are one `steps` action. Then cluster stages, in playbook order: all nodes finish a stage before any
-// starts the next (soft dependencies: a quarantined node holds nobody; hard on the leader when the stage has
-// `on: leader` steps). Then acceptance, stages alike.
+// starts the next (soft dependencies: a quarantined node holds no other; hard on the leader when the stage
+// has `on: leader` steps). Then acceptance, stages alike.
 #pragma once
 
 #include <string>

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// `up` has the words of what it may come to, too: they were asked for by name once.
+// `up` also has the words of what it may come to: older requests use these names.
 constexpr Words<RequestKind, 12> kRequestWords = {{{RequestKind::up, "auto"},
                                                    {RequestKind::up, "up"},
                                                    {RequestKind::up, "install"},

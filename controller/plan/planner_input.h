@@ -23,7 +23,7 @@ namespace muster {
 struct PlannerImage {
   std::string digest;
   std::string manifest_path;  // on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
-  bool trial = false;         // it takes itself back from a boot that nobody commits (ImageManifest::trial)
+  bool trial = false;         // it rolls back from a boot that is not committed (ImageManifest::trial)
 };
 
 // What is known of one node now: its row in the store and its agent.
@@ -38,8 +38,8 @@ struct NodeObservation {
   std::string product_uuid;  // machine the name is bound to (NodeRow); facts.system.uuid is what was found
   bool doubtful =
       false;  // the database is an older copy and its agent was not heard since: its row may say anything
-  // A node that a run quarantined is planned again, one that an operator took out is not (a power supply on
-  // order, somebody's hands inside).
+  // A node that a run quarantined is planned again, one that an operator quarantined is not (a part on order,
+  // a technician at work).
   HeldBy held_by = HeldBy::nobody;
   std::string reason;  // of its quarantine
   // The system it runs is not committed: the node goes back to the slot that stands, at any time and by

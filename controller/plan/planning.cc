@@ -133,14 +133,14 @@ void add_netboot(Planning& p, Draft& d) {
     const Json params = {{"reinstall", {{"image", power.install_image}, {"os", power.install_os}}}};
     add(p, d,
         {"netboot", ActionKind::netboot, "power",
-         fmt::format("its provider installs {} anew, then the RAM system is started from it (kexec)",
+         fmt::format("its provider reinstalls it ({}), then the RAM system is started from it (kexec)",
                      power.install_image),
          params, p.spec.limits.netboot + kReinstall, 2});
     Destruction lost;
     lost.node = d.spec->name;
     lost.model = "every disk";
-    lost.content = "whatever is there: nobody looked";
-    lost.why = "its provider installs " + power.install_image + " anew";
+    lost.content = "whatever is there: unseen";
+    lost.why = "its provider reinstalls it (" + power.install_image + ")";
     lost.every_disk = true;
     p.plan.destroys.push_back(std::move(lost));
     return;
@@ -161,7 +161,7 @@ void add_netboot(Planning& p, Draft& d) {
     p.plan.notes.push_back(d.spec->name +
                            (rented(*d.spec) ? " cannot be booted from the network" : " has no BMC") +
                            ": its own system starts the RAM system, which goes back to it as long "
-                           "as it did not reach the controller; what goes wrong later needs somebody there");
+                           "as it did not reach the controller; a later fault needs a person at the machine");
 }
 
 void group_by_node(Planning& p) {

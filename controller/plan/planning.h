@@ -23,7 +23,7 @@ struct Draft {
   const NodeObservation* seen = nullptr;
   NodeDisks disks;
   bool imaging = false;
-  // Its image is another build of the one that is declared, and stays: nobody said that it is to be replaced.
+  // Its image is another build of the one that is declared, and stays: no request replaces it.
   bool older = false;
   std::string slot;          // the root slot that it boots once, in place ("a", "b"); empty: not in place
   std::string slot_digest;   // of the image in it then
@@ -45,7 +45,7 @@ struct Draft {
 struct Led {
   std::string action, node;
   std::set<std::string> behind;          // as of that node
-  std::vector<const NodeSet*> audience;  // for whom
+  std::vector<const NodeSet*> audience;  // the nodes that it is for
 };
 
 // Owner: make_plan(), for as long as it runs. `in` must outlive it.
@@ -92,8 +92,8 @@ struct Planning {
 
 // Behind a provider's API: it can be switched, and not booted from the network.
 bool rented(const NodeSpec& node);
-// Nothing but the agent of the system it runs can bring it into the RAM system; where it has no BMC, nobody
-// can wake it either.
+// Nothing but the agent of the system it runs can bring it into the RAM system; without a BMC, nothing can
+// power it on either.
 bool in_band(const NodeSpec& node);
 // Its provider may, and has to, install it before anything else: rented, without an agent, never installed
 // from here as far as anybody knows. Everything on its disks may be lost.
@@ -103,8 +103,8 @@ bool by_hand(const NodeSpec& node);
 // Its agent is heard now, and runs in the RAM system; in an installed or adopted one.
 bool in_ram(const Draft& d);
 bool in_installed(const Draft& d);
-// Installed, or perhaps: and its agent says nothing. It reboots, lost its power, is cut off, or is broken:
-// nobody knows from here.
+// Installed, or perhaps: and its agent is silent. It reboots, lost its power, is cut off, or is broken: which
+// one is unknown.
 bool asleep(const Planning& p, const Draft& d);
 // Only an agent of this controller's tells it which image it runs.
 bool imaged_here(const Draft& d, const HardwareFacts& facts);

@@ -43,7 +43,7 @@ void refuse_own_disks(Planning& p, const Draft& d) {
     if (blank == facts.disks.end())
       p.refuse(d.spec->name, "own-machine",
                fmt::format("the controller runs on this machine ({}), and disk {} holds {}: here only blank "
-                           "disks are formatted; wipe it by hand if nobody needs it",
+                           "disks are formatted; wipe it by hand if its data may be lost",
                            sign, lost.serial, lost.content));
   }
 }

@@ -1,4 +1,4 @@
-// Which ports a node will take as rails, as far as the inventory tells: shown in the plan, so that somebody
+// Which ports a node will take as rails, as far as the inventory shows: part of the plan, so that an operator
 // sees it before anything is configured. The node decides (agent/steps/network/port_choice.h) by the same
 // rules; what it knows beyond this is which ports have a link. Pure.
 #pragma once

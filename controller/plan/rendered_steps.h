@@ -21,7 +21,7 @@ namespace muster {
 class NamedValues {
  public:
   virtual ~NamedValues() = default;
-  // null: nobody knows the name.
+  // null: the name is unknown.
   virtual const Json* find(const std::string& name) = 0;
   // Adds what tells the value of a name from other values that it has or had, for this node or another one.
   virtual void identify(const std::string& name, std::vector<uintptr_t>& into) = 0;
@@ -50,7 +50,7 @@ class KnownValues {
 };
 
 // What was rendered so far, by the values of all names that a step's templates have: nodes that agree in them
-// share what is rendered. `playbooks` that it is asked about must outlive it.
+// share what is rendered. `playbooks` passed to it must outlive it.
 class RenderedSteps {
  public:
   // With this id for what the context sees now; null: its `when` says no.

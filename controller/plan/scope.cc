@@ -66,11 +66,11 @@ bool may_reach_rented(Planning& p, const Draft& d, bool named) {
   return out_of_reach(
       p, name,
       ours ? fmt::format("its agent does not answer, and its provider cannot boot it from the network; "
-                         "`muster up` powers it on and waits for it. To have its provider install it anew, "
+                         "`muster up` powers it on and waits for it. To have its provider reinstall it, "
                          "with everything on its disks lost: `muster node rm {}`, then `muster up`",
                          name)
            : std::string("it has no agent, and its provider cannot boot it from the network; with "
-                         "power.install in the spec the provider installs it anew, with everything on its "
+                         "power.install in the spec the provider reinstalls it, with everything on its "
                          "disks lost"),
       named);
 }

@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// A draft for each. The others are refused where somebody named them, and else left out with a note.
+// A draft for each. The others are refused where the request names them, and else left out with a note.
 void choose_nodes(Planning& p);
 
 }  // namespace muster

@@ -72,7 +72,7 @@ std::vector<Stage> stages(const Planning& p) {
   return out;
 }
 
-// Hard: whoever a leader does something for does not go on without it. Whoever is not concerned does.
+// Hard: a node that a leader does something for does not go on without it. Other nodes do.
 void put_behind_leaders(Planning& p, Draft& d, Action& a) {
   bool newest = true;
   for (auto led = p.led.rbegin(); led != p.led.rend(); ++led) {

@@ -1,4 +1,4 @@
-// Steps that nodes do in turn: stages with barriers, and whoever waits for a leader. Pure.
+// Steps that nodes do in turn: stages with barriers, and nodes that wait for a leader. Pure.
 #pragma once
 
 #include <functional>

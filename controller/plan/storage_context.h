@@ -1,4 +1,5 @@
-// What a playbook is told of the storage that a node has, serves or mounts (docs/playbook-context.md). Pure.
+// What a playbook's templates get of the storage that a node has, serves or mounts
+// (docs/playbook-context.md). Pure.
 #pragma once
 
 #include "base/json.h"

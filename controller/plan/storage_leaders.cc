@@ -58,11 +58,11 @@ void keep_former_master(Planning& p, const StorageSpec& s) {
       p.refuse(
           d.spec->name, "storage-leader",
           fmt::format("it may be the master of storage '{}', {} is to be, and this plan does not make it "
-                      "the master: nobody would be. `muster up` without --limit",
+                      "the master: there would be none. `muster up` without --limit",
                       s.name, s.server));
 }
 
-// Whether the step is the one in which a server is told whom to let in.
+// Whether the step is the one that sets which nodes a server admits.
 bool lets_in(const std::string& module) {
   const auto& all = storage_engines();
   return std::any_of(all.begin(), all.end(), [&](const StorageEngine* e) {
@@ -143,7 +143,7 @@ void check_storage_leaders(Planning& p) {
           name, "storage-leader",
           fmt::format("{}: an empty one in its place would lose them. When the spec changed who comes "
                       "first, change that back; when {} lost its disk, `muster up --limit {}` installs it "
-                      "without beginning anew, and docs/storage.md says how to bring the metadata back",
+                      "without an empty one, and docs/storage.md says how to restore the metadata",
                       what, name, name));
   }
 }

@@ -1,4 +1,5 @@
-// Whoever leads a shared storage: when it takes part to let others in, and when it must not begin anew. Pure.
+// The leader of a shared storage: when it takes part to admit others, and when it must not create it again.
+// Pure.
 #pragma once
 
 #include "controller/plan/planning.h"

@@ -25,7 +25,7 @@ bool wake(Planning& p) {
       p.plan.left_out.push_back(name);
       p.plan.notes.push_back(
           fmt::format("{} is left out: its agent is silent; `muster up --limit {}` powers it on and waits "
-                      "for it, `muster reimage {}` installs it anew",
+                      "for it, `muster reimage {}` reinstalls it",
                       name, name, name));
     } else if (by_hand(*d.spec) && !names(named, name)) {
       p.plan.left_out.push_back(name);

@@ -15,7 +15,7 @@ constexpr int kAnyWindow = 15 + 32;  // zlib finds out whether it is gzip or its
 
 Result<std::string> unpack(std::string_view packed, size_t most) {
   z_stream stream = {};
-  if (inflateInit2(&stream, kAnyWindow) != Z_OK) return fail(Code::failed, "no memory to unpack it");
+  if (inflateInit2(&stream, kAnyWindow) != Z_OK) return fail(Code::failed, "no memory to decompress it");
   // zlib takes it as not const, and does not write there.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
@@ -29,8 +29,8 @@ Result<std::string> unpack(std::string_view packed, size_t most) {
     out.append(piece.data(), piece.size() - stream.avail_out);
   }
   inflateEnd(&stream);
-  if (out.size() > most) return fail(Code::invalid, "unpacked it is too large");
-  if (state != Z_STREAM_END) return fail(Code::invalid, "packed, and cannot be unpacked");
+  if (out.size() > most) return fail(Code::invalid, "too large when decompressed");
+  if (state != Z_STREAM_END) return fail(Code::invalid, "compressed, and cannot be decompressed");
   return out;
 }
 
@@ -86,7 +86,7 @@ Result<Json> parse_bmc_json(std::string_view body, const std::string& encoding, 
   auto read = parse_json(body);
   if (!read.ok()) read = parse_json(cleaned(body));
   if (read.ok() || encoding.empty() || encoding == "identity") return read;
-  return fail(Code::invalid, fmt::format("packed as '{}' or no JSON", encoding));
+  return fail(Code::invalid, fmt::format("compressed as '{}' or not JSON", encoding));
 }
 
 std::string json_text(const Json& json, const char* key) {

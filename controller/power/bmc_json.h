@@ -1,9 +1,9 @@
-// The JSON that BMCs send, made readable: unpacked where it comes as gzip although that was not requested,
-// and without the bytes that no JSON may hold. Makers print what stands in a part's memory, and a text that
-// nothing needs must not hide the state of the machine.
+// The JSON that BMCs send, made readable: decompressed if it comes as gzip although that was not requested,
+// and without bytes that are invalid in JSON. Vendors print the raw memory of a part, and an unneeded text
+// must not hide the state of the machine.
 //
 // Bytes that are no UTF-8, and control characters inside a text, become U+FFFD; outside of texts control
-// characters are left out. What is right already stays as it is. Pure.
+// characters are left out. Valid JSON stays as it is. Pure.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@
 
 namespace muster {
 
-// `encoding`: the header Content-Encoding, "" for none. `most`: bytes after unpacking. Code::invalid says
-// what it is instead of JSON.
+// `encoding`: the header Content-Encoding, "" for none. `most`: bytes after decompression. Code::invalid
+// describes what came instead of JSON.
 Result<Json> parse_bmc_json(std::string_view body, const std::string& encoding, size_t most);
 
 // Field access that survives any JSON: "" or null where the shape is another.

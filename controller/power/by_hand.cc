@@ -19,9 +19,7 @@ void ByHand::ask(const std::string& node, Task task, Done done) {
   open_[node] = {task, std::move(done)};
 }
 
-void ByHand::forget(const std::string& node) {
-  end(node, fail(Code::cancelled, "nobody has to do it any more"));
-}
+void ByHand::forget(const std::string& node) { end(node, fail(Code::cancelled, "manual task cancelled")); }
 
 std::optional<ByHand::Task> ByHand::asked(const std::string& node) const {
   const auto found = open_.find(node);
@@ -39,7 +37,7 @@ void ByHand::saw_agent(const std::string& node) {
 
 Result<ByHand::Task> ByHand::said_done(const std::string& node) {
   const auto task = asked(node);
-  if (!task) return fail(Code::conflict, "nobody is asked to do anything at " + node + " now");
+  if (!task) return fail(Code::conflict, "no manual task is pending at " + node + " now");
   end(node, Ok{});
   return *task;
 }

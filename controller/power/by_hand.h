@@ -1,9 +1,10 @@
-// ByHand: what people are asked to do at machines that nothing else can switch (power driver `manual`).
+// ByHand: manual tasks: what people must do at machines that nothing else can switch (power driver `manual`).
 //
-// One task per node, in memory: a run that goes on after a restart of the controller asks again. A task ends
-// when its effect is seen, when the operator says that it is done (`muster power done`), or as `cancelled`
-// when nobody wants it any more or another takes its place. It never ends by time: whoever asks has a
-// deadline. What is only silence is no effect: that a machine is off, somebody has to say.
+// One task per node, in memory: a run that continues after a restart of the controller creates it again. A
+// task ends when its effect is seen, when the operator reports it done (`muster power done`), or as
+// `cancelled` when it is no longer needed or another replaces it. It never ends by time: the caller has a
+// deadline. Silence is not an effect: that a machine is off must be reported by a person.
+//
 // Thread: the reactor's. `done` never runs inside a call.
 #pragma once
 
@@ -27,11 +28,11 @@ class ByHand {
   void forget(const std::string& node);
   std::optional<Task> asked(const std::string& node) const;
 
-  // The machine asked the boot server for its RAM system: a netboot was done, and begins.
+  // The machine requested its RAM system from the boot server: a netboot was done, and begins.
   void saw_netboot(const std::string& node);
-  // Its agent spoke: it is on.
+  // Its agent reported: it is on.
   void saw_agent(const std::string& node);
-  // The operator's word. conflict: nothing is asked of anybody there.
+  // Reported by the operator. conflict: no task is pending there.
   Result<Task> said_done(const std::string& node);
 
  private:

@@ -25,16 +25,16 @@ std::string text_at(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Only root and we may have written it: it gets passwords, and runs with our rights.
+// It must be writable only for root and us: it gets passwords, and runs with our rights.
 Status must_be_ours(const std::string& path, bool folder) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0)
-    return fail(Code::invalid, fmt::format("{} is not there: the driver `command` runs it", path));
+    return fail(Code::invalid, fmt::format("{} does not exist: the driver `command` runs it", path));
   if (folder ? !S_ISDIR(info.st_mode) : !S_ISREG(info.st_mode))
     return fail(Code::invalid, fmt::format("{} is not a {}", path, folder ? "folder" : "regular file"));
   if ((info.st_uid != 0 && info.st_uid != ::geteuid()) || (info.st_mode & (S_IWGRP | S_IWOTH)))
     return fail(Code::denied,
-                fmt::format("{} can be changed by others than root: `chown root` and `chmod go-w` it", path));
+                fmt::format("{} is writable by others than root: `chown root` and `chmod go-w` it", path));
   if (!(info.st_mode & S_IXUSR)) return fail(Code::invalid, path + " is not executable");
   return Ok{};
 }
@@ -135,7 +135,7 @@ Result<Json> CommandPower::ask(const std::string& verb, bool changes, Json more)
     auto answer = answer_of(*output, changes);
     if (answer.ok()) return answer;
     Error error = std::move(answer).error();
-    // A look changes nothing, so it may simply be asked again.
+    // Reading changes nothing, so it may simply be repeated.
     if (!changes && (error.code == Code::conflict || error.code == Code::timeout))
       error.code = Code::unavailable;
     return std::move(error).with(fmt::format("{} {}", target_.program, verb));
@@ -178,7 +178,7 @@ Error CommandPower::error_of(const Json& error, bool changes) {
   return fail(changes ? Code::timeout : Code::failed, message);
 }
 
-// What it says of the machine, which is the node's.
+// Its report on the machine, checked to be the node's.
 Result<Json> CommandPower::see() {
   TRY(Json answer, ask("state", false));
   TRY_(check_identity(text_at(answer, "uuid")));
@@ -192,7 +192,7 @@ Result<PowerState> CommandPower::look() {
   return power_of(seen);
 }
 
-// Where the program knows which machine it switches.
+// If the program reports the machine's identity.
 Status CommandPower::check_identity(const std::string& uuid) {
   if (machine_of(uuid).empty()) return Ok{};
   const std::string expected = machine_of(target_.expected_uuid);
@@ -203,11 +203,11 @@ Status CommandPower::check_identity(const std::string& uuid) {
                 fmt::format("{}, but {} is machine {}: nothing was done", whose, target_.node, expected));
   const std::string other = expected.empty() && target_.machines ? target_.machines->node_of(uuid) : "";
   if (other.empty()) return Ok{};
-  return fail(Code::denied, fmt::format("{}, which is {}, while {} was never seen: nothing was done", whose,
+  return fail(Code::denied, fmt::format("{}, which is {}, but {} was never seen: nothing was done", whose,
                                         other, target_.node));
 }
 
-// Asks until the state was read back, stopping `reserve` before the deadline. Only the state counts.
+// Polls until the state was read back, stopping `reserve` before the deadline. Only the state counts.
 Status CommandPower::reach(PowerState wanted, const std::string& verb, bool graceful, DurationMs reserve) {
   for (;;) {
     TRY(const PowerState now, look());
@@ -234,7 +234,7 @@ Status CommandPower::wait_for(PowerState wanted, DurationMs reserve) {
     last = now.ok() ? std::string(to_string(*now)) : "nothing readable: " + now.error().message;
     pause(kPoll);
   }
-  return fail(Code::timeout, fmt::format("{} accepted the order, but the machine is not {} (it says {})",
+  return fail(Code::timeout, fmt::format("{} accepted the order, but the machine is not {} (it reports {})",
                                          target_.program, to_string(wanted), last));
 }
 
@@ -243,11 +243,11 @@ Result<std::string> CommandPower::network_capability() {
   TRY(const Json can, ask("capabilities", false));
   const std::string network = text_at(can, "network");
   if (network == "once" || network == "always") return network;
-  return fail(Code::invalid, fmt::format("{} cannot boot {} from the network: it says '{}' of it",
+  return fail(Code::invalid, fmt::format("{} cannot boot {} from the network: it answers '{}'",
                                          target_.program, target_.node, first_bytes(network, 40)));
 }
 
-// What a program was told in confidence it may repeat (`set -x`, `curl -v`): not into journals and reports.
+// A program may print its secrets (`set -x`, `curl -v`): masked in journals and reports.
 std::string CommandPower::without_password(std::string text) const {
   const std::string& password = target_.password;
   for (size_t at = 0; !password.empty() && (at = text.find(password, at)) != std::string::npos; at += 3)
@@ -269,13 +269,14 @@ Status CommandPower::boot_once_network(DurationMs deadline) {
   return confirm_network();
 }
 
-// As far as the program knows what boots next.
+// If the program reports the next boot.
 Status CommandPower::confirm_network() {
   TRY(const Json seen, see());
   const std::string next = text_at(seen, "next");
   if (next.empty() || next == "network") return Ok{};
-  return fail(Code::failed, fmt::format("{} took the order for a network boot, and shows '{}' as next boot",
-                                        target_.program, first_bytes(next, 40)));
+  return fail(Code::failed,
+              fmt::format("{} accepted the order for a network boot, but reports '{}' as next boot",
+                          target_.program, first_bytes(next, 40)));
 }
 
 Result<Json> CommandPower::describe(DurationMs deadline) {
@@ -302,10 +303,10 @@ std::unique_ptr<Power> make_command_power(PowerTarget target, Waiter waiter, std
 PowerDriver command_driver() {
   return {"command",
           "A program of yours in /etc/muster/power.d that switches the machine: a PDU, virsh, a provider. "
-          "Needs program and address; the contract is docs/drivers.md#command.",
+          "Needs program and address; its contract: docs/drivers.md#command.",
           [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
             if (!is_plain_name(target.program))
-              return fail(Code::invalid, "command: '" + target.program + "' is no name of a program");
+              return fail(Code::invalid, "command: '" + target.program + "' is not a program name");
             const char* folder = std::getenv("MUSTER_POWER_PROGRAMS");
             return make_command_power(std::move(target), real_waiter(), folder && *folder ? folder : kFolder,
                                       make_process());

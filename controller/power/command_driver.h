@@ -3,9 +3,9 @@
 // output. The contract, with an example, is docs/drivers.md#command.
 //
 // Programs lie in /etc/muster/power.d (MUSTER_POWER_PROGRAMS: another folder, for tests and labs) and are
-// named without a path. One that another user than root or musterd's own could change is not run. No shell;
-// the environment is ours; killed at the deadline. Its word counts as little as a BMC's: a state is believed
-// when it was read back. `timeout` where it did not say what became of an order.
+// named without a path. One that is writable by users other than root or musterd's own is not run. No shell;
+// the environment is ours; killed at the deadline. Like a BMC's answer, its report is not enough: a state
+// counts when it was read back. `timeout` if it did not report the result of an order.
 #pragma once
 
 #include "base/os.h"

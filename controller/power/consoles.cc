@@ -58,7 +58,7 @@ std::string Consoles::panic_since(const std::string& node, SteadyMs since) const
   return found != consoles_.end() && found->second.panicked >= since ? found->second.panic : "";
 }
 
-// Text of a stranger: control characters end a line or are left out, colours included.
+// Untrusted text: control characters end a line or are left out, colours included.
 void Consoles::heard(const std::string& node, const std::string& bytes) {
   Console& console = consoles_[node];
   const std::string told = console.mask.pass(bytes);

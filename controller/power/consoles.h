@@ -1,10 +1,10 @@
-// Consoles: what the machines of a run say on their serial consoles, kept, and looked through for panics.
+// Consoles: the output of a run's machines on their serial consoles, kept, and searched for panics.
 //
-// While a run is under way, the nodes of it whose spec says `sol: true` are listened to (controller/power/
-// sol.h). What they say goes to STATE/consoles/NODE.log (4 MiB, and one older file NODE.log.1; nobody but
-// root reads folder or files, and tokens of joins are not in them). A kernel panic is told at once and
-// remembered: a run names it as the reason where a system did not come. It decides nothing: a machine that
-// panicked may restart and come up. Thread: the reactor's.
+// During a run, the consoles of its nodes with `sol: true` in the spec are read (controller/power/ sol.h).
+// Their output goes to STATE/consoles/NODE.log (4 MiB, and one older file NODE.log.1; only root can read
+// folder and files, and join tokens are not in them). A kernel panic is reported at once and kept: a run
+// names it as the reason if a system did not boot. It decides nothing: a machine that panicked may restart
+// and come up. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,14 @@
 
 namespace muster {
 
-// "Kernel panic - not syncing: ..." in a line of a console; "" where there is none. The line that closes a
-// panic is none.
+// "Kernel panic - not syncing: ..." in a line of a console; "" if there is none. The line that closes a panic
+// does not count.
 std::string panic_in(const std::string& line);
 
 class Consoles {
  public:
   struct Hooks {
-    // Whose consoles are wanted now.
+    // The nodes whose consoles are read now.
     std::function<std::map<std::string, PowerTarget>()> wanted;
     std::function<void(const std::string& node, const std::string& panic)> panicked;
   };

@@ -7,10 +7,10 @@ class InBand : public Power {
  public:
   explicit InBand(std::string node) : node_(std::move(node)) {}
 
-  // That its agent answers says more, and is not asked for here.
+  // Its agent's reports say more, and are handled elsewhere.
   Result<PowerState> state(DurationMs) override { return PowerState::unknown; }
   Status on(DurationMs) override { return impossible("on"); }
-  Status off(DurationMs, bool) override { return impossible("off, which nothing could take back"); }
+  Status off(DurationMs, bool) override { return impossible("off, which nothing could undo"); }
   Status boot_once_network(DurationMs) override { return impossible("into a network boot"); }
   Result<Json> describe(DurationMs) override {
     return Json{

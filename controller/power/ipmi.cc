@@ -91,7 +91,7 @@ class Ipmi : public Power {
 
 // ---- identity
 
-// With the GUID first, so that every look at a BMC is one at whose it is.
+// With the GUID first, so that every access to a BMC checks its identity.
 Result<std::vector<IpmiBytes>> Ipmi::ask_with_guid(std::vector<IpmiBytes> commands) {
   if (!no_guid_) {
     auto with = commands;
@@ -110,7 +110,7 @@ Result<std::vector<IpmiBytes>> Ipmi::ask_with_guid(std::vector<IpmiBytes> comman
   return tool_.ask(commands);
 }
 
-// Makers store the GUID in each of three orders: as printed, as SMBIOS does, and all of it reversed.
+// Vendors store the GUID in each of three orders: as printed, as SMBIOS does, and all of it reversed.
 Status Ipmi::check_identity(const IpmiBytes& guid) {
   const std::string shown = uuid_of(guid), reversed = uuid_of({guid.rbegin(), guid.rend()});
   guid_ = names_one_machine(shown) ? shown : "";
@@ -119,26 +119,24 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
                                         guid_.empty() ? "no GUID" : fmt::format("the GUID {}", pin));
   if (!target_.pin_sha256.empty() && target_.pin_sha256 != pin)
     return fail(Code::denied,
-                fmt::format("{}, but the one of {} has {}: nothing was done. If the BMC was replaced: set "
-                            "power.pin, or `muster node rm {}` to learn it anew",
+                fmt::format("{}, but the one of {} has {}: nothing was done. If the BMC was replaced, set "
+                            "power.pin, or run `muster node rm {}` to have it pinned again",
                             whose, target_.node, target_.pin_sha256, target_.node));
-  if (guid_.empty()) return Ok{};  // such a BMC cannot be told from another
+  if (guid_.empty()) return Ok{};  // such a BMC cannot be distinguished from another
   const std::string expected = machine_of(target_.expected_uuid);
   const bool same = same_uuid(shown, expected) || same_uuid(reversed, expected);
   if (!expected.empty() && !same && target_.pin_sha256.empty())
-    return fail(Code::denied,
-                fmt::format("{}, but {} is machine {}: nothing was done. If that BMC is the node's all the "
-                            "same, set power.pin to {}",
-                            whose, target_.node, expected, pin));
+    return fail(Code::denied, fmt::format("{}, but {} is machine {}: nothing was done. If that BMC belongs "
+                                          "to the node nevertheless, set power.pin to {}",
+                                          whose, target_.node, expected, pin));
   if (expected.empty() && target_.machines) {
     std::string other = target_.machines->node_of(shown);
     if (other.empty()) other = target_.machines->node_of(reversed);
     if (!other.empty())
-      return fail(
-          Code::denied,
-          fmt::format("{}, which is machine {}, while {} was never seen: nothing was done. Look where "
-                      "that address leads and correct power.address of {}",
-                      whose, other, target_.node, target_.node));
+      return fail(Code::denied,
+                  fmt::format("{}, which is machine {}, but {} was never seen: nothing was done. Find out "
+                              "where that address leads and correct power.address of {}",
+                              whose, other, target_.node, target_.node));
   }
   if (target_.pin_sha256.empty()) {
     target_.pin_sha256 = pin;
@@ -151,7 +149,7 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
 
 Result<PowerState> Ipmi::look() {
   auto answers = ask_with_guid({kChassisStatus});
-  // Reading changes nothing, so an unknown outcome may simply be asked again.
+  // Reading changes nothing, so an unknown outcome may simply be retried.
   if (!answers.ok()) {
     Error error = std::move(answers).error();
     if (error.code == Code::timeout || error.code == Code::conflict) error.code = Code::unavailable;
@@ -162,7 +160,7 @@ Result<PowerState> Ipmi::look() {
   return status[0] & 1 ? PowerState::on : PowerState::off;
 }
 
-// Asks until the state was read back, stopping `reserve` before the deadline. Only the state counts.
+// Polls until the state was read back, stopping `reserve` before the deadline. Only the state counts.
 Status Ipmi::reach(PowerState wanted, const IpmiBytes& order, DurationMs reserve) {
   for (;;) {
     TRY(const PowerState now, look());
@@ -189,20 +187,21 @@ Status Ipmi::wait_for(PowerState wanted, DurationMs reserve) {
     last = now.ok() ? std::string(to_string(*now)) : "nothing readable: " + now.error().message;
     tool_.pause(kPoll);
   }
-  return fail(Code::timeout, fmt::format("BMC {} accepted the order, but the machine is not {} (it says {})",
-                                         target_.address, to_string(wanted), last));
+  return fail(Code::timeout,
+              fmt::format("BMC {} accepted the order, but the machine is not {} (it reports {})",
+                          target_.address, to_string(wanted), last));
 }
 
 // ---- boot
 
 Status Ipmi::arm() {
   const auto kept = tool_.ask({kKeepBootFlags});
-  // Refused by some; then power-on has to follow within a minute, and on() looks whether it did.
+  // Refused by some; then power-on must follow within a minute, and on() checks whether it did.
   if (!kept.ok() && tool_.refusal().completion < 0) return kept.error();
   TRY(const auto answers, tool_.ask({kBootNetworkOnce, kGetBootFlags}));
   flags_ = {answers[1]};
   if (!flags_.network())
-    return fail(Code::failed, fmt::format("BMC {} took the boot flags but shows '{}'", target_.address,
+    return fail(Code::failed, fmt::format("BMC {} accepted the boot flags but reports '{}'", target_.address,
                                           hex_of(flags_.raw)));
   shows_validity_ = flags_.valid();
   armed_ = true;
@@ -255,7 +254,7 @@ std::unique_ptr<Power> make_ipmi(PowerTarget target, Waiter waiter, std::shared_
 
 PowerDriver ipmi_driver() {
   return {"ipmi",
-          "A BMC that speaks IPMI 2.0 (RMCP+), by way of Debian's ipmitool: power, and boot once from the "
+          "A BMC that speaks IPMI 2.0 (RMCP+), through Debian's ipmitool: power, and boot once from the "
           "network. Needs address and secret (user:password); the GUID is pinned on first use.",
           [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
             if (target.address.empty()) return fail(Code::invalid, "ipmi: no address");

@@ -36,7 +36,7 @@ bool passes(const std::string& complaint) {
   return has_any(lower(complaint), {"insufficient resources", "unexpected open session response"});
 }
 
-// The last line that says something, for people.
+// The last non-empty line, for people.
 std::string last_line(const std::string& text) {
   size_t end = text.find_last_not_of(" \t\r\n");
   if (end == std::string::npos) return "no reason given";
@@ -100,17 +100,17 @@ std::vector<std::string> IpmiTool::options(const PowerTarget& target, int suite,
   return {"-U", target.user, "-E", "-C", std::to_string(suite), "-L",
           target.as_operator ? "OPERATOR" : "ADMINISTRATOR",
           // A message that is sent again before its answer is there gets two, and ipmitool takes the second
-          // for a wrong password: some BMCs need five seconds. For all others a second is enough, and a BMC
-          // that is not there or knows no such suite costs 12 s instead of 40.
+          // for a wrong password: some BMCs need five seconds. For all others a second is enough, and an
+          // unreachable BMC or one without the suite costs 12 s instead of 40.
           "-N", patient ? "5" : "1", "-R", patient ? "2" : "3", "-v"};
 }
 
-// The commands come by standard input: as arguments each would need a session of its own. -v tells a login
-// that was refused from a BMC that is not there; it prints nothing of the password.
+// The commands come by standard input: as arguments each would need a session of its own. -v distinguishes a
+// rejected login from an unreachable BMC; it prints nothing of the password.
 Result<Output> IpmiTool::run(const std::string& script, int suite) {
   if (last_ && waiter_.now() - *last_ < kPace) pause(*last_ + kPace - waiter_.now());
   if (left() <= 0)
-    return fail(Code::unavailable, fmt::format("BMC {}: no time left to ask it", target_.address));
+    return fail(Code::unavailable, fmt::format("BMC {}: no time left for a request", target_.address));
   Command command;
   command.argv = {"ipmitool", "-I", "lanplus", "-H", host_, "-p", port_};
   const auto more = options(target_, suite, patient_);
@@ -125,7 +125,7 @@ Result<Output> IpmiTool::run(const std::string& script, int suite) {
   if (output.ok()) return output;
   Error error = std::move(output).error();
   if (error.code == Code::not_found)
-    return fail(Code::invalid, "ipmitool is not installed here (package ipmitool)");
+    return fail(Code::invalid, "ipmitool is not installed on the controller host (package ipmitool)");
   // Killed in the middle, or more output than a BMC has to give.
   if (error.code != Code::unavailable) error.code = Code::timeout;
   patient_ = true;
@@ -171,10 +171,10 @@ Status IpmiTool::failed_login(const std::string& why) {
   Status next = logins_->failed_login(target_);
   if (next.ok() || next.error().code != Code::denied) return next;
   return fail(Code::denied,
-              fmt::format("BMC {} refuses the user and password ({}){}", target_.address, why,
+              fmt::format("BMC {} rejects the user and password ({}){}", target_.address, why,
                           target_.as_operator ? ""
-                                              : "; some answer so where the user is no administrator: "
-                                                "`power.privilege: operator` asks for less"));
+                                              : "; some BMCs answer this when the user is no administrator: "
+                                                "try `power.privilege: operator`"));
 }
 
 // A session with the first suite that gives one. An odd answer counts only when a fresh session, with the
@@ -199,9 +199,9 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
     if (login == Login::not_allowed && ++not_allowed == 2)
       return fail(
           Code::denied,
-          fmt::format("BMC {} does not let this user be {}: {}", target_.address,
+          fmt::format("BMC {} does not grant this user the privilege {}: {}", target_.address,
                       target_.as_operator ? "an operator"
-                                          : "an administrator (`power.privilege: operator` asks for less)",
+                                          : "administrator (`power.privilege: operator` requests less)",
                       why));
     if (login == Login::absent) {
       patient_ = true;
@@ -262,9 +262,10 @@ Error IpmiTool::judge(const std::string& complaint) {
 Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& commands) {
   refusal_ = {};
   if (target_.password.size() > kLongestPassword || target_.user.size() > kLongestUser)
-    return fail(Code::invalid, fmt::format("IPMI users have at most {} characters and passwords {}: the "
-                                           "secret of {} is longer",
-                                           kLongestUser, kLongestPassword, target_.node));
+    return fail(
+        Code::invalid,
+        fmt::format("IPMI users have at most {} characters and passwords {}: the secret of {} is longer",
+                    kLongestUser, kLongestPassword, target_.node));
   std::string script;
   for (const auto& command : commands) {
     script += "raw";
@@ -282,7 +283,7 @@ Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& comma
   }
   auto answers = parse(output.out);
   if (!answers || answers->size() < commands.size() || has(output.err, "rsp=0x"))
-    return fail(Code::timeout, fmt::format("BMC {}: ipmitool printed what is no answer", target_.address));
+    return fail(Code::timeout, fmt::format("BMC {}: unparsable ipmitool output", target_.address));
   answers->resize(commands.size());
   return *answers;
 }

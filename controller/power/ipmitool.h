@@ -1,13 +1,13 @@
-// IpmiTool: one BMC's conversation through the program `ipmitool`: sessions, cipher suites, and what its
-// complaints mean.
+// IpmiTool: requests to one BMC through the program `ipmitool`: sessions, cipher suites, and the meaning of
+// its errors.
 //
 // Each ask() is one process and one session with one or more raw commands; two are at least kPace apart,
-// since BMCs crash when they are asked faster. One refusal is none: a fresh session, after a pause, with the
-// other suite and five seconds for each message has to get it, too, and after two nothing more is sent
-// (controller/power/logins.h). Knows nothing of power or boot flags. Codes: `unavailable` no session came
-// about, nothing was done; `denied` user or password refused, or a privilege is missing; `invalid` the BMC
-// does not know the command; `conflict` not in its present state; `timeout` anything else, the commands may
-// have been carried out. Thread: one at a time; blocking.
+// since BMCs crash at a faster rate. One rejection is not final: a second session, after a pause, with the
+// other suite and five seconds for each message must be rejected, too; after two nothing more is sent
+// (controller/power/logins.h). Contains no power or boot flags. Codes: `unavailable` no session, nothing was
+// done; `denied` user or password rejected, or a privilege is missing; `invalid` the BMC does not support the
+// command; `conflict` not in its present state; `timeout` anything else, the commands may have been carried
+// out. Thread: one at a time; blocking.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class IpmiTool {
   DurationMs left() const { return end_ - waiter_.now(); }
   void pause(DurationMs span);
 
-  // The data of each command's answer, in order. An Error when one of them failed; all were sent even so.
+  // The data of each command's answer, in order. An Error if one of them failed; all were sent nevertheless.
   Result<std::vector<IpmiBytes>> ask(const std::vector<IpmiBytes>& commands);
   // Why the last ask() failed: command and completion code, where the BMC gave one.
   struct Refusal {
@@ -43,11 +43,11 @@ class IpmiTool {
   const Refusal& refusal() const { return refusal_; }
   // 17 or 3; 0 before the first session.
   int suite() const { return suite_; }
-  // What ipmitool's complaints (with -v) say about a login: absent is a BMC that answers nothing at all;
-  // mixed_up one that lost its session; refused user and password; not_allowed the level asked for.
+  // The meaning of ipmitool's errors (with -v) for a login: absent, the BMC does not answer at all; mixed_up,
+  // it lost its session; refused, user and password; not_allowed, the requested level.
   enum class Login { established, absent, no_answer, mixed_up, other_suite, refused, not_allowed };
   static Login login_of(const std::string& complaint);
-  // How a login goes. `patient`: for a BMC that needs more than a second per message.
+  // Settings of a login. `patient`: for a BMC that needs more than a second per message.
   static std::vector<std::string> options(const PowerTarget& target, int suite, bool patient);
 
  private:

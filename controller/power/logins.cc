@@ -79,17 +79,16 @@ std::optional<Error> Logins::find(const PowerTarget& target) const {
   if (one->trusted && one->let_in)
     return fail(
         Code::unavailable,
-        fmt::format("BMC {} refused this user and password twice, which it took {} minutes ago. It is "
-                    "asked with them again in {} minutes, because BMCs lock an account after a few "
-                    "failed logins. If the password was changed there: `muster secret set`, which "
-                    "makes the next call ask at once",
-                    target.address, minutes(now_() - *one->let_in), left));
-  return fail(
-      Code::denied,
-      fmt::format("BMC {} refused this user and password. It is not asked with them again for {} minutes, "
-                  "because BMCs lock an account after a few failed logins. Correct the secret with `muster "
-                  "secret set`; setting it, even to the same value, makes the next call ask at once",
-                  target.address, left));
+        fmt::format(
+            "BMC {} rejected this user and password twice, {} minutes after it accepted them. The next login "
+            "is tried in {} minutes, because BMCs lock an account after a few failed logins. If the password "
+            "was changed there: `muster secret set`, after which the next call tries at once",
+            target.address, minutes(now_() - *one->let_in), left));
+  return fail(Code::denied,
+              fmt::format("BMC {} rejected this user and password. No login is tried for {} minutes, because "
+                          "BMCs lock an account after a few failed logins. Correct the secret with `muster "
+                          "secret set`; after that, even with the same value, the next call tries at once",
+                          target.address, left));
 }
 
 Status Logins::may_log_in(const PowerTarget& target, DurationMs left,
@@ -99,7 +98,7 @@ Status Logins::may_log_in(const PowerTarget& target, DurationMs left,
   if (wait == 0) return Ok{};
   if (wait >= left)
     return fail(Code::unavailable,
-                fmt::format("BMC {} refused the user and password, and no time is left to try again",
+                fmt::format("BMC {} rejected the user and password, and no time is left to try again",
                             target.address));
   pause(wait);
   return Ok{};

@@ -1,13 +1,13 @@
-// Logins: what BMCs answered to user and password lately, so that one bad answer is not taken for a wrong
+// Logins: recent answers of BMCs to user and password, so that one bad answer is not taken for a wrong
 // password, and a wrong password does not lock an account: after three to five failed logins in a row BMCs
-// lock it, and refuse the right password, too.
+// lock it, and reject the right password, too.
 //
-// At most two failed logins in a row within ten minutes, the second ten seconds behind the first or later:
-// BMCs that are busy or starting refuse the right password now and then. One that took the password less than
-// ten minutes before refuses it for a reason that passes: `unavailable` instead of `denied`, twenty seconds
+// At most two failed logins in a row within ten minutes, the second at least ten seconds after the first:
+// BMCs that are busy or starting sometimes reject the right password. One that accepted the password less
+// than ten minutes before rejects it for a passing reason: `unavailable` instead of `denied`, twenty seconds
 // instead of ten, and no more logins than otherwise. Kept by address, user and password (as a digest);
-// another password for an account that refused two gets one try. Forgotten when the controller ends.
-// Thread: any; one mutex inside.
+// another password for an account that rejected two gets one try. Lost when the controller ends. Thread: any;
+// one mutex inside.
 #pragma once
 
 #include <functional>
@@ -28,27 +28,27 @@ class Logins {
   void let_in(const PowerTarget& target);
   // One failed login.
   void failed(const PowerTarget& target);
-  // Before a login: waits with `pause` where one failed a moment ago. An Error: no password is sent now.
+  // Before a login: waits with `pause` if one failed a moment ago. An Error: no password is sent now.
   Status may_log_in(const PowerTarget& target, DurationMs left,
                     const std::function<void(DurationMs)>& pause) const;
-  // failed(); Ok: one more login is due. After the last nothing more is sent with this user and password.
+  // failed(); Ok: one more login is allowed. After the last nothing more is sent with this user and password.
   Status failed_login(const PowerTarget& target);
-  // Refused for good, by the word of a driver that counts for itself.
+  // Rejected for good, as counted by the driver itself.
   void refused(const PowerTarget& target);
-  // What to answer instead of asking; none when the BMC may be asked.
+  // The answer to give instead of a login; none if a login is allowed.
   std::optional<Error> find(const PowerTarget& target) const;
-  // Less than ten minutes ago, and not refused since.
+  // Less than ten minutes ago, and not rejected since.
   bool took(const PowerTarget& target) const;
-  // How long the next login has to wait.
+  // How long the next login must wait.
   DurationMs pause(const PowerTarget& target) const;
-  // A person set secrets: each that was refused gets one more try, at once.
+  // A person set secrets: each rejected one gets one more try, at once.
   void once_more();
 
-  // Basic authentication is off at this BMC: it wants a session.
+  // Basic authentication is off at this BMC: it needs a session.
   void wants_session(const PowerTarget& target);
   bool knows_session(const PowerTarget& target) const;
   // IPMI: this BMC answers too slowly for a second per message; it has this cipher suite and not the usual
-  // one (0: not known).
+  // one (0: unknown).
   void wants_time(const PowerTarget& target);
   bool needs_time(const PowerTarget& target) const;
   void has_suite(const PowerTarget& target, int suite);
@@ -61,7 +61,7 @@ class Logins {
     bool at_once = false, trusted = false;
     std::optional<TimeMs> let_in = {};
   };
-  using Account = std::map<std::string, Tried>;  // by digest of the password: itself it is kept nowhere
+  using Account = std::map<std::string, Tried>;  // by digest of the password, which is not kept
   bool lately(TimeMs at) const;
   int failures(const PowerTarget& target) const;
   const Tried* tried(const PowerTarget& target) const;

@@ -16,13 +16,13 @@ class Manual : public Power {
     return Json{{"driver", "manual"},
                 {"where", target_.address},
                 {"switches", false},
-                {"note", "a person switches it; `muster status` says what is to be done, and when"}};
+                {"note", "a person switches it; `muster status` lists what must be done, and by when"}};
   }
 
  private:
   Status by_hand(const std::string& what) const {
     return fail(Code::invalid, target_.node + " is switched by hand (driver manual): switch it " + what +
-                                   " yourself; what a run needs done stands in `muster status`");
+                                   " yourself; `muster status` lists what a run needs done");
   }
   PowerTarget target_;
 };
@@ -32,7 +32,7 @@ class Manual : public Power {
 PowerDriver manual_driver() {
   PowerDriver driver;
   driver.name = "manual";
-  driver.help = "a person switches it, when a run asks for it; `address`: where it stands";
+  driver.help = "a person switches it when a run needs that; `address`: where it stands";
   driver.make = [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
     return std::unique_ptr<Power>(std::make_unique<Manual>(std::move(target)));
   };

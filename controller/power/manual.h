@@ -1,9 +1,8 @@
 // Driver `manual`: a person switches the machine, since nothing else can.
 //
-// What a run needs done is asked of a person (controller/power/by_hand.h) and waited for; see
-// PowerPort::by_hand. Of the driver itself there is nothing to be had: state is `unknown`, and on, off and
-// the network boot are refused (`invalid`), because a call has a deadline of a minute and a person comes
-// when they come.
+// What a run needs done is a manual task (controller/power/by_hand.h) that the run waits for; see
+// PowerPort::by_hand. The driver itself can do nothing: state is `unknown`, and on, off and the network boot
+// are refused (`invalid`), because a call has a deadline of a minute and a person may take hours.
 #pragma once
 
 #include "controller/power/power.h"

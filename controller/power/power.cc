@@ -21,7 +21,7 @@ Status boot_from_network(Power& power, DurationMs call) {
   Status once = power.boot_once_network(call);
   if (!once.ok())
     return std::move(once).error().with(
-        "the machine is off and stays off, its next boot could not be set to the network");
+        "the machine stays off, because its next boot could not be set to the network");
   return power.on(call);
 }
 

@@ -105,7 +105,7 @@ bool PowerService::netboots(const std::string& node) const {
 void PowerService::reinstall(const std::string& node, const Json& order, Done done) {
   Status may = may_switch_(node);
   if (may.ok() && install_) return install_(node, order, std::move(done));
-  if (may.ok()) may = fail(Code::invalid, node + ": nobody here installs systems");
+  if (may.ok()) may = fail(Code::invalid, node + ": its driver cannot reinstall machines");
   reactor_.post([done = std::move(done), may] { done(may); });
 }
 
@@ -204,12 +204,12 @@ void PowerService::start(const std::string& address, Job job) {
       [this, driver, target, job, failure] {
         // Only now, in a worker: the pool may have been busy with other BMCs, too.
         if (!*job.wanted) {
-          *failure = fail(Code::cancelled, "not wanted any more; the BMC was not asked");
+          *failure = fail(Code::cancelled, "no longer needed; the BMC was not contacted");
           return;
         }
         if (reactor_.steady() - job.asked > times_.turn) {
           *failure = fail(Code::unavailable,
-                          "the controller was at work with other BMCs for too long; this one was not asked");
+                          "the controller was busy with other BMCs for too long; this one was not contacted");
           return;
         }
         auto power = driver->make(target);
@@ -230,7 +230,7 @@ void PowerService::start(const std::string& address, Job job) {
       });
 }
 
-// Without having asked the BMC.
+// Without contacting the BMC.
 void PowerService::give_up(const std::string& address, const Job& job, Error error) {
   reactor_.post([this, address, job, error = std::move(error)] {
     reactor_.post([this, address] { next(address); });
@@ -239,7 +239,7 @@ void PowerService::give_up(const std::string& address, const Job& job, Error err
 }
 
 // The folder to keep things in; of pins its own, and of servers those of all others, declared or not: a node
-// keeps its server until it is forgotten.
+// keeps its server until its record is removed.
 void PowerService::add_known(const std::string& node, PowerTarget& target) const {
   target.state = files_.root();
   for (const auto& [name, pin] : pins_) {

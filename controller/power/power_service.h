@@ -1,13 +1,13 @@
 // PowerService: the executor's PowerPort over the drivers of controller/all_drivers.cc.
 //
-// Drivers block; each call runs in the reactor's worker pool, one at a time per BMC, in the order asked for.
-// Where a BMC is, and with what password, is looked up when a call starts, so a corrected spec or secret
-// counts at once. A BMC's certificate fingerprint, learned on first use, is kept in STATE/bmc-pins.json and
-// enforced ever after. What BMCs answered to a node's secret is remembered, and one that refused it is not
-// asked with it again for a while (controller/power/logins.h). A call that did not reach its BMC within its
-// time, because others were before it, is not made at all: `unavailable`. Nobody waits for it any more, and a
-// machine must not be switched off an hour after somebody asked. Nodes of the driver `manual` have no BMC:
-// what the executor wants of them is asked of a person (controller/power/by_hand.h). Thread: the reactor's.
+// Drivers block; each call runs in the reactor's worker pool, one at a time per BMC, in the order of the
+// calls. Address and password of a BMC are looked up when a call starts, so a corrected spec or secret counts
+// at once. A BMC's certificate fingerprint, pinned on first use, is kept in STATE/bmc-pins.json and enforced
+// from then on. After a BMC rejected a node's secret, no login with it is tried for a while
+// (controller/power/logins.h). A call that did not reach its BMC within its time, because others were before
+// it, is not made at all: `unavailable`. Its caller has given up, and a machine must not be switched off an
+// hour after the request. Nodes of the driver `manual` have no BMC: the executor's orders become manual tasks
+// (controller/power/by_hand.h). Thread: the reactor's.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,8 @@ class PowerService : public PowerPort {
   struct Where {
     std::string driver;
     PowerTarget target;
-    DurationMs within = 0;  // manual: so long a person has
-    bool sol = false;       // ipmi: its console is listened to during a run
+    DurationMs within = 0;  // manual: time limit of a person
+    bool sol = false;       // ipmi: its console is read during a run
   };
   using Lookup = std::function<Result<Where>(const std::string& node)>;
 
@@ -46,14 +46,14 @@ class PowerService : public PowerPort {
   PowerService(RealReactor& reactor, std::string state, Lookup lookup);
   PowerService(RealReactor& reactor, std::string state, Lookup lookup, const Times& times);
 
-  // Asked right before a BMC is told to switch a node off or to boot it from the network, whoever wants it:
-  // an Error is the answer, and the BMC is not asked.
+  // Called right before an order to switch a node off or to boot it from the network is sent, for every
+  // caller: an Error is the answer, and the BMC is not contacted.
   void guard(std::function<Status(const std::string& node)> may_switch) {
     may_switch_ = std::move(may_switch);
   }
 
-  // Who carries out reinstall() (controller/power/sakura/provider_install.h), and stops when nobody waits
-  // for it any more.
+  // Carries out reinstall() (controller/power/sakura/provider_install.h), and stops when it is no longer
+  // needed.
   void installer(std::function<void(const std::string& node, const Json& order, Done)> install,
                  std::function<void(const std::string& node)> forget) {
     install_ = std::move(install);
@@ -65,27 +65,27 @@ class PowerService : public PowerPort {
   void forget(const std::string& node) override;
   void state(const std::string& node, std::function<void(Result<PowerState>)> done) override;
   void power_on(const std::string& node, Done done) override;
-  // True, too, where it cannot be told: the call itself then says what is wrong.
+  // Also true if that is unknown: the call itself then reports the error.
   bool switches(const std::string& node) const override;
   bool netboots(const std::string& node) const override;
   void reinstall(const std::string& node, const Json& order, Done done) override;
   std::optional<Person> by_hand(const std::string& node) const override;
-  // What people are asked to do. The guard is asked first, as for a BMC.
+  // Manual tasks. The guard is called first, as for a BMC.
   ByHand& hands() { return hands_; }
   // Operators' own verbs.
   void shut_down(const std::string& node, Done done);
   void boot_once_network(const std::string& node, Done done);
   void describe(const std::string& node, std::function<void(Result<Json>)> done);
-  // Forgets the pinned certificate of a node's BMC (`muster node rm`).
+  // Removes the pinned certificate of a node's BMC (`muster node rm`).
   void forget_pin(const std::string& node);
   bool has_pin(const std::string& node) const { return pins_.count(node) > 0; }
   // The provider's other half of the node's driver, to be made in a worker; invalid: it has none.
   Result<std::function<Result<std::unique_ptr<Reinstall>>()>> provider(const std::string& node);
-  // Secrets were set: every BMC may be asked again.
+  // Secrets were set: logins are allowed again at every BMC.
   void forget_refusals() { logins_->once_more(); }
-  // For whoever else logs in to these BMCs: an account counts failed logins wherever they come from.
+  // For other code that logs in to these BMCs: an account counts failed logins from everywhere.
   std::shared_ptr<Logins> logins() const { return logins_; }
-  // From now on drivers take the time, and let it pass, by this clock; nothing is known of logins. For tests.
+  // From now on drivers read the time and wait by this clock; earlier logins are cleared. For tests.
   void wait_by(const Waiter& waiter);
 
  private:

@@ -53,7 +53,7 @@ struct Seen {
   struct Unread {
     std::string path;
     Error error;
-    bool answered = false;  // the BMC said that it cannot be read; else it said nothing
+    bool answered = false;  // the BMC answered that it cannot be read; else it did not answer
   };
   std::vector<System> able;  // can be reset
   std::vector<Unread> unread;
@@ -122,13 +122,13 @@ Result<std::string> Redfish::find_system() {
   product_ = json_text(root.body, "Product");
   version_ = json_text(root.body, "RedfishVersion");
   std::string page = json_text(json_at(root.body, {"Systems"}), "@odata.id");
-  if (page.empty()) return fail(Code::invalid, fmt::format("BMC {} shows no systems", address_));
+  if (page.empty()) return fail(Code::invalid, fmt::format("BMC {} lists no systems", address_));
   TRY(const auto paths, member_paths(std::move(page)));
   Seen seen;
   TRY_(look_at(paths, seen));
   if (!seen.matched && seen.able.size() == 1 && !seen.unread.empty()) {
-    // One is left because another did not answer. Asked once more: only what stays away is a part that goes
-    // with the host's power.
+    // One is left because another did not answer. Read once more: only one that stays away is a part that
+    // loses power with the host.
     client_.pause(kPoll);
     std::vector<std::string> again;
     for (const auto& one : std::exchange(seen.unread, {})) again.push_back(one.path);
@@ -146,7 +146,7 @@ Result<std::vector<std::string>> Redfish::member_paths(std::string page) {
     page = json_text(list.body, "Members@odata.nextLink");
   }
   if (paths.empty())
-    return fail(Code::unavailable, fmt::format("BMC {} shows no systems", address_));  // it starts
+    return fail(Code::unavailable, fmt::format("BMC {} lists no systems", address_));  // it starts
   return paths;
 }
 
@@ -191,15 +191,15 @@ Result<std::string> Redfish::choose(const Seen& seen, size_t members) const {
     // Nothing was done, and it may pass.
     const Code code = first.code == Code::failed ? Code::failed : Code::unavailable;
     return fail(
-        code,
-        fmt::format("{} of the {} systems of BMC {} cannot be read, so {} cannot be told among them: {}",
-                    seen.unread.size(), members, address_, node_, first.message));
+        code, fmt::format(
+                  "{} of the {} systems of BMC {} cannot be read, so {} cannot be identified among them: {}",
+                  seen.unread.size(), members, address_, node_, first.message));
   }
   const std::string which =
       bound ? fmt::format("none of them is machine {}", expected_uuid_) : "exactly one is needed";
   return fail(
       bound ? Code::denied : Code::invalid,
-      fmt::format("BMC {} shows {} systems that can be reset; {}", address_, seen.able.size(), which));
+      fmt::format("BMC {} lists {} systems that can be reset; {}", address_, seen.able.size(), which));
 }
 
 Result<System> Redfish::read_system() {
@@ -216,15 +216,14 @@ Result<System> Redfish::read_system() {
   if (const std::string other = expected_uuid_.empty() && machines_ ? machines_->node_of(system.uuid()) : "";
       !other.empty())
     return fail(Code::denied,
-                fmt::format("BMC {} controls machine {}, which is {}, while {} was never seen: nothing was "
-                            "done. Look where that address leads and correct power.address of {}; if that "
-                            "machine is to become {}: take {} out of the spec, `muster node rm {}`",
+                fmt::format("BMC {} controls machine {}, which is {}, but {} was never seen: nothing was "
+                            "done. Find out where that address leads and correct power.address of {}; if "
+                            "that machine is to become {}: remove {} from the spec, then `muster node rm {}`",
                             address_, lower(system.uuid()), other, node_, node_, node_, other, other));
   return system;
 }
 
-// Empty: the BMC does not say. Some link to a list that is not there; an order that it cannot carry out is
-// refused anyway.
+// Empty: not reported. Some link to a list that does not exist; an unsupported order is refused anyway.
 Result<std::vector<std::string>> Redfish::reset_types(const System& system) {
   auto types = texts(json_at(system.reset(), {"ResetType@Redfish.AllowableValues"}));
   const std::string info = json_text(system.reset(), "@Redfish.ActionInfo");
@@ -245,7 +244,7 @@ Status Redfish::order(const System& system, const std::string& type) {
   return Ok{};
 }
 
-// Asks until the state was read back, stopping `reserve` before the deadline. Answers are hints; only the
+// Polls until the state was read back, stopping `reserve` before the deadline. Answers are hints; only the
 // state counts.
 Status Redfish::reach(PowerState wanted, const std::vector<std::string>& preferred, DurationMs reserve) {
   TRY(System system, read_system());
@@ -288,9 +287,8 @@ Result<bool> Redfish::shows(PowerState wanted, DurationMs span, System& system) 
   return false;
 }
 
-// The order is under way: BMCs rebuild their tree around power changes and answer oddly meanwhile, so
-// whatever they say is asked again. Only a refusal (another machine, another certificate, the password) ends
-// it.
+// The order is under way: BMCs rebuild their tree around power changes and answer oddly meanwhile, so every
+// answer is retried. Only a refusal (another machine, another certificate, the password) ends it.
 Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
   std::string last = "nothing";
   for (DurationMs poll = kFirstPoll; client_.left() > reserve; poll = std::min(2 * poll, kPoll)) {
@@ -304,8 +302,9 @@ Status Redfish::wait_for(PowerState wanted, DurationMs reserve) {
       last = "nothing readable: " + system.error().message;
     client_.pause(poll);
   }
-  return fail(Code::timeout, fmt::format("BMC {} accepted the order, but the machine is not {} (it says {})",
-                                         address_, to_string(wanted), last.empty() ? "nothing" : last));
+  return fail(Code::timeout,
+              fmt::format("BMC {} accepted the order, but the machine is not {} (it reports {})", address_,
+                          to_string(wanted), last.empty() ? "nothing" : last));
 }
 
 // ---- boot ----
@@ -342,7 +341,7 @@ Status Redfish::write_boot(const System& resource) {
   with_mode["BootSourceOverrideMode"] = "UEFI";
   const auto written = client_.patch(resource.path, {{"Boot", with_mode}});
   if (written.ok()) return Ok{};
-  // HPE lets nobody write the mode.
+  // HPE does not allow writing the mode.
   if (written.error().code != Code::invalid || !client_.moved_to().empty()) return written.error();
   TRY_(client_.patch(resource.path, {{"Boot", boot}}));
   return Ok{};
@@ -382,7 +381,8 @@ Status Redfish::confirm_boot(const System& system, const System& resource) {
     if (!now.ok() && now.error().code == Code::denied) return now.error();
     if (now.ok() && Override(now->body).network()) return Ok{};
   }
-  return fail(Code::failed, fmt::format("BMC {} took the boot override but shows '{}'", address_, seen));
+  return fail(Code::failed,
+              fmt::format("BMC {} accepted the boot override but reports '{}'", address_, seen));
 }
 
 Status Redfish::boot_once_network(DurationMs deadline) {

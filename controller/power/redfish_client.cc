@@ -14,7 +14,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kRequest = 60 * kSecond;
-// Between two tries of a request that a BMC refuses with 401 or 403 although it has let us in.
+// Between two tries of a request that a BMC refuses with 401 or 403 although the login succeeded.
 constexpr DurationMs kRefusedPause = 5 * kSecond;
 constexpr int kRefusedTries = 3;
 constexpr size_t kMaxAnswer =
@@ -64,8 +64,7 @@ void RedfishClient::close_session() {
 
 void RedfishClient::pause(DurationMs span) { waiter_.sleep(std::max<DurationMs>(0, std::min(span, left()))); }
 
-// Asks for the certificate without sending a password, so that whoever answers first does not get it for
-// nothing.
+// Reads the certificate without sending a password, so that an unverified peer does not get it.
 Status RedfishClient::learn_pin() {
   HttpClientOptions options;
   options.base = "https://" + target_.address;
@@ -77,7 +76,7 @@ Status RedfishClient::learn_pin() {
   request.target = kRoot;
   TRY_(http->request(std::move(request), std::min(left(), kRequest)));
   target_.pin_sha256 = http->peer_fingerprint();
-  if (target_.pin_sha256.empty()) return fail(Code::failed, target_.address + " showed no certificate");
+  if (target_.pin_sha256.empty()) return fail(Code::failed, target_.address + " presented no certificate");
   if (target_.on_pin) target_.on_pin(target_.pin_sha256);
   return Ok{};
 }
@@ -160,7 +159,8 @@ Status RedfishClient::open_session() {
   token_ = header(answer, "X-Auth-Token");
   session_ = redfish_path(header(answer, "Location"));
   if (session_.empty()) session_ = redfish_path(json_text(answer.body, "@odata.id"));
-  if (token_.empty()) return fail(Code::failed, fmt::format("BMC {} gave no session token", target_.address));
+  if (token_.empty())
+    return fail(Code::failed, fmt::format("BMC {} returned no session token", target_.address));
   logins_->let_in(target_);
   if (basic_off_) logins_->wants_session(target_);
   return Ok{};
@@ -209,8 +209,8 @@ Status RedfishClient::enter() {
   return opened;
 }
 
-// exchange() that authenticates. A refusal with 401 or 403 is believed when a fresh session, or another login
-// after a pause, gets it, too: nothing was carried out, so orders are repeated as well.
+// exchange() that authenticates. A refusal with 401 or 403 counts if a new session, or another login after a
+// pause, gets it, too: nothing was carried out, so orders are repeated as well.
 Result<RedfishAnswer> RedfishClient::admitted(const std::string& method, const std::string& path,
                                               const Json& body, const Headers& headers) {
   for (int refused = 0;; ++refused) {
@@ -221,7 +221,7 @@ Result<RedfishAnswer> RedfishClient::admitted(const std::string& method, const s
     if (status / 100 == 2 && path != kRoot && !use_session_) logins_->let_in(target_);
     if ((status != 401 && status != 403) || RedfishRefusal(answer.body).passes()) return answer;
     if (!use_session_ && (status == 401 || !logins_->took(target_))) {
-      // Whether the password was looked at where Basic is not offered is not known: it counts.
+      // If Basic is not offered it is unknown whether the password was checked: it counts.
       TRY_(logins_->failed_login(target_));
       basic_off_ = status == 401 && !no_sessions_ && !offers_basic(answer);
       use_session_ = !no_sessions_;
@@ -233,8 +233,9 @@ Result<RedfishAnswer> RedfishClient::admitted(const std::string& method, const s
     }
     if (status == 403 && refused > 0) return answer;
     if (refused >= kRefusedTries || left() <= kRefusedPause)
-      return fail(Code::unavailable, fmt::format("BMC {}: {} {}: {} although it takes the user and password",
-                                                 target_.address, method, path, status));
+      return fail(Code::unavailable,
+                  fmt::format("BMC {}: {} {}: {} although it accepts the user and password", target_.address,
+                              method, path, status));
     pause(kRefusedPause);
     if (status == 403) close_session();
   }
@@ -249,7 +250,7 @@ Result<RedfishAnswer> RedfishClient::send(const std::string& method, const std::
   if (status == 301 || status == 302 || status == 307 || status == 308 ||
       (status == 303 && method == "GET")) {
     const std::string location = header(answer, "Location");
-    // Only to another path of the same BMC: nobody else gets the password.
+    // Only to another path of the same BMC: no other host gets the password.
     if (!location.empty() && redfish_path(location) != path) {
       TRY(answer, admitted(method, redfish_path(location), body, headers));
     }
@@ -268,7 +269,7 @@ Result<RedfishAnswer> RedfishClient::judge(RedfishAnswer answer, const std::stri
     case 401:
     case 403:
       return fail(Code::denied, message);
-    // Only links that the BMC itself gave are followed: it is building its tree anew.
+    // Only links that the BMC itself gave are followed: it is rebuilding its tree.
     case 404:
     case 429:
     case 503:
@@ -293,7 +294,7 @@ Result<RedfishAnswer> RedfishClient::look(const std::string& path, DurationMs at
 }
 
 Result<RedfishAnswer> RedfishClient::readable(RedfishAnswer answer, const std::string& path) const {
-  // Reading changes nothing, so a fault of the BMC may simply be asked again.
+  // Reading changes nothing, so it is simply retried after a fault of the BMC.
   if (answer.status >= 500)
     return fail(Code::unavailable, fmt::format("BMC {}: GET {}: {} {}", target_.address, path, answer.status,
                                                RedfishRefusal(answer.body).text()));
@@ -301,7 +302,7 @@ Result<RedfishAnswer> RedfishClient::readable(RedfishAnswer answer, const std::s
     return fail(Code::not_found, fmt::format("{} does not speak Redfish", target_.address));
   TRY(answer, judge(std::move(answer), "GET " + path));
   if (!answer.body.is_object())
-    return fail(Code::failed, fmt::format("BMC {}: {} is no JSON object{}{}", target_.address, path,
+    return fail(Code::failed, fmt::format("BMC {}: {} is not a JSON object{}{}", target_.address, path,
                                           answer.unreadable.empty() ? "" : ": ", answer.unreadable));
   return answer;
 }
@@ -354,7 +355,7 @@ Result<RedfishAnswer> RedfishClient::patch(const std::string& path, const Json& 
     TRY(answer, send("PATCH", path, body, headers));
     if (answer.status != 412 && answer.status != 428) break;
   }
-  if (answer.status == 412) {  // somebody else changed it since we looked: once more with the tag of now
+  if (answer.status == 412) {  // changed by another client meanwhile: once more with the present tag
     TRY(const RedfishAnswer again, get(path));
     if (const std::string fresh = etag_of(again); !fresh.empty() && fresh != tag) {
       TRY(answer, send("PATCH", path, body, {{"If-Match", fresh}}));

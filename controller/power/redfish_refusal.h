@@ -1,6 +1,6 @@
-// RedfishRefusal: what the body of a refusal says. Decided by ids of messages, never by their wording.
+// RedfishRefusal: the content of a refusal's body. Decided by message ids, never by their wording.
 //
-// The messages stand in several places and spellings: iLO 4 has `MessageID` and a list of its own beside the
+// The messages are in several places and spellings: iLO 4 has `MessageID` and a list of its own beside the
 // error, others an object for the list. Pure.
 #pragma once
 
@@ -19,7 +19,7 @@ class RedfishRefusal {
   std::string text() const;
   // It passes by itself: power-on self test, services that start, tables that are full for now.
   bool passes() const;
-  // The path that the request belongs to instead, where the BMC names one; "".
+  // The path that the BMC names for the request instead; "".
   std::string moved_to() const;
 
  private:

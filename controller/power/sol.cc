@@ -22,7 +22,7 @@ constexpr int kLook = 1000;  // ms
 constexpr DurationMs kHangUp = 2 * kSecond;
 constexpr size_t kComplaint = 4 << 10;
 constexpr const char* kOperational = "[SOL Session operational";
-// What ipmitool takes for "end this session", as long as nothing was typed before it: it goes to nobody.
+// What ipmitool takes for "end this session", as long as nothing was typed before it: it reaches no console.
 constexpr std::string_view kEscape = "~.";
 
 TimeMs now_ms() { return real_waiter().now(); }
@@ -218,7 +218,7 @@ void SolReader::read(const std::string& node, Session& session, TimeMs now) {
   std::array<char, 4096> buffer{};
   const ssize_t got = ::read(session.fd, buffer.data(), buffer.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return ended(session, now);  // EIO: nobody is at the other end any more
+  if (got <= 0) return ended(session, now);  // EIO: the other end is closed
   const std::string bytes(buffer.data(), static_cast<size_t>(got));
   if (!session.operational) {
     session.complaint = (session.complaint + bytes).substr(0, kComplaint);
@@ -258,7 +258,7 @@ void SolReader::ended(Session& session, TimeMs now) {
       break;
     case IpmiTool::Login::absent:
     case IpmiTool::Login::mixed_up:
-    case IpmiTool::Login::established:  // somebody else has it, or it is switched off
+    case IpmiTool::Login::established:  // in use by another client, or switched off
       break;
   }
 }
@@ -269,7 +269,7 @@ void SolReader::refuse(Session& session, bool login) {
   if (login && session.target.logins) session.target.logins->failed(session.target);
   if (++session.refused < 2) return;
   session.given_up = true;
-  log::warning("the BMC refuses the login for the console", {{"node", session.target.node}});
+  log::warning("the BMC rejects the login for the console", {{"node", session.target.node}});
 }
 
 }  // namespace muster

@@ -1,11 +1,11 @@
-// SolReader: listens to the serial consoles of machines behind IPMI BMCs (serial over LAN), by way of
-// Debian's ipmitool.
+// SolReader: reads the serial consoles of machines behind IPMI BMCs (serial over LAN), through Debian's
+// ipmitool.
 //
-// One process per machine, on a terminal of its own, since ipmitool wants one. Nothing is ever typed into a
-// console. A BMC has one such session: where somebody else has it, theirs is left alone, and it is tried
-// again after a while, as when a session ends by itself. A login that was refused is tried once more, with
-// the other suite and more time, and then not until the target changes; failed logins count together with
-// the driver's (controller/power/logins.h). The password goes to ipmitool by its environment.
+// One process per machine, on a terminal of its own, since ipmitool needs one. Nothing is ever typed into a
+// console. A BMC has one such session: if another client has it, it is tried again after a while, as when a
+// session ends by itself. A rejected login is tried once more, with the other suite and more time, and then
+// not until the target changes; failed logins count together with the driver's (controller/power/logins.h).
+// The password is passed in ipmitool's environment.
 // Thread: want() any; `heard` is called on the reader's own thread, which the destructor waits for.
 #pragma once
 
@@ -36,14 +36,14 @@ class SolReader {
     PowerTarget target;
     int fd = -1;
     pid_t pid = 0;
-    size_t suite = 0, not_offered = 0;  // index of the one that is tried; how many are none
+    size_t suite = 0, not_offered = 0;  // index of the one in use; equal to their number: none
     int refused = 0;
     bool operational = false, given_up = false;
-    std::string complaint;          // what ipmitool said before it was operational
-    TimeMs next_try = 0, ends = 0;  // ends: killed then; 0: goes on
+    std::string complaint;          // ipmitool's output before it was operational
+    TimeMs next_try = 0, ends = 0;  // ends: killed then; 0: continues
   };
   void loop();
-  bool settle(TimeMs now);  // false: it is over
+  bool settle(TimeMs now);  // false: it has ended
   void listen(TimeMs now);
   void open(Session& session, TimeMs now);
   void hang_up(Session& session, TimeMs now);

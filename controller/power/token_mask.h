@@ -1,8 +1,8 @@
-// TokenMask: takes one-time tokens out of what a console says, before it is kept.
+// TokenMask: removes one-time tokens from console output before it is kept.
 //
-// A kernel prints its command line, which holds the token of a join, and so do some firmwares and boot
-// loaders. What follows "muster.token=" is left out, whatever pieces it comes in: a terminal may wrap it, and
-// put control sequences between. Rather too much is left out than too little. Thread: its owner's; pure.
+// A kernel prints its command line, which contains a join token, and so do some firmwares and boot loaders.
+// Text after "muster.token=" is left out, in whatever pieces it arrives: a terminal may wrap it and insert
+// control sequences. It removes too much rather than too little. Thread: its owner's; pure.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// One per console: it remembers where it is.
+// One per console: it keeps its position.
 class TokenMask {
  public:
   std::string pass(std::string_view bytes);

@@ -1,5 +1,5 @@
-// Waiter: how a blocking driver knows the time and lets it pass. Real: the monotonic clock; tests: a clock
-// that sleeping moves. Thread: one per driver object.
+// Waiter: how a blocking driver reads the time and waits. Real: the monotonic clock; tests: a clock that
+// sleeping moves. Thread: one per driver object.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ Waiter real_waiter();
 // The one that the target names, else the real one.
 Waiter waiter_of(const PowerTarget& target);
 
-// What is kept of the time `left` of a call while an order is waited for. Of one of which nobody knows
-// whether it arrived half of it, so that the caller can look and give it again.
+// How much of the time `left` of a call is reserved while an order is waited for: half of it if the order may
+// not have arrived, so that the caller can read the state and repeat it.
 inline DurationMs kept_for_another_try(bool arrived, DurationMs reserve, DurationMs left) {
   return arrived ? reserve : std::max(reserve, left / 2);
 }

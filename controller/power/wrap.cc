@@ -30,7 +30,7 @@ class Retrying : public Power {
                   [this, graceful](DurationMs left) { return driver_->off(left, graceful); });
   }
   // Setting the same value twice is setting it once, and drivers read it back: an unknown outcome may be
-  // asked again.
+  // retried.
   Status can_boot_network(DurationMs deadline) override {
     return read<Ok>(deadline, [this](DurationMs left) { return driver_->can_boot_network(left); });
   }

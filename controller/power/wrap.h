@@ -1,8 +1,8 @@
 // Retries around a power driver: what drivers must not do themselves.
 //
-// `unavailable` (nothing was done) is asked again with growing, jittered pauses until the deadline of the
-// call. `timeout` (outcome unknown) is never asked again blindly: the state is read first; only when it says
-// that the order did not happen is it given once more. Everything else is returned as it is.
+// `unavailable` (nothing was done) is retried with growing, jittered pauses until the deadline of the call.
+// `timeout` (outcome unknown) is never repeated blindly: the state is read first; the order is sent once more
+// only if it did not happen. Everything else is returned as it is.
 #pragma once
 
 #include "controller/power/power.h"

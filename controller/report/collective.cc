@@ -30,7 +30,7 @@ std::string shortcoming(const MeasuredStep& step, const FactsByNode& facts) {
   return "";
 }
 
-// Names are a node's words: whoever is not a member was not tested.
+// Names come from a node: one that is not a member was not tested.
 std::vector<PairTest> tests_of(const MeasuredStep& step, const FactsByNode& facts) {
   const std::set<std::string> members(step.members.begin(), step.members.end());
   std::vector<PairTest> out;
@@ -69,7 +69,7 @@ locate::Progress search(const MeasuredStep& step, const std::vector<PairTest>& t
 }
 
 // What the checks of this step say, worst first; its words for people. Mandatory when one of them is: of a
-// step that wrong data alone makes stop a node, the metrics that it then lacks stop nobody.
+// step that stops a node for wrong data alone, the metrics that it then lacks stop none.
 struct Outcome {
   Verdict verdict = Verdict::pass;
   std::string reason = {}, title = {};
@@ -132,7 +132,7 @@ Check guilty_check(const MeasuredStep& step, const Outcome& outcome, const std::
   return out;
 }
 
-// Nobody is convicted: who may be it, and why that is not known.
+// No node is isolated: which may be faulty, and why that is unknown.
 struct Open {
   std::set<std::string> nodes = {};
   std::string words = {};
@@ -188,8 +188,8 @@ void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
                        const FactsByNode& facts) {
   for (const auto& step : steps) {
     if (hold_unrun(checks, step, facts)) continue;
-    // What was never started is its node's own affair; a program that is nowhere is nobody's fault, and is
-    // reported as not run.
+    // What was never started counts for its node alone; a program that is missing everywhere is no node's
+    // fault, and is reported as not run.
     if (!is_collective(step) || step.result.is_null() || could_not_run(step)) continue;
     const Outcome outcome = outcome_of(checks[step.node], step);
     if (outcome.verdict == Verdict::pass) continue;

@@ -1,12 +1,12 @@
-// Who is guilty when a test of many nodes together (an all-reduce) fails: it accuses all of them, and the
-// node that started it no more than any other. It is repeated in pairs, round by round, suspects with
-// partners that passed (controller/locate/search.h), until the failures name somebody or nothing more can be
-// told.
+// Isolates the faulty node when a test of many nodes together (an all-reduce) fails: any of them may be at
+// fault, the node that started it no more than the others. The test is repeated in pairs, round by round,
+// candidates with partners that passed (controller/locate/search.h), until the failures name a node or cannot
+// be narrowed down further.
 //
 // A pair failed when its data was wrong, it broke off, or it missed the limits that the whole test is held
 // to: bus bandwidth does not depend on the number of nodes by its definition. All pairs are started by the
-// same node; a pair that its own network made fail looks like any other failure, so with that node in trouble
-// nobody passes, and nobody is named. Thread: pure functions.
+// same node; a pair that its own network made fail looks like any other failure, so with that node at fault
+// no pair passes, and no node is named. Thread: pure functions.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ namespace muster {
 // `facts`: the inventories that derived limits come from, by node.
 using FactsByNode = std::map<std::string, const HardwareFacts*>;
 bool collective_passed(const MeasuredStep& step, const FactsByNode& facts = {});
-// It could not be run at all (a program or library is missing): no test of anybody, so there is nothing to
+// It could not be run at all (a program or library is missing): no test of any node, so there is nothing to
 // repeat or to locate.
 bool could_not_run(const MeasuredStep& step);
 
@@ -32,10 +32,10 @@ bool could_not_run(const MeasuredStep& step);
 std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& step,
                                                             const FactsByNode& facts = {});
 
-// Takes what a failed collective says off the node that started it. Named are: the node that the pairs
-// convict ("GROUP/located", as bad as the whole test); else the link that was found guilty before, when the
-// data was right; else the test is "not located", and held against the pairs that stay open, or when there
-// are none against all members: degraded, since no proof is there against any. A test over GPUs that had to
+// Moves the failure of a collective off the node that started it. Named are: the node that the pairs isolate
+// ("GROUP/located", as bad as the whole test); else the faulty link that was located before, when the data
+// was right; else the test is "not located", and counts for the pairs that stay open, or when there are none
+// for all members: degraded, since none is proven faulty. A test over GPUs that had to
 // run and did not is hold_unrun()'s (controller/report/gpu_checks.h). `checks` by node, as
 // judge_measurements() and blame_links() left them; `guilty_links`: names, when there are any.
 void blame_collectives(std::map<std::string, std::vector<Check>>& checks,

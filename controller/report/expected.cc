@@ -161,7 +161,8 @@ Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
     shape.algorithm = CollectiveShape::Algorithm::ring;
   if (shape.nodes == 1) return collective_bound(shape);
   // What NCCL goes over is what the measurement found active. Ports of several speeds are of several
-  // networks, and which one joins the GPUs nobody said; more ports than GPUs carry no more than one for each.
+  // networks, and which one joins the GPUs is not declared; more ports than GPUs carry no more than one for
+  // each.
   std::vector<double> rails;
   for (const Json& rate : field(detail_of(result), "rails"))
     if (rate.is_number()) rails.push_back(rate.get<double>());

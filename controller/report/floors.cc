@@ -15,7 +15,7 @@ namespace {
 struct Floor {
   std::vector<Check*> missed = {};
   std::set<std::string> nodes = {};
-  bool failed_otherwise = false;    // by somebody, for another reason
+  bool failed_otherwise = false;    // by a node, for another reason
   std::optional<double> best = {};  // of those who did not miss theirs
 };
 
@@ -77,8 +77,8 @@ std::vector<std::string> question_floors(std::map<std::string, std::vector<Check
                       floor.nodes.size(), range);
     }
     questions.push_back(fmt::format(
-        "is the floor right? All {} nodes measured miss {}, {}: {}. Nobody is quarantined for that, and "
-        "nobody is accepted. If the machines are as they should be, lower `min` (or `fail_ratio`) of '{}' in "
+        "is the floor right? All {} nodes measured miss {}, {}: {}. No node is quarantined for that, and "
+        "none is accepted. If the machines are as they should be, lower `min` (or `fail_ratio`) of '{}' in "
         "profile {}, or name another profile in the spec (acceptance) or with --profile",
         floor.nodes.size(), what, least, range, name, profile));
   }

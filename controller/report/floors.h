@@ -1,9 +1,9 @@
-// A floor that everybody misses is asked about before anybody is taken out for it: it is more likely wrong
-// than all machines are.
+// A floor that all nodes miss is put to the operator before a node is quarantined for it: it is more likely
+// wrong than all machines are.
 //
 // A floor is a number below which a measurement fails: `min` or `fail_ratio` of a profile. Wrong data, errors
-// that were counted (which are ceilings), and what was not measured are none, and are never asked about. Nor
-// is a floor that one node alone was held to, or one that another node of the cluster has reached before,
+// that were counted (which are ceilings), and what was not measured are none, and never put to the operator.
+// Nor is a floor that one node alone was held to, or one that another node of the cluster has reached before,
 // with a part of the same kind. Thread: pure functions.
 #pragma once
 

@@ -84,7 +84,8 @@ Check unrun_check(const MeasuredStep& step, const std::string& name, const Json*
   if (!answer) {
     out.verdict = Verdict::degraded;
     out.reason = fmt::format(
-        "it did not run over this node's GPUs because of {}; after that is mended: `muster accept`", because);
+        "it did not run over this node's GPUs because of {}; after that is repaired: `muster accept`",
+        because);
     return out;
   }
   MeasuredStep own = step;

@@ -100,7 +100,7 @@ void set_failed(Check& check, std::string reason) {
 }
 
 // What of a step that is not mandatory stops its node all the same. Wrong data and errors that were counted
-// need no limit that somebody has to find out first, as speeds do.
+// need no limit that has to be found out first, as speeds do.
 bool stops(const MeasuredStep& step, const char* aspect) {
   return step.mandatory || std::find(step.blocks.begin(), step.blocks.end(), aspect) != step.blocks.end();
 }
@@ -353,7 +353,7 @@ std::vector<std::string> parts_behind(const MeasuredStep& step, const std::strin
   return out;
 }
 
-// In the words of whoever could not tell it.
+// As reported by the program that did not have it.
 std::string why_not_measured(const MeasuredStep& step, const std::string& metric) {
   const Json& detail = field(step.result, "detail");
   for (const auto& entry : field(detail, "absent"))

@@ -62,7 +62,7 @@ std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks,
   return out;
 }
 
-// What says nothing about a link is held against nobody. But a node of which no link of that kind was
+// What shows nothing about a link counts for no node. But a node of which no link of that kind was
 // measured at all is not proven.
 void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks,
                          const std::vector<MeasuredStep>& steps) {
@@ -147,8 +147,8 @@ struct Evidence {
   std::set<End> cleared = {};
 };
 
-// The ends of a bad pair that may be at fault: one that is missing, whom the search convicts, else whoever
-// was never fast.
+// The ends of a bad pair that may be at fault: one that is missing, one that the search isolates, else those
+// that were never fast.
 std::vector<End> suspects(const Pair& pair, const Evidence& evidence) {
   std::vector<End> out;
   for (const End& end : {pair.a, pair.b})

@@ -1,13 +1,13 @@
-// Who is guilty of a slow link: a measurement between two nodes accuses both, all of them together accuse
-// one.
+// Isolates the fault behind a slow link: a measurement between two nodes points at both, all of them together
+// at one.
 //
 // Pure. The search of controller/locate/links.h weighs all pairs against one another; a direction that was
-// held to a limit and reached it accuses nobody there, however much faster others are. Where it convicts
-// nobody: an end (a node's sending or receiving side) that reached what is expected with any partner is
+// held to a limit and reached it counts as good there, however much faster others are. Where it isolates no
+// node: an end (a node's sending or receiving side) that reached what is expected with any partner is
 // cleared; a slow pair with one end that is not cleared is that end's fault; with two, either may be it and
-// both are named; with none, it is the path between them. The pairs' own checks are then explained and held
-// against nobody; each end found guilty gets one check of its own, "<group>/located". Collectives, which
-// accuse every node they ran on, are settled with it: controller/report/collective.h. Thread: pure functions.
+// both are named; with none, it is the path between them. The pairs' own checks are then explained and count
+// for no node; each faulty end gets one check of its own, "<group>/located". Collectives, which point at
+// every node they ran on, are settled with it: controller/report/collective.h. Thread: pure functions.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // Report: what a run did to a cluster and what was proven about it. A pure function of the journal and the
 // measurements.
 //
-// The value is made by whoever reads the journal (controller), judged by controller/report/verdict.h, kept as
+// The value is made by the reader of the journal (controller), judged by controller/report/verdict.h, kept as
 // JSON (schema/report.schema.json), and rendered here: HTML for people, JUnit for pipelines, text for
 // terminals. Honesty is built in, not left to callers: settle() is applied by from_json and by every
 // renderer, so no way of making a report can show a node as accepted whose mandatory checks did not all run

@@ -10,9 +10,8 @@
 //       "value": "..."                   over the text without this key, base64
 //     }
 //   }
-// It covers bytes, not values, so nobody needs to agree on a canonical form: a changed blank is a changed
-// report. The block itself has exactly one spelling, so every byte of the file counts.
-// Thread: pure functions.
+// It covers bytes, not values, so no canonical form is needed: a changed blank is a changed report. The block
+// itself has exactly one spelling, so every byte of the file counts. Thread: pure functions.
 #pragma once
 
 #include <string>

@@ -209,7 +209,7 @@ void keep_own(const HardwareFacts& facts, std::vector<Check>& out) {
   }
 }
 
-// Nobody declared it: it is what most hosts of a group have.
+// Not declared: it is what most hosts of a group have.
 void say_majority(const HardwareSpec& spec, std::vector<Check>& out) {
   for (auto& check : out) {
     if (check.verdict == Verdict::not_applicable || check.name.rfind("hardware/disks/", 0) == 0) continue;

@@ -1,4 +1,4 @@
-// What an agent says and what it means for the action under way: NodeTurn's functions about hello and events.
+// Messages of an agent and their effect on the present action: NodeTurn's functions about hello and events.
 #include <fmt/format.h>
 
 #include "base/facts.h"
@@ -32,15 +32,15 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
   if (s.awaiting_ram) {
     if (ram && since) return got_ram();
     if (s.person && s.stage == Stage::powering && since && new_boot)
-      s.wait.observed = "it came up from its disk, not from the network";
-    // It restarted, with or without having heard the order: that one is for a system that is gone.
+      s.wait.observed = "it booted from its disk, not from the network";
+    // It restarted, with or without having received the order, which is for a system that is gone.
     if (s.in_band && !ram && since && new_boot && (s.power_certain || !s.boot_before.empty()))
       return lose_attempt(s.power_certain
                               ? "the RAM system did not reach the controller; the old system is back"
                               : "it restarted into its old system before it handed over to the RAM system",
                           true);
     if (!ram && since && new_boot && s.power_certain)
-      return lose_attempt("it came up in its installed system instead of the RAM system", true);
+      return lose_attempt("it booted its installed system instead of the RAM system", true);
     return consider();
   }
   if (is_for_slot(action.kind)) return hello_from_slot(hello);
@@ -48,13 +48,13 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
   if (action.kind == ActionKind::boot_disk && !ram) {
     if (hello.image_digest == text_of(action.params.own(), "digest"))
       return succeed({{"boot_id", hello.boot_id}});
-    return lose_attempt(fmt::format("it came up with image '{}' instead of '{}'", hello.image_digest,
+    return lose_attempt(fmt::format("it booted image '{}' instead of '{}'", hello.image_digest,
                                     text_of(action.params.own(), "digest")),
                         true);
   }
   if (action.kind == ActionKind::reboot && !ram && since) return succeed({{"boot_id", hello.boot_id}});
   if (mode_needed(action.kind) == wire::Mode::ram && ram && new_boot && s.offered)
-    return lose_attempt("the RAM system was started anew", false);
+    return lose_attempt("the RAM system was restarted", false);
   if (action.kind == ActionKind::boot_disk && ram && new_boot && s.departed)
     return lose_attempt("it came back to the RAM system instead of its disk", false);
   consider();
@@ -91,7 +91,7 @@ void NodeTurn::on_event(const wire::Event& event) {
     transition(ActionState::started, Json::object());
   if (event.kind == "progress") on_progress(event.data);
   if (event.kind == "step") step_row(event.data);
-  if (event.kind == "log") tell("log", event.data);
+  if (event.kind == "log") publish("log", event.data);
   if (event.kind == "finished") on_finished(event);
 }
 
@@ -108,7 +108,7 @@ void NodeTurn::on_progress(const Json& data) {
   s.last_at = w.now;
   Json seen = data.is_object() ? data : Json::object();
   seen["action"] = s.action().id;
-  tell("progress", std::move(seen));
+  publish("progress", std::move(seen));
 }
 
 Status NodeTurn::accept_inventory(const Json& result, std::vector<effect::Draft>& rows) {
@@ -129,7 +129,7 @@ Status NodeTurn::accept_inventory(const Json& result, std::vector<effect::Draft>
 void NodeTurn::on_finished(const wire::Event& event) {
   const Action& action = s.action();
   Json result = event.data.is_object() && event.data.contains("result") ? event.data["result"] : Json();
-  // A node's words are hostile: what is not exactly `true` is not good.
+  // A node's data may be hostile: anything but exactly `true` is a failure.
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
   const Error told = fail(code_from_string(text_of(event.data, "code")), text_of(event.data, "message"));
   if (is_for_slot(action.kind)) return on_slot_finished(good, told);

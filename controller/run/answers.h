@@ -1,9 +1,9 @@
 // StepAnswers: what the steps of each action of a run came to, over all its attempts.
 //
-// A success counts alone. Else nothing that was once told is lost because a later attempt, or the node, did
-// not come as far: of each step the newest answer stands, and "not run" takes none back. Rounds that look for
-// who is guilty (FollowUp) are other orders of the same action and no answers of its own. Pure: rows of the
-// journal in, JSON out. Thread: any; values only.
+// A success counts alone. Otherwise a later attempt, or a node, that got less far does not remove earlier
+// answers: of each step the newest answer counts, and "not run" replaces none. Rounds that isolate the faulty
+// node (FollowUp) are other orders of the same action and not its own answers. Pure: rows of the journal in,
+// JSON out. Thread: any; values only.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ namespace muster {
 class StepAnswers {
  public:
   void apply(const JournalRow& row);
-  // Records of steps as agents send them ({"step","status","message","ms","result"?}), as they were first
-  // told of. Empty: nothing was.
+  // Records of steps as agents send them ({"step","status","message","ms","result"?}), in the order of first
+  // reports. Empty: none.
   const Json& of(const std::string& action) const;
 
  private:

@@ -1,4 +1,4 @@
-// How attempts end: NodeTurn's functions about success, failure, loss, and a node that is taken out.
+// How attempts end: NodeTurn's functions about success, failure, loss, and a node that is quarantined.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -9,8 +9,7 @@ namespace muster {
 
 using Lane = Limits::Lane;
 
-// Forgets what was under way. Lanes are held until the action is over; only the power cycle's is given back
-// here.
+// Clears the attempt. Lanes are held until the action is over; only the power cycle's is released here.
 void NodeTurn::end_attempt() {
   ++s.epoch;
   add(effect::StopTimer{});
@@ -47,7 +46,7 @@ void NodeTurn::succeed(Json result, std::vector<effect::Draft> extra) {
   add(effect::Leave{Lane::netboot});
   add(effect::Leave{Limits::lane_of(action.kind)});
   if (action.phase == kCommitPhase) {
-    agent.trial = false;  // as its next request for orders will say
+    agent.trial = false;  // as its next request for orders will report
     add(effect::Committed{});
   }
   if (s.index + 1 == s.way().size()) {
@@ -61,14 +60,14 @@ void NodeTurn::advance_to_next() {
   const Action& action = s.action();
   add(effect::Proven{action.id});
   for (const auto& [other, why] : std::exchange(s.without, {}))
-    add(effect::Accuse{other, fmt::format("{} failed on {} with it, and succeeded without it: {}",
-                                          action.title, s.name, why)});
+    add(effect::Quarantine{other, fmt::format("{} failed on {} with it, and succeeded without it: {}",
+                                              action.title, s.name, why)});
   s.excused.clear();
   s.results.clear();
   s.follow = nullptr;
   set_wait({});
   ++s.index;
-  // Where the last one is passed over, its own row is still to be written.
+  // If the last one is skipped, its own row must still be written.
   const bool passed = pass_needless(s, w.log);
   s.stage = s.acts() || passed ? Stage::pending : Stage::done;
   add(effect::Kick{});
@@ -91,7 +90,7 @@ std::string NodeTurn::reservation(const Json& last) const {
 // The node's own row when all its actions succeeded.
 std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
   if (s.returning) return returned();
-  // It is what it was, but for one that was given up because it did not answer.
+  // Unchanged, except for one that was given up because it did not answer.
   if (w.plan.kind == PlanKind::wake)
     return {effect::Change{[](NodeRow& changed) {
       if (changed.state != NodeState::quarantined) return;
@@ -104,7 +103,7 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
   // lost with the system that it was done to.
   const bool on_trial = agent.trial && !committed();
   const std::string doubt =
-      on_trial ? "it runs a system on trial: not committed, it goes back by itself; then `muster up`"
+      on_trial ? "it runs a system on trial: not committed, it rolls back by itself; then `muster up`"
                : reservation(last);
   const NodeState state = discovered      ? NodeState::discovered
                           : drained       ? NodeState::drained
@@ -114,7 +113,7 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
   const auto digest = w.plan.config_digests.find(s.name);
   std::optional<std::string> config;
   if (digest != w.plan.config_digests.end()) config = digest->second;
-  tell("node", {{"state", to_string(state)}, {"reason", doubt}});
+  publish("node", {{"state", to_string(state)}, {"reason", doubt}});
   return {effect::Change{[state, doubt, measured, run = w.run.id, config](NodeRow& changed) {
     changed.state = state;
     changed.reason = doubt;
@@ -125,13 +124,13 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
 }
 
 bool NodeTurn::tries_left() const {
-  if (s.action().kind == ActionKind::boot_slot) return false;  // its agent must never have it twice
+  if (s.action().kind == ActionKind::boot_slot) return false;  // its agent must never get it twice
   int counted = s.attempt;
   for (const auto& [name, times] : s.excused) counted -= times;
   return counted < s.action().max_attempts;
 }
 
-void NodeTurn::end_failed(const Error& error, Json result, const Blame& blame) {
+void NodeTurn::end_failed(const Error& error, Json result, const ProbeVerdict& blame) {
   const std::string& excuse = blame.reason;
   if (!excuse.empty()) ++s.excused[blame.node];
   const bool retry = may_pass(error.code) && (!excuse.empty() || tries_left());
@@ -157,8 +156,7 @@ void NodeTurn::pause_and_retry() {
         Next::begin);
 }
 
-// The outcome is unknown and cannot be known: what it did is found out by doing it again (every action that
-// gets here is repeatable).
+// The outcome cannot be found out: the action is repeated (every action that gets here is repeatable).
 void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
   const Action& action = s.action();
   const bool retry = tries_left() && action.repeatable;
@@ -171,11 +169,11 @@ void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
                   {{"message", s.next_reason}, {"with_netboot", s.next_netboot}, {"retry", retry}});
 }
 
-// A node that has a way back to a system that works takes it. Where that fails, too, it has both reasons.
+// A node with a way back to a working system takes it. If that fails, too, it has both reasons.
 void NodeTurn::give_up(const std::string& reason, bool for_good) {
   std::string why = (s.acts() ? s.action().title + ": " : "") + reason;
   if (!for_good && may_go_back()) return go_back(why);
-  if (s.returning) why = fmt::format("{}; and the way back failed: {}", s.reason, why);
+  if (s.returning) why = fmt::format("{}; and the return failed: {}", s.reason, why);
   if (tried() && !committed()) why += trial_text();
   why += left_behind();
   end_attempt();
@@ -193,7 +191,7 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
   s.attempt = s.acts() ? w.log.of(s.action().id).attempt : 0;
   s.stage = Stage::quarantined;
   set_wait({});
-  tell("node", {{"state", to_string(NodeState::quarantined)}, {"reason", why}});
+  publish("node", {{"state", to_string(NodeState::quarantined)}, {"reason", why}});
   if (s.acts() && w.log.of(s.action().id).state != ActionState::succeeded)
     transition(ActionState::abandoned, {{"message", why}}, std::move(rows));
   else
@@ -201,13 +199,13 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
   add(effect::Kick{});
 }
 
-// Out of the run without blame: never started, or the run was cancelled.
+// Out of the run without a fault: never started, or the run was cancelled.
 //
-// Of a node that may run a system on trial nobody carries that to an end: its own timer takes it back. No
-// plan is made for it before that. In its old system it is at work, like one that did not leave it: as
-// `installing` the next plan would install it from the network, with its jobs.
+// A node that may be in a trial boot is left to its own timer, which rolls it back; no plan is made for it
+// before that. In its old system it runs jobs, like one that did not leave it: as `installing` the next plan
+// would install it from the network, under its jobs.
 void NodeTurn::stand_down(const std::string& given) {
-  std::string reason = s.returning ? fmt::format("{}; on its way back: {}", s.reason, given) : given;
+  std::string reason = s.returning ? fmt::format("{}; while returning: {}", s.reason, given) : given;
   if (tried() && !committed()) reason += trial_text();
   reason += left_behind();
   const auto was = state_before();
@@ -222,7 +220,7 @@ void NodeTurn::stand_down(const std::string& given) {
          changed.reason = reason;
          if (was && changed.state == NodeState::installing) changed.state = *was;
        }}}});
-  tell("node", {{"state", "not_started"}, {"reason", reason}});
+  publish("node", {{"state", "not_started"}, {"reason", reason}});
 }
 
 }  // namespace muster

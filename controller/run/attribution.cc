@@ -1,5 +1,5 @@
-// Whose fault a failure is: NodeTurn's functions about steps that are about other nodes. What they find is
-// judged by blame.h.
+// Which node is at fault: NodeTurn's functions for steps that are about other nodes, with the judgement of
+// blame.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace muster {
 
 namespace {
 
-// The ids of the steps of a result that did not come out well.
+// The ids of the steps of a result that did not succeed.
 std::set<std::string> bad_steps(const Json& result) {
   std::set<std::string> bad;
   for (const Json& step : result["steps"])
@@ -25,17 +25,17 @@ std::set<std::string> bad_steps(const Json& result) {
 
 }  // namespace
 
-// Steps about other nodes are judged when it is known whether those were there.
+// Steps about other nodes are judged when it is known whether those were reachable.
 void NodeTurn::fail_attempt(const Error& error, Json result) {
   FailedProbe probe = failed_probe(result);
   if (!may_pass(error.code) || probe.others.empty()) return end_failed(error, std::move(result), {});
   withdraw();
-  ++s.epoch;  // a look at its power that is under way decides nothing any more
+  ++s.epoch;  // a pending reading of its power no longer matters
   s.weighing = {error, std::make_shared<const Json>(std::move(result)), std::move(probe)};
   weigh();
 }
 
-// Whom the failed steps of this attempt are about. Who was gone before it began was left out of it.
+// The nodes that the failed steps of this attempt are about, without those that were gone before it began.
 FailedProbe NodeTurn::failed_probe(const Json& result) const {
   FailedProbe probe;
   probe.started = s.started;
@@ -67,7 +67,7 @@ FailedProbe NodeTurn::failed_probe(const Json& result) const {
   return probe;
 }
 
-// Whose silence it is nobody knows while no agent at all is heard: nobody is blamed for it then.
+// While all agents are silent no node is held responsible: the controller itself may be cut off.
 void NodeTurn::weigh() {
   FailedProbe& probe = s.weighing->probe;
   const Error error = s.weighing->error;
@@ -84,46 +84,44 @@ void NodeTurn::weigh() {
     const auto excuses = s.excused.find(other.name);
     other.excuses = excuses == s.excused.end() ? 0 : excuses->second;
   }
-  const Blame blame = judge_probe(probe, w.timing);
+  const ProbeVerdict blame = judge_probe(probe, w.timing);
   switch (blame.what) {
-    case Blame::What::wait:
-      return pause(
-          std::min<DurationMs>(2 * kSecond, blame.until - probe.now),
-          {"whether " + blame.node + " is there decides who is to blame", "a sign of life of " + blame.node,
-           error.message, "another try, or the blame for " + blame.node, probe.failed, blame.until},
-          Next::weigh);
-    case Blame::What::accuse:
-      add(effect::Accuse{
-          blame.node, fmt::format("{} while {} had to do with it: {}", blame.reason, s.name, error.message)});
+    case ProbeVerdict::What::wait:
+      return pause(std::min<DurationMs>(2 * kSecond, blame.until - probe.now),
+                   {"whether " + blame.node + " is reachable", "a message from " + blame.node, error.message,
+                    "another try, or quarantine of " + blame.node, probe.failed, blame.until},
+                   Next::weigh);
+    case ProbeVerdict::What::quarantine:
+      add(effect::Quarantine{blame.node,
+                             fmt::format("{} during {} with it: {}", blame.reason, s.name, error.message)});
       add(effect::Absent{blame.node});
-      s.stage = Stage::pausing;  // until the one that is accused is out
+      s.stage = Stage::pausing;  // until the faulty node is quarantined
       s.next = Next::weigh;
       return add(effect::GoOn{});
-    case Blame::What::ask:
+    case ProbeVerdict::What::repeat:
       s.without[blame.node] = error.message;
       [[fallthrough]];
-    case Blame::What::excuse:
-    case Blame::What::stands:
+    case ProbeVerdict::What::excuse:
+    case ProbeVerdict::What::stands:
       return end_failed(error, *s.weighing->result, blame);
   }
 }
 
-// Another order of the same check, or its end with what they all found; false: there is nothing to follow up.
-// Its rounds are attempts that do not count: after a crash they are read from the journal, and the next one
-// is the same.
+// Another order of the same check, or its end with what they all found; false: no further order. Its rounds
+// are attempts that do not count: after a crash they are read from the journal, and the next one is the same.
 bool NodeTurn::follow_up(const Json& result) {
   if (!w.hooks.follow_up || s.action().kind != ActionKind::check) return false;
   s.results.push_back(result);
   auto next = w.hooks.follow_up(s.action(), s.results);
   if (!next && s.results.size() == 1) return s.results.clear(), false;
-  s.without.clear();  // whoever it was tried without is one of those that are looked at
+  s.without.clear();  // the nodes left out before are among those that are examined
   if (!next || next->order.is_null()) {
     succeed(next ? std::move(next->result) : s.results.front());
     return true;
   }
-  ++s.excused[""];  // nobody's fault
+  ++s.excused[""];  // no node's fault
   const std::string why =
-      next->why.empty() ? fmt::format("who is guilty is looked for, round {}", s.results.size()) : next->why;
+      next->why.empty() ? fmt::format("isolating the faulty node, round {}", s.results.size()) : next->why;
   end_attempt();
   s.follow = std::move(next->order);
   s.next_netboot = false;

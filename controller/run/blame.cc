@@ -6,30 +6,31 @@
 
 namespace muster {
 
-Blame judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
-  using What = Blame::What;
+ProbeVerdict judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
+  using What = ProbeVerdict::What;
   for (const auto& n : p.others)
-    if (n.gone) return {What::excuse, n.name, n.name + " was given up meanwhile"};
+    if (n.gone) return {What::excuse, n.name, n.name + " left the run meanwhile"};
   for (const auto& n : p.others)
     if (n.returned > p.started) {
       if (n.excuses < kMostExcuses) return {What::excuse, n.name, n.name + " was away meanwhile"};
-      return {What::accuse, n.name, fmt::format("away during {} attempts in a row", n.excuses + 1)};
+      return {What::quarantine, n.name, fmt::format("away during {} attempts in a row", n.excuses + 1)};
     }
   for (const auto& n : p.others) {
     if (n.heard > p.failed) continue;
-    // Contacts of before a restart of the controller are not known: silence is counted from shortly before
+    // Contacts from before a restart of the controller are unknown: silence is counted from shortly before
     // the failure at the earliest.
     const SteadyMs from = std::max({n.heard, p.failed - t.silent_after, p.listens});
     const SteadyMs until = from + t.lost_after;
     if (p.now < until) return {What::wait, n.name, "", until};
-    return {What::accuse, n.name, "not heard for " + to_human(p.now - from)};
+    return {What::quarantine, n.name, "silent for " + to_human(p.now - from)};
   }
   if (p.started < p.watched)
     for (const auto& n : p.others)
       if (n.excuses < kMostExcuses)
-        return {What::excuse, n.name, "the controller was not there to see whether " + n.name + " was away"};
+        return {What::excuse, n.name,
+                "the controller was down and cannot exclude that " + n.name + " was away"};
   if (!p.tries_left && !p.next.empty())
-    return {What::ask, p.next, "asked of another node before somebody is blamed"};
+    return {What::repeat, p.next, "another node repeats it before one is quarantined"};
   return {What::stands, "", ""};
 }
 

@@ -1,19 +1,18 @@
-// Who is to blame when a node failed in a step that is about other nodes? Pure: judge_probe(what is known)
-// -> what to do.
+// Whether another node is at fault when a node failed in a step that is about other nodes. Pure:
+// judge_probe(what is known) -> what to do.
 //
 // A probe of a node that lost power, reboots or is cut off says nothing about the prober. So the verdict
-// waits until each of the others was heard after the failure, or is silent for so long that it counts as
-// lost. Then:
-//   - nobody at all was heard for a while meanwhile: that may be the controller's own fault, and from then on
-//     each has the whole time again to be heard;
-//   - one of them was given up, or was away while the attempt went on: the failure does not count, the next
-//      try is without whoever is gone;
-//   - the attempt began before the controller was there: nobody knows who was away meanwhile, and it does
-//      not count either;
-//   - one of them stays silent, or was away time after time: that one is accused;
-//   - all are there: the failure counts. When it was the last try of a step about one next node, a second
-//      opinion is asked for first:
-//     the same step about the node after that one. If it holds, the one left out is accused.
+// waits until each of the others has reported after the failure, or has been silent for so long that it
+// counts as lost. Then:
+//   - all nodes were silent for a while meanwhile: that may be the controller's own fault, and from then on
+//     each has the full time again to report;
+//   - one of them left the run, or was away during the attempt: the failure does not count, and the next try
+//     is without it;
+//   - the attempt began before the controller was up: it is unknown who was away meanwhile, and the failure
+//     does not count either;
+//   - one of them stays silent, or was away repeatedly: that one is quarantined;
+//   - all are reachable: the failure counts. If it was the last try of a step about one next node, the same
+//     step first runs about the node after that one. If it succeeds, the one left out is quarantined.
 // Thread: any; values only. Never reads a clock.
 #pragma once
 
@@ -26,7 +25,7 @@ namespace muster {
 
 struct Neighbour {
   std::string name;
-  bool gone = false;       // given up, or not part of the cluster any more
+  bool gone = false;       // left the run, or not part of the cluster any more
   SteadyMs heard = {};     // last contact
   SteadyMs returned = {};  // when it last came back from silence or from a boot
   int excuses = 0;         // how often it was the excuse for a failure of this action
@@ -34,29 +33,30 @@ struct Neighbour {
 
 struct FailedProbe {
   SteadyMs started = {}, failed = {}, now = {};  // of the attempt
-  SteadyMs watched = {};  // since when it is known who came and went: the controller was not there before
+  SteadyMs watched = {};  // since when absences are known: the controller was down before
   bool tries_left = true;
-  std::vector<Neighbour> others;  // whom the failed steps are about
+  std::vector<Neighbour> others;  // the nodes that the failed steps are about
   std::string next;       // of those the only one, while another live node could take its place; else empty
-  SteadyMs listens = {};  // since when anybody is heard again, after nobody at all was; none: all the time
+  SteadyMs listens = {};  // since when any node reports again after all were silent; none: all the time
 };
 
-struct Blame {
+struct ProbeVerdict {
   enum class What {
-    wait,    // until `until`, for a sign of life of `node`
-    excuse,  // the failure does not count because of `node`
-    accuse,  // `node` is lost
-    ask,     // second opinion: try once more without `node`
-    stands,  // it counts
+    wait,        // until `until`, for a message from `node`
+    excuse,      // the failure does not count because of `node`
+    quarantine,  // `node` is lost
+    repeat,      // second opinion: try once more without `node`
+    stands,      // it counts
   };
   What what = What::stands;
   std::string node, reason;
   SteadyMs until = {};
 };
 
-// How often one node that comes and goes may excuse the failures of one action; then it is accused itself.
+// How often one node that comes and goes may excuse the failures of one action; then it is quarantined
+// itself.
 inline constexpr int kMostExcuses = 3;
 
-Blame judge_probe(const FailedProbe& probe, const ExecutorTiming& timing);
+ProbeVerdict judge_probe(const FailedProbe& probe, const ExecutorTiming& timing);
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// Makes the decisions of node_state.cc and slot_state.cc, with the texts that both have in common. Included
-// by these two only. Thread: any; values only.
+// Makes the decisions of node_state.cc and slot_state.cc, with their common texts. Included by these two
+// only. Thread: any; values only.
 #pragma once
 
 #include <string>
@@ -24,37 +24,35 @@ inline Decision act(Decision::What what, std::string reason, bool with_netboot =
   return d;
 }
 
-// What its console showed, for people; "" where it showed no panic.
+// The panic on its console, for people; "" if none.
 inline std::string console_text(const Situation& s) {
   return s.panic.empty() ? "" : "; its console: " + s.panic;
 }
 
-inline std::string not_heard(const Situation& s) {
-  return "agent not heard for " + to_human(s.now - s.heard);
-}
+inline std::string not_heard(const Situation& s) { return "agent silent for " + to_human(s.now - s.heard); }
 
-// The same, with everything else that is known of a silent machine.
+// The same, with everything else known about a silent machine.
 inline std::string silence_text(const Situation& s) {
   return not_heard(s) + "; " + power_text(s) + console_text(s);
 }
 
 inline Decision wait_for_sign(const Situation& s, SteadyMs until, std::string next) {
-  return wait_for("the agent is silent", "a sign of life of the agent", silence_text(s), s.heard, until,
+  return wait_for("the agent is silent", "a message from the agent", silence_text(s), s.heard, until,
                   std::move(next));
 }
 
 // While it restarts, which may take until its deadline.
 inline Decision wait_for_installed(const Situation& s, std::string reason, std::string observed,
                                    std::string next) {
-  return wait_for(std::move(reason), "hello of the installed system's agent", std::move(observed), s.started,
+  return wait_for(std::move(reason), "the installed system's agent", std::move(observed), s.started,
                   s.deadline, std::move(next));
 }
 
-inline Decision look_at_power() { return act(Decision::What::look, "whether the machine is on"); }
+inline Decision look_at_power() { return act(Decision::What::look, "the power state"); }
 
 // It was powered on as often as it may be.
 inline Decision stays_off(const Situation& s, const ExecutorTiming& t) {
-  return act(Decision::What::fail, switcher(s.rented) + " was asked " + std::to_string(t.power_tries) +
+  return act(Decision::What::fail, switcher(s.rented) + " was ordered " + std::to_string(t.power_tries) +
                                        " times to power the machine on, and it is off");
 }
 

@@ -1,6 +1,5 @@
-// The pump. What happens to a node is fed to it, its next state is kept, and the effects that came back are
-// carried out, in their order. Below in the order in which that goes: what comes in, what may begin, a turn,
-// its effects. A run's beginning and end are in executor_run.cc.
+// The pump. Inputs of a node give its next state and effects, which are carried out in their order. Below in
+// that order: inputs, what may begin, a turn, its effects. A run's beginning and end are in executor_run.cc.
 #include "controller/run/executor.h"
 
 #include <fmt/format.h>
@@ -17,8 +16,8 @@ using Stage = NodeRun::Stage;
 
 namespace {
 
-// So many nodes are looked at in one task: where all of a large cluster may begin at once, requests and
-// agents do not wait for the last of them.
+// Number of nodes considered in one task: if all nodes of a large cluster may begin at once, requests and
+// agents must not wait for the last of them.
 constexpr int kLooksInOneTask = 64;
 
 template <typename... F>
@@ -46,7 +45,7 @@ Executor::~Executor() {
   for (const auto& [name, node] : nodes_) stop_timer(*node);
 }
 
-// ---- what comes in ----
+// ---- inputs ----
 
 void Executor::on_contact(const std::string& name, const Presence& present) {
   const NodeBook::Contact contact = book_.contact(name, present);
@@ -88,14 +87,14 @@ void Executor::post_look() {
   if (std::exchange(look_posted_, true)) return;
   reactor_.post([this, alive = alive_] {
     if (!*alive) return;
-    reactor_.label("run: what may begin");
+    reactor_.label("run: next actions");
     look_posted_ = false;
     if (active() && !ending_) look();
   });
 }
 
-// In the order of the plan. What becomes possible for a node behind the one that is looked at is seen at
-// once, for one before it in the next look.
+// In the order of the plan. What becomes possible for a later node is seen at once, for an earlier one in the
+// next look.
 void Executor::look() {
   if (look_from_ == 0) look_again_ = false;
   const auto has_place = [this](Lane lane) { return limits_.may_begin(lane); };
@@ -115,10 +114,10 @@ void Executor::look() {
   if (look_from_ > 0 || look_again_) post_look();
 }
 
-// It begins, or waits for one thing that ready_ has noted, or is not pending any more.
+// It begins, or waits for one thing recorded in ready_, or is no longer pending.
 void Executor::look_at(Node& node) {
   if (!node.run.acts()) return feed(node, input::Settle{});
-  // In place, the first nodes fail when all have begun: it is asked again before one leaves its system.
+  // In place, the first nodes fail when all have begun: checked again before one leaves its system.
   const auto stays = [&] {
     const bool leaves = node.run.action().kind != ActionKind::write_slot && undisturbed(node.run, log_);
     return !node.run.returning && (!node.run.begun || leaves);
@@ -136,8 +135,8 @@ void Executor::look_at(Node& node) {
   const Lane lane = lane_of(node.run);
   if (!limits_.may_begin(lane)) {
     ready_.wait_for_place(node.at, lane);
-    return set_wait(node, {"the limit of the plan is reached",
-                           "a free place for " + node.run.action().title,
+    return set_wait(node, {"a limit of the plan is reached",
+                           "capacity for " + node.run.action().title,
                            "",
                            "it starts",
                            reactor_.steady(),
@@ -157,8 +156,8 @@ void Executor::wait_at_gate(Node& node, Gate::Answer answer) {
   set_wait(node, std::move(answer.wait));
 }
 
-// Who waits at a barrier is looked at when it is open, and when actions of another phase are waited for
-// there: what it waits for is shown by that.
+// A node at a barrier is considered when it opens, and when it waits for another phase, to update the shown
+// reason.
 void Executor::look_at_barriers() {
   while (const auto due = ready_.next_barrier()) {
     const Action* open =
@@ -170,7 +169,7 @@ void Executor::look_at_barriers() {
   }
 }
 
-// What changed of a node is counted, and looked at by those whose business it is.
+// Counts a node's changes and updates the nodes that depend on them.
 void Executor::stands(Node& node, const Standing& before) {
   const Standing now = standing_of(node.run);
   if (now == before) return;
@@ -189,13 +188,13 @@ void Executor::feed(Node& node, Input input) {
   const bool was_in = node.run.stage != Stage::quarantined;
   Turn turn = take(node.run, std::move(input), around());
   if (turn.refused)
-    return log::error("internal: an input that is not for this state", {{"node", node.run.name}});
+    return log::error("internal: an input that does not fit this state", {{"node", node.run.name}});
   node.run = std::move(turn.state);
   stands(node, before);
   if (was_in && node.run.stage == Stage::quarantined)
     log::warning("node quarantined", {{"node", node.run.name}, {"reason", node.run.reason}});
   if (!before.returning && node.run.returning)
-    log::warning("node goes back to its old system", {{"node", node.run.name}, {"reason", node.run.reason}});
+    log::warning("node returns to its old system", {{"node", node.run.name}, {"reason", node.run.reason}});
   for (Effect& effect : turn.effects) carry_out(node, std::move(effect));
 }
 
@@ -207,7 +206,7 @@ Around Executor::around() const {
 void Executor::carry_out(Node& node, Effect effect) {
   const std::string& name = node.run.name;
   std::visit(Overload{[&](effect::Commit& rows) { commit(node, std::move(rows)); },
-                      [&](effect::Tell& told) { observe(name, told.kind, std::move(told.data)); },
+                      [&](effect::Publish& told) { observe(name, told.kind, std::move(told.data)); },
                       [&](effect::Call what) { call(node, what); },
                       [&](effect::Offer& offer) { ports_.link.offer(name, std::move(offer.order)); },
                       [&](effect::Withdraw& back) { ports_.link.withdraw(name, back.order); },
@@ -223,7 +222,7 @@ void Executor::carry_out(Node& node, Effect effect) {
                         ready_.succeeded({node.at, proven.action});
                       },
                       [&](effect::Took took) { took_.add(took.kind, took.time); },
-                      [&](effect::Accuse& accused) { accuse(accused.node, accused.reason); },
+                      [&](effect::Quarantine& other) { quarantine_other(other.node, other.reason); },
                       [&](effect::Absent& absent) { absent_[absent.node] = reactor_.steady(); },
                       [&](effect::Committed) { book_.agent(name).trial = false; },
                       [&](effect::GoOn) { feed(node, input::Timer{}); }, [&](effect::Kick) { kick(); }},
@@ -232,13 +231,12 @@ void Executor::carry_out(Node& node, Effect effect) {
 
 // ---- its effects ----
 
-// Where muster itself is at fault the node must not wait for something that never comes: the others go on,
-// and the run ends.
+// After an internal error the node must not wait for ever: the others go on, and the run ends.
 template <typename Work>
 void Executor::contained(const std::string& node, Work work) {
   const std::string name = node;
   if (contain_exceptions("a node's turn", work)) return;
-  if (Node* left = find(name)) feed(*left, input::GiveUp{"a fault of muster: see the controller's log"});
+  if (Node* left = find(name)) feed(*left, input::GiveUp{"internal error, see musterd's log"});
 }
 
 template <typename In>
@@ -320,15 +318,15 @@ void Executor::stop_timer(Node& node) {
   if (node.timer) reactor_.cancel(std::exchange(node.timer, 0));
 }
 
-// Takes a node out because of what others saw. One that has nothing to do in this run is left as it is.
-void Executor::accuse(const std::string& name, const std::string& reason) {
+// Quarantines a node because of other nodes' results. One without actions in this run is not changed.
+void Executor::quarantine_other(const std::string& name, const std::string& reason) {
   Node* node = find(name);
   if (node && !node->run.over()) {
-    // One that is on its way back restarts: nobody can be surprised that it does not answer.
+    // One that returns to its old system restarts: it is expected not to answer.
     if (!node->run.returning) feed(*node, input::GiveUp{reason});
     return;
   }
-  log::warning("a node that this run does not work on misbehaves", {{"node", name}, {"reason", reason}});
+  log::warning("fault reported on a node outside this run", {{"node", name}, {"reason", reason}});
 }
 
 void Executor::set_wait(Node& node, Wait wait) {

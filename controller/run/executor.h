@@ -1,38 +1,36 @@
-// Executor: carries out one approved plan. No choices left but when to look again, when to try again, and
-// when to give a node up. These are node_run.h's: the executor is the pump that feeds it what happens and
-// carries out what it answers, and it knows what nodes have to do with each other.
+// Executor: carries out one approved plan. Its only choices are when to read a state again, when to retry,
+// and when to give a node up. These are node_run.h's: the executor feeds it with what happens and carries out
+// its effects, and it handles what nodes have to do with each other.
 //
 // Owned by the daemon (or the simulation, unmodified); works on ports only. Promises:
 //   - nothing outside the plan: effects are those of the plan's actions. An `image` or `boot_disk` action,
 //     and an `inventory` right behind a `netboot`, include the right to netboot their own node again when its
 //     RAM agent was lost; nothing else is implied by anything;
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends
-//      on it; a row that cannot be written holds its node, the node's place and the run's end, not the
-//      others, and not the end of a run that is cancelled;
-//   - when all agents fall silent at once the controller suspects its own link first: for a while it does
-//     nothing but look (node_state.h);
-//   - a node that a person switches (PowerPort::by_hand) is asked for, waits with a deadline, and holds no
-//     place and no node that does not need it;
+//     on it; a row that cannot be written holds its node, the node's lane and the run's end, not the others,
+//     and not the end of a run that is cancelled;
+//   - when all agents fall silent at once the controller's own link may be cut: for a while it only reads
+//     states (node_state.h);
+//   - a node that a person switches (PowerPort::by_hand) becomes a manual task with a deadline, and holds no
+//     lane and no node that does not need it;
 //   - a node that nothing can switch (PowerPort::switches) is brought into the RAM system by an order to its
 //     own agent, and by nothing else;
-//   - an installed system that answers is asked to stop before its power is cycled, and switched off hard
-//      only when it does not;
-//   - unknown is not failed: a power call without answer is looked at, an agent that is silent is looked at,
-//      then decided;
-//   - a node with a way back (Action::when_failed) that fails goes back to the system it had, and
-//      holds nobody meanwhile; it is quarantined only where that fails, too, or when an operator says
-//      so;
-//   - a quarantined node holds nobody but those that depend on it hard; the run goes on within the failure
-//      budget;
-//   - a failed step about another node is judged only when it is known whether that node is there
-//      (controller/run/blame.h);
+//   - an installed system that answers is shut down before its power is cycled, and switched off hard only if
+//     it does not stop;
+//   - unknown is not failed: after a power call without answer, or when an agent is silent, the power state
+//     is read before a decision;
+//   - a node with a way back (Action::when_failed) that fails returns to its old system and delays no other
+//     node; it is quarantined only if that fails, too, or on an operator's order;
+//   - a quarantined node delays only the nodes that depend on it hard; the run goes on within the failure
+//     budget;
+//   - a failed step about another node is judged only when it is known whether that node is reachable
+//     (controller/run/blame.h);
 //   - every wait has a reason, an awaited fact, a deadline and what happens next: why(), progress();
-//   - resume() after a crash continues from the journal: orders are offered again under the same id, power
-//     is looked at first. After a long absence it does nothing but end the run as cancelled: an operator
-//     plans again.
-// The executor's NodeBook is the only writer of NodeRows: hello, facts, states. Others change one through
-// set_node().
-// An event may be acknowledged before its rows are durable: after a crash the order is offered again and the
+//   - resume() after a crash continues from the journal: orders are sent again under the same id, the power
+//     state is read first. After a long absence it only ends the run as cancelled: an operator plans again.
+// The executor's NodeBook is the only writer of NodeRows: hello, facts, states. Other code changes one
+// through set_node().
+// An event may be acknowledged before its rows are durable: after a crash the order is sent again and the
 // agent reports again.
 // Thread: the reactor's.
 #pragma once
@@ -83,14 +81,14 @@ class Executor : private Others {
   // gets the run's id when its row is durable.
   void start(std::shared_ptr<const Plan> plan, const std::string& digest, const std::string& approved_by,
              Started done);
-  // The same of a plan that may not be stored yet. What a large plan is digested and written for takes long.
+  // The same for a plan that may not be stored yet, since digesting and writing a large plan takes long.
   void start(const Plan& plan, const std::string& approved_by, Started done);
-  // Continues a run that was `running` when the controller ended, or ends it when that is long ago. not_found
-  // / conflict / corrupt (plan or journal unreadable). `plan`: the run's, where it was read already.
+  // Continues a run that was `running` when the controller ended, or ends it if that is long ago. not_found /
+  // conflict / corrupt (plan or journal unreadable). `plan`: the run's, where it was read already.
   Status resume(int64_t run, std::shared_ptr<const Plan> plan = nullptr);
-  // Gives the whole run up: nothing new starts, offers are withdrawn, it ends as cancelled.
+  // Cancels the run: nothing new starts, offers are withdrawn, it ends as cancelled.
   void cancel(const std::string& reason);
-  // Takes one node out, as if it had failed with that reason; also one that could go back to its old system.
+  // Quarantines one node, as if it had failed with that reason; also one that could return to its old system.
   void quarantine(const std::string& node, const std::string& reason);
 
   // From the agent link. Each event once (the link drops repeated ones).
@@ -98,7 +96,7 @@ class Executor : private Others {
   void on_event(const std::string& node, const wire::Event& event);
   void on_contact(const std::string& node, const Presence& present = {});
 
-  // Whether this order is what the node has to do now: it is on offer, or will be.
+  // Whether this order is the node's present one: it is on offer, or will be.
   bool expects(const std::string& node, const std::string& order) const;
   bool active() const { return run_.id != 0 && !ended_; }
   int64_t run_id() const { return run_.id; }
@@ -118,43 +116,39 @@ class Executor : private Others {
     book_.load();
     return book_.rows();
   }
-  // `change` may run later, when the row could be read: it keeps what it needs by value. Until then nothing
-  // is written.
+  // `change` may run later, when the row can be read: it captures by value. Until then nothing is written.
   void set_node(const std::string& node, const std::function<void(NodeRow&)>& change);
-  // The system its agent runs, as far as it is known.
+  // The system that its agent runs, as far as known.
   std::optional<wire::Mode> mode_of(const std::string& node) { return book_.agent(node).mode; }
-  // Its agent said last, to this process, that its boot is on trial.
+  // Its agent's last report to this process: a trial boot.
   bool on_trial(const std::string& node) const {
     const KnownAgent* agent = book_.find(node);
     return agent && agent->trial;
   }
-  // The root slot that it runs from, as its agent reported; "" not known.
+  // The root slot that it runs from, as its agent reported; "" unknown.
   std::string running_slot(const std::string& node) const {
     const KnownAgent* agent = book_.find(node);
     return agent ? agent->slot : "";
   }
-  // How long its agent is silent now; nullopt: never heard, or not since the database is an older copy of
-  // itself.
+  // How long its agent has been silent; nullopt: it never reported, or not since the database was restored.
   std::optional<DurationMs> silent_for(const std::string& node) const { return book_.silent_for(node); }
-  // Since when it is silent, for people; 0: it is not, or this process does not run long enough to say so.
+  // Since when it is silent, for people; 0: it is not, or this process has not run long enough to decide.
   TimeMs silent_since(const std::string& node) const {
     return book_.silent_since(node, timing_.silent_shown);
   }
-  // The database is an older copy, and the node was not heard since it was put there: its row may say
-  // anything but the truth.
+  // The database was restored from an older copy, and the node has not reported since: its row may be wrong.
   bool outdated(const std::string& node) const { return book_.outdated(node); }
-  // Forgets what is known of a node whose row is being deleted; false while it takes part in an active run.
+  // Drops the state of a node whose row is being deleted; false while it takes part in an active run.
   bool forget(const std::string& node);
-  // Which node each known machine is; undeclared ones are nobody's. Null while the store cannot be read.
-  // Shared: every power call for a node never seen takes it.
+  // The node of each known machine, without undeclared ones. Null while the store cannot be read. Shared:
+  // every power call for a node never seen takes it.
   std::shared_ptr<const Machines> machines() const { return book_.machines(); }
   const StepLog& log() const { return log_; }
-  // Why what happened is not durable yet, and whose rows that are; "": nothing was refused. No run ends, but
-  // for one that is cancelled, before it is.
+  // Why events are not durable yet, and of which node; "": no write failed. Until then only a cancelled run
+  // ends.
   std::string unwritten() const { return journal_.trouble(""); }
-  // What is kept step by step of all nodes, held against the nodes themselves: counters, and whether one of
-  // them (`turn` says which, the others have theirs later) could begin and is not going to be looked at. "":
-  // it is right. For simulation and tests.
+  // Checks the incrementally kept state against the nodes: counters, and whether a node (number `turn`; the
+  // others have theirs later) could begin and will not be considered. "": correct. For simulation and tests.
   std::string kept_wrong(size_t turn) const;
 
  private:
@@ -165,16 +159,16 @@ class Executor : private Others {
     Reactor::TimerId timer = 0;
   };
 
-  // The pump: what happened to a node becomes its next state and effects, which are carried out in order.
+  // The pump: an input of a node becomes its next state and effects, which are carried out in order.
   void feed(Node& node, Input input);
   void carry_out(Node& node, Effect effect);
   void call(Node& node, effect::Call what);
   void commit(Node& node, effect::Commit rows);
   void set_timer(Node& node, DurationMs delay);
   void stop_timer(Node& node);
-  void accuse(const std::string& name, const std::string& reason);
-  // What becomes an input of this node when it is called: nothing, when the executor, the run or what the
-  // node asked for is gone by then.
+  void quarantine_other(const std::string& name, const std::string& reason);
+  // A callback that becomes an input of this node; ignored if the executor, the run or the node's attempt is
+  // gone by then.
   template <typename In>
   auto answers(Node& node);
   template <typename Work>
@@ -209,7 +203,7 @@ class Executor : private Others {
   void set_wait(Node& node, Wait wait);
   DurationMs ahead() const { return reactor_.now() - reactor_.steady().ms; }
 
-  // Others, for the nodes' turns.
+  // Other nodes, for the nodes' turns.
   KnownAgent agent_of(const std::string& node) const override;
   NodeRow row_of(const std::string& node) const override { return book_.row(node); }
   bool ever_seen(const std::string& node) const override { return book_.ever_seen(node); }
@@ -225,7 +219,7 @@ class Executor : private Others {
   ExecutorTiming timing_;
   std::shared_ptr<bool> alive_;
   JournalWriter journal_;
-  mutable NodeBook book_;  // its view of the store is read when it is asked for
+  mutable NodeBook book_;  // its view of the store is read on demand
   std::shared_ptr<const Plan> plan_;
   RunRow run_;
   bool ended_ = true, ending_ = false;
@@ -240,12 +234,12 @@ class Executor : private Others {
   std::vector<Node*> order_;  // of the plan
   Tally tally_;
   ReadyQueue ready_;
-  // A look that goes on behind other tasks, from there; and whether another one is to begin behind it.
+  // Where a look continues behind other tasks; and whether another one begins after it.
   bool look_posted_ = false, look_again_ = false;
   bool kicked_ = false;  // since the run was adopted: its row is durable
   size_t look_from_ = 0;
-  std::set<size_t> heeded_;  // whose agents should be heard
-  // not (any more) at work in this run, and silent when others needed them
+  std::set<size_t> heeded_;  // whose agents should report
+  // not (or no longer) in this run, and silent when others needed them
   std::map<std::string, SteadyMs> absent_;
   Spans took_;
 };

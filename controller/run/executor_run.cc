@@ -16,10 +16,11 @@ using Stage = NodeRun::Stage;
 
 namespace {
 
-// Who writes the signs of life: no node, and not the run, whose rows wait for those of its nodes.
-constexpr const char* kSigns = "(signs of life)";
-// And the beginnings of runs, and the ends of those that were cancelled: they wait for no row of a node. Of
-// one that the store refuses for good a run that is to end would never come to its end.
+// Writer of the controller's heartbeat rows: neither a node nor the run, whose rows wait for those of its
+// nodes.
+constexpr const char* kSigns = "(heartbeat)";
+// Writer of the beginnings of runs and the ends of cancelled ones, which wait for no node's row: a row that
+// the store rejects for good must not keep a run from ending.
 constexpr const char* kRuns = "(runs)";
 
 void append(std::vector<Write>& rows, std::vector<Write> more) {
@@ -51,7 +52,7 @@ void Executor::adopt(std::shared_ptr<const Plan> plan, const RunRow& row) {
     auto& node = nodes_[name];
     if (node) continue;
     NodeRun& begins = states[name];
-    begins.epoch = adopted_ << 32;  // what an earlier run asked for is not taken for an answer to this one
+    begins.epoch = adopted_ << 32;  // answers to an earlier run are ignored
     node = std::make_unique<Node>(Node{std::move(begins), order_.size()});
     order_.push_back(node.get());
   }
@@ -121,7 +122,7 @@ Status Executor::resume(int64_t run, std::shared_ptr<const Plan> plan) {
     cancel(reason);
     return Ok{};
   }
-  sign();  // one that is killed time and again was not away for all of it
+  sign();  // one that is killed repeatedly was not away for all of it
   stay_alive();
   for (const auto& [name, node] : nodes_)
     if (!node->run.over()) feed(*node, input::Resume{});
@@ -131,7 +132,7 @@ Status Executor::resume(int64_t run, std::shared_ptr<const Plan> plan) {
   return Ok{};
 }
 
-// Where the rows of nodes could not be read, intents went ahead without NodeRow::disk_written.
+// While the rows of nodes could not be read, intents were written without NodeRow::disk_written.
 void Executor::mark_disks(const std::vector<JournalRow>& journal) {
   for (const auto& row : journal) {
     const Action* action = row.event == "intent" ? gate_.find(row.action) : nullptr;
@@ -141,8 +142,8 @@ void Executor::mark_disks(const std::vector<JournalRow>& journal) {
   }
 }
 
-// A row from time to time, so that a controller that comes back knows how long it was away. Some actions are
-// quiet for hours.
+// A row at intervals, so that a restarted controller can compute its absence. Some actions are quiet for
+// hours.
 void Executor::stay_alive() {
   if (sign_timer_) reactor_.cancel(sign_timer_);
   sign_timer_ = reactor_.after(timing_.sign_every, [this] {
@@ -172,7 +173,7 @@ void Executor::cancel(const std::string& reason) {
 void Executor::quarantine(const std::string& node, const std::string& reason) {
   Node* found = active() ? find(node) : nullptr;
   if (found && !found->run.over()) return feed(*found, input::GiveUp{reason, true});
-  // It came through, others did not yet: the run's end must not overrule this.
+  // It succeeded, others have not yet: the run's end must not overrule this.
   if (found && found->run.stage == Stage::done) write(node, {condemned(*found, reason)});
   set_node(node, [reason](NodeRow& row) {
     row.state = NodeState::quarantined;
@@ -183,7 +184,7 @@ void Executor::quarantine(const std::string& node, const std::string& reason) {
 JournalRow Executor::condemned(Node& node, const std::string& reason) {
   ++taken_out_;
   const Standing before = standing_of(node.run);
-  JournalRow row = condemn(node.run, run_, reason, reactor_.steady(), reactor_.now());
+  JournalRow row = quarantine_row(node.run, run_, reason, reactor_.steady(), reactor_.now());
   stands(node, before);
   return row;
 }
@@ -196,7 +197,7 @@ void Executor::finish_run(RunState state, const std::string& reason) {
   last.state = state;
   if (!hooks_.conclude || state == RunState::cancelled) return end_run(std::move(last), reason, {});
   if (std::exchange(ending_, true)) return;
-  // Behind every row of the run, so that the conclusion sees them all.
+  // After every row of the run, so that the conclusion sees them all.
   write("", {}, [this, last, reason] {
     if (run_.id == last.id && !ended_) ask_conclusion(last, reason);
   });
@@ -208,13 +209,13 @@ void Executor::ask_conclusion(RunRow last, const std::string& reason) {
   const auto answered = [this, alive = alive_, last, reason, out = taken_out_](Conclusion conclusion) {
     if (!*alive || run_.id != last.id || ended_) return;
     if (out == taken_out_) return end_run(last, reason, std::move(conclusion));
-    ending_ = false;  // not the run any more that was concluded
+    ending_ = false;  // no longer the concluded run
     kick();
   };
   if (!contain_exceptions("the conclusion of a run", [&] { hooks_.conclude(last, answered); })) answered({});
 }
 
-// Degraded nodes keep working; those that fail in the light of the others are quarantined like any other.
+// Degraded nodes keep working; those that fail in comparison with the others are quarantined like any other.
 void Executor::conclude(Conclusion conclusion, Rows& rows) {
   size_t quarantined = 0;
   for (const auto& verdict : conclusion.nodes) {

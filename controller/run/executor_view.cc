@@ -1,4 +1,4 @@
-// The executor's functions that change nothing: what a node's turn may ask about others, what operators see.
+// The executor's read-only functions: for the turns of other nodes, and for operators.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace muster {
 
 using Stage = NodeRun::Stage;
 
-// ---- what a node's turn may ask about others ----
+// ---- for the turns of other nodes ----
 
 KnownAgent Executor::agent_of(const std::string& node) const { return book_.agent(node); }
 
@@ -45,22 +45,22 @@ std::string Executor::kept_wrong(size_t turn) const {
     if (now.heeded) heeded.insert(node->at);
   }
   if (!(tally == tally_)) return "the counters of the run are not those of its nodes";
-  if (heeded != heeded_) return "it is not kept whose agents should be heard";
+  if (heeded != heeded_) return "the set of nodes whose agents should report is wrong";
   if (!active() || !kicked_ || ending_ || look_posted_ || order_.empty()) return "";
   const Node& node = *order_[turn % order_.size()];
   if (node.run.stage != Stage::pending) return "";
-  if (ready_.has(node.at)) return node.run.name + " is to be looked at, and no look comes";
+  if (ready_.has(node.at)) return node.run.name + " is ready, and no look is scheduled";
   const bool waits = node.run.acts() && gate_.waits(node.run.action(), [this](const std::string& name) {
     return state_of(name);
   });
-  // A place is given on when it is durable that it is free, which may be later.
+  // Capacity is passed on when its release is durable, which may be later.
   if (waits || ready_.waits_for_place(node.at)) return "";
-  return node.run.name + " could begin, and is not looked at";
+  return node.run.name + " could begin, and is not considered";
 }
 
-// Two agents at least should be heard, and nobody at all is: that they all fell silent at once is less likely
-// than that the controller does not hear. Heard should be who is at work, who reported a failure that is
-// being weighed, and those whose silence would be held against them for it.
+// At least two agents should report, and none does: that they all failed at once is less likely than that the
+// controller is cut off. Expected are nodes at work, nodes whose failure is being judged, and the other nodes
+// of that failure.
 SteadyMs Executor::alone_since() const {
   const SteadyMs last = book_.last_heard();
   if (reactor_.steady() - last < timing_.silent_after) return {};
@@ -85,7 +85,7 @@ bool Executor::known(const std::string& name) const {
   return find(name) || book_.find(name) || book_.rows().count(name);
 }
 
-// ---- what others ask ----
+// ---- for other components ----
 
 bool Executor::expects(const std::string& name, const std::string& order) const {
   const Node* node = active() ? find(name) : nullptr;
@@ -98,18 +98,13 @@ Json Executor::shown(const Node& node) const {
   Json out = node_progress(node.run, ahead());
   const std::string trouble = journal_.trouble(node.run.name);
   if (node.run.stage == Stage::committing && out.contains("wait")) out["wait"]["observed"] = trouble;
-  // What it waits for goes on without it.
+  // The state of what it waits for.
   if (const std::string* action = ready_.awaited(node.at); action && out.contains("wait"))
     out["wait"]["observed"] = fmt::format("{}: {}", *action, to_string(log_.of(*action).state));
-  // It is out, or came through, and the store knows nothing of it yet: the end of the run waits for that.
+  // It has left the run or succeeded, and that is not stored yet: the end of the run waits for it.
   if (node.run.over() && !trouble.empty())
-    out["wait"] = to_json({"what became of it cannot be written",
-                           "the store",
-                           trouble,
-                           "it is tried again every second",
-                           {},
-                           {}},
-                          ahead());
+    out["wait"] = to_json(
+        {"the result cannot be recorded", "the store", trouble, "retry every second", {}, {}}, ahead());
   return out;
 }
 

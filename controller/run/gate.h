@@ -1,6 +1,6 @@
 // Gate: which action of a plan may begin, by what others did: hard and soft dependencies, and barriers.
 //
-// A node that is out holds nobody but those that depend on it hard. The plan outlives its gate. Thread: the
+// A node that left the run delays only those that depend on it hard. The plan outlives its gate. Thread: the
 // reactor's. Never reads a clock.
 #pragma once
 
@@ -31,17 +31,17 @@ class Gate {
 
   struct Answer {
     bool open = false;
-    std::string never = {};  // not open, and why it will never be
-    Wait wait = {};          // not open yet: for what, without times
+    std::string never = {};  // why it will never be open
+    Wait wait = {};          // not open yet: the reason, without times
     // Not open yet: the action that it waits for; the first open member where it waits at a barrier.
     const Action* on = nullptr;
     std::optional<size_t> barrier = {};
   };
   // The same answer until an action that it names succeeded, or its node changed (controller/run/tally.h).
   Answer ask(const Action& action, const StepLog& log, const StateOf& state_of);
-  // Whether ask() lets it wait, found without what was remembered of barriers, and remembering nothing.
+  // Whether ask() would make it wait, computed without the cached barriers and without changing them.
   bool waits(const Action& action, const StateOf& state_of) const;
-  // The first member that has to be waited for still; null: none, and none will be.
+  // The first member that still must be waited for; null: none, and none will be.
   const Action* first_open(size_t barrier, const StateOf& state_of);
 
  private:
@@ -50,7 +50,7 @@ class Gate {
   std::map<std::string, const Action*> actions_;
   const std::vector<std::vector<std::string>>* barriers_ = nullptr;
   std::set<std::string> proven_;
-  std::vector<size_t> passed_;  // of each barrier, so many members that nobody has to wait for any more
+  std::vector<size_t> passed_;  // of each barrier, how many members need no more waiting
 };
 
 }  // namespace muster

@@ -1,6 +1,6 @@
-// What the executor asks of those who own it, and tells them: verdicts on checks, the conclusion of a run,
-// live events. Values and functions only. The functions that judge are pure: the same answer to the same
-// question. Thread: the reactor's.
+// The executor's calls to its owner: verdicts on checks, the conclusion of a run, live events. Values and
+// functions only. The functions that judge are pure: the same answer for the same input. Thread: the
+// reactor's.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ struct RunEvent {
   Json data = Json::object();
 };
 
-// What only the results of all nodes together say, when a run ends.
+// Verdicts that need the results of all nodes, when a run ends.
 struct Conclusion {
   struct Node {
     std::string name;
@@ -37,29 +37,29 @@ struct Conclusion {
   std::vector<Write> rows = {};  // written with the end of the run, all or nothing
 };
 
-// More orders of a `check` action, after one whose result says that something is wrong and not what.
+// More orders of a `check` action, after one whose result shows a fault without its place.
 struct FollowUp {
-  Json order;            // params of the next order; null: enough is known
-  Json result;           // then: what the action succeeds with
-  std::string why = {};  // of an order that looks for nothing: what it is for
+  Json order;            // params of the next order; null: no more needed
+  Json result;           // then: the action's result
+  std::string why = {};  // of an order that isolates nothing: its purpose
 };
 
 struct ExecutorHooks {
-  // Verdict on a `check` action from its result {"steps": [...]}. Null: the agent's own word decides.
+  // Verdict on a `check` action from its result {"steps": [...]}. Null: the agent's own result decides.
   std::function<Status(const Action&, const Json& result)> judge = {};
   // Why a node that came through this `check` action may not be called accepted before the run is concluded;
   // "": it may.
   std::function<std::string(const Action&, const Json& result)> reservation = {};
-  // Asked when an attempt of a `check` action is over for good, with its result, then after each order it
-  // asked for, with all results in order; the same answer to the same question. nullopt, which is for the
-  // first time only: the attempt's own verdict stands.
+  // Called when an attempt of a `check` action is over for good, with its result, then after each further
+  // order, with all results in order; the same answer for the same input. nullopt, only at the first call:
+  // the attempt's own verdict stands.
   std::function<std::optional<FollowUp>(const Action&, const std::vector<Json>& results)> follow_up = {};
-  // Asked when everything that happened in the run is durable; the row has its last state. Not for a
-  // cancelled run. It answers once, at once or later, on the reactor's thread; when a node is taken out
-  // meanwhile it is asked again.
+  // Called when everything that happened in the run is durable; the row has its last state. Not for a
+  // cancelled run. It answers once, at once or later, on the reactor's thread; if a node is quarantined
+  // meanwhile it is called again.
   using Concluded = std::function<void(Conclusion)>;
   std::function<void(const RunRow&, Concluded)> conclude = {};
-  // The kernel panic that a node's console showed since then; "": none was seen.
+  // The kernel panic on a node's console since then; "": none.
   std::function<std::string(const std::string& node, SteadyMs since)> panic = {};
   std::function<void(const RunEvent&)> observe = {};
   std::function<void(const RunRow&)> ended = {};  // the run's last row is durable

@@ -11,7 +11,7 @@ namespace muster {
 
 namespace {
 
-// So many of those who waited for a commit go on in one task; the rest of them behind what came meanwhile.
+// Number of continuations of a commit run in one task; the rest after what came meanwhile.
 constexpr int kInOneTask = 4;
 
 }  // namespace
@@ -38,14 +38,14 @@ bool JournalWriter::must_wait(const std::string& node) const {
   return node.empty() ? !refused_.empty() : refused_.count(node) > 0;
 }
 
-// An older row of a node must not be written over a newer one: whose row is in a piece that waits, waits too.
+// An older row of a node must not overwrite a newer one: a node with a row in a waiting piece waits, too.
 void JournalWriter::keep(Piece piece, Pieces& kept) {
   for (const Write& row : piece.rows)
     if (const auto* node = std::get_if<NodeRow>(&row)) refused_.insert(node->name);
   kept.push_back(std::move(piece));
 }
 
-// All that may be written now. The rest stays where it is.
+// All that may be written now. The rest stays queued.
 JournalWriter::Pieces JournalWriter::next_commit() {
   Pieces next, rest;
   for (Piece& piece : waiting_) {
@@ -89,21 +89,21 @@ void JournalWriter::run_due() {
   for (int i = 0; i < kInOneTask && !due_.empty(); ++i) {
     const auto then = std::move(due_.front());
     due_.pop_front();
-    // Each by itself: the others of the commit must hear of theirs.
-    contain_exceptions("what a commit was waited for", then);
+    // Each by itself: the others of the commit must be called, too.
+    contain_exceptions("continuation of a commit", then);
     if (!*alive) return;
   }
   if (due_.empty()) return;
   due_posted_ = true;
   reactor_.post([this, alive] {
     if (!*alive) return;
-    reactor_.label("run: what a commit was waited for");
+    reactor_.label("run: continuation of a commit");
     due_posted_ = false;
     run_due();
   });
 }
 
-// Which of them cannot be written is found out; nothing overtakes what its node wrote before.
+// Finds the pieces that cannot be written; nothing overtakes earlier rows of its node.
 void JournalWriter::one_by_one(std::shared_ptr<Pieces> left, std::shared_ptr<Pieces> kept) {
   while (!left->empty() && must_wait(left->front().node)) {
     keep(std::move(left->front()), *kept);
@@ -134,8 +134,7 @@ void JournalWriter::refused(const std::string& node, const Error& error) {
   refused_.insert(node);
   troubles_[node] = error.message;
   if (complaints_.insert(error.message).second)
-    log::error("the store cannot be written; trying again every second",
-               {{"node", node}, {"error", error.message}});
+    log::error("the store cannot be written; retry every second", {{"node", node}, {"error", error.message}});
   if (std::exchange(timer_runs_, true)) return;
   reactor_.after(kSecond, [this, alive = alive_] {
     if (!*alive) return;

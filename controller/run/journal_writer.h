@@ -1,11 +1,11 @@
-// JournalWriter: brings what the executor writes to the store, in the order in which it happened.
+// JournalWriter: writes the executor's rows to the store, in the order of events.
 //
-// One commit at a time; what comes meanwhile goes into the next one. Rows belong to a node, or ("") to the
-// run as a whole. A commit that fails is tried again piece by piece: what cannot be written alone either
-// waits, with all that its node writes behind it, and is tried again every second; the others go on. So a
-// full disk holds everything, and a row that the store refuses holds its node and no other. Nothing overtakes
-// an earlier row of its own node, and what belongs to the run as a whole waits for every row that was
-// refused: its end is behind everything. Thread: the reactor's.
+// One commit at a time; rows that come meanwhile go into the next one. Rows belong to a node, or ("") to the
+// run as a whole. A commit that fails is retried piece by piece: a piece that fails alone, too, waits, with
+// all that its node writes after it, and is retried every second; the others go on. So a full disk delays
+// everything, and a row that the store rejects delays only its node. Nothing overtakes an earlier row of its
+// own node, and what belongs to the run as a whole waits for every rejected row: its end comes after
+// everything. Thread: the reactor's.
 #pragma once
 
 #include <deque>
@@ -31,10 +31,10 @@ class JournalWriter {
   JournalWriter& operator=(const JournalWriter&) = delete;
 
   // All or nothing. `then` runs when these rows are durable, and all that this node wrote before them; for
-  // `node` "": all that anybody wrote before them.
+  // `node` "": all rows written before them.
   void write(const std::string& node, Rows rows, std::function<void()> then = {});
-  // Why what this node wrote is not durable yet; "": nothing of it was refused. For `node` "": why the first
-  // of those is not that anybody wrote, and whose it is.
+  // Why this node's rows are not durable yet; "": none was rejected. For `node` "": of the first rejected row
+  // of any node, and that node.
   std::string trouble(const std::string& node) const;
 
  private:
@@ -60,11 +60,11 @@ class JournalWriter {
   std::shared_ptr<bool> alive_;
   Pieces waiting_;  // in their order; not those that are being written
   bool writing_ = false, timer_runs_ = false, try_again_ = false;
-  std::deque<std::function<void()>> due_;  // what is durable now: whoever waited for it goes on
+  std::deque<std::function<void()>> due_;  // durable now: continue what waited for it
   bool due_posted_ = false;
-  std::set<std::string> refused_;                // whose pieces are not to be tried in this second
+  std::set<std::string> refused_;                // nodes whose pieces are not retried in this second
   std::map<std::string, std::string> troubles_;  // by node, until something of it is written
-  std::set<std::string> complaints_;             // that were logged, until there is no trouble any more
+  std::set<std::string> complaints_;             // logged ones, until all is written
 };
 
 }  // namespace muster

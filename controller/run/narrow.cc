@@ -46,7 +46,7 @@ std::string replaced(const std::string& text, const std::string& from, const std
 
 void replace_all(Json& value, const Neighbour& from, const Neighbour& to) {
   if (value.is_string()) {
-    // In one go each, so that what was put in is not replaced again.
+    // In one pass each, so that inserted text is not replaced again.
     value = replaced(replaced(value.get<std::string>(), from.address, to.address), from.name, to.name);
   } else if (value.is_structured()) {
     for (auto& item : value) replace_all(item, from, to);
@@ -57,7 +57,7 @@ Neighbour neighbour(const Json& node) {
   return {name_of(node), node.is_object() ? node.value("address", "") : ""};
 }
 
-// Planned and live successor of `self` in the ring; the live one is nameless when nobody else is there.
+// Planned and live successor of `self` in the ring; the live one has no name if there is no other node.
 std::pair<Neighbour, Neighbour> successors(const Json& ring, const std::string& self, const Gone& gone) {
   std::pair<Neighbour, Neighbour> out;
   size_t place = 0;
@@ -75,7 +75,7 @@ std::pair<Neighbour, Neighbour> successors(const Json& ring, const std::string& 
 
 const Json kNothing;
 
-// What the object has under the key, where it is; copied it would be a whole list of nodes.
+// The object's value under the key, by reference: a copy would be a whole list of nodes.
 const Json& at(const Json& object, const std::string& key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return object.is_object() && found != object.end() ? *found : kNothing;

@@ -1,6 +1,7 @@
-// The one thing about an order that the plan leaves open: which other nodes are there when it is sent. Pure.
+// The one thing about an order that the plan leaves open: which other nodes are reachable when it is sent.
+// Pure.
 //
-// A step of the order may ask for it in its params:
+// A step of the order may have in its params:
 //   "peers_live": true   elements of its lists that are, or are objects whose "name" is, a node that is not
 //                        live are left out
 //   "next_live": true    the name and address of the next node (as planned) are replaced by those of the
@@ -30,16 +31,16 @@ RingsOfOrder take_rings(Json& params);
 std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const std::string& self,
                                       const std::function<bool(const std::string&)>& gone);
 
-// Whom a step of the order is about, besides the node itself.
+// The nodes that a step of the order is about, besides the node itself.
 struct Involved {
   std::set<std::string> names;
-  // of a "next_live" step: the one it is about, and who would take its place (empty: nobody)
+  // of a "next_live" step: the one it is about, and its replacement (empty: none)
   std::string next, after_next;
 };
 // The nodes that an order's steps may have to do without: those of its rings, and the objects with a name in
-// lists of steps that ask for live peers. All of them are declared, seen or not.
+// lists of steps with live peers. All of them are declared, seen or not.
 std::set<std::string> neighbours_in(const Json& params, const RingsOfOrder& rings);
-// By step id; steps that ask for none of the two are not in it.
+// By step id; without steps that have neither key.
 std::map<std::string, Involved> involved(const Json& params, const RingsOfOrder& rings,
                                          const std::string& self,
                                          const std::function<bool(const std::string&)>& gone);

@@ -16,7 +16,7 @@ std::optional<std::string> written_by(const Action& action) {
   return slot->get<std::string>();
 }
 
-// What a request for orders says, where it stands for a hello.
+// A request for orders as a hello.
 Hello hello_of(const std::string& node, const Presence& present) {
   return {node, *present.mode, present.boot_id, present.image_digest, present.slot, present.trial};
 }
@@ -47,8 +47,8 @@ const KnownAgent* NodeBook::find(const std::string& node) const {
   return it == agents_.end() ? nullptr : it->second.get();
 }
 
-// When nobody at all was heard for a while, it may have been the controller that was cut off: the others are
-// given the time to be heard again, too.
+// After a silence of all agents the controller may have been cut off: the others get time to report again,
+// too.
 void NodeBook::hear(KnownAgent& agent) {
   const SteadyMs now = reactor_.steady();
   if (now - last_heard() >= silent_after_)
@@ -62,17 +62,16 @@ void NodeBook::hear(KnownAgent& agent) {
 NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& present) {
   KnownAgent& known = agent(node);
   const SteadyMs now = reactor_.steady();
-  // Not from `heard`, which is set forth where silence is not held against it.
+  // Not from `heard`, which is moved forward when a silence does not count.
   const bool after_silence = now - (known.contact ? known.contact : known.heard) >= silent_after_;
-  // Of one that this process hears for the first time nobody knows whether it was away meanwhile.
+  // For the first message to this process it is unknown whether the node was away meanwhile.
   if (after_silence || !known.contact) known.returned = now;
   const bool other_boot =
       !present.boot_id.empty() && present.boot_id != known.boot_id;  // its hello comes with this
   if (!known.greeted) {
-    // It said hello to an earlier process. What became of it since, no row knows as well as the agent itself.
+    // It sent its hello to an earlier process. The agent's own report is newer than any row.
     if (present.mode) return {hello_of(node, present)};
-    // An agent of an older version says its boot alone. The boot of which the row tells runs the system of
-    // which the row tells.
+    // An agent of an older version sends only its boot id. The boot in the row runs the system in the row.
     const auto found = rows_.find(node);
     const bool same =
         found != rows_.end() && !present.boot_id.empty() && present.boot_id == found->second.boot_id;
@@ -80,7 +79,7 @@ NodeBook::Contact NodeBook::contact(const std::string& node, const Presence& pre
       return {Hello{node, *mode, present.boot_id, found->second.image_digest}};
     if (other_boot) known.mode.reset();
   }
-  // Events alone say no more than the boot: its slot comes with the first request for orders.
+  // Events contain only the boot: its slot comes with the first request for orders.
   if (present.mode && !other_boot && known.slot.empty() && !present.slot.empty())
     return {hello_of(node, present)};
   // The next boot's trial comes with its hello.
@@ -110,8 +109,8 @@ bool NodeBook::hello(const Hello& hello, JournalWriter::Rows& rows) {
   return new_boot;
 }
 
-// What was known of its agent when the controller ended; its own word to this process counts more. An older
-// copy of the database knows nothing.
+// The state of its agent when the controller ended; its own report to this process has priority. A restored
+// database does not count.
 void NodeBook::believe_row(const std::string& node, KnownAgent& agent) const {
   const auto found = rows_.find(node);
   if (found == rows_.end() || agent.contact || unproven(found->second)) return;
@@ -121,13 +120,13 @@ void NodeBook::believe_row(const std::string& node, KnownAgent& agent) const {
   if (row.last_seen > 0) agent.heard = steady_of(row.last_seen);
 }
 
-// Of before an older copy of the database was put in its place, and not confirmed since.
+// From before the database was restored, and not confirmed since.
 bool NodeBook::unproven(const NodeRow& row) const {
   const TimeMs restored = store_.restored();
   return restored > 0 && row.last_seen <= restored;
 }
 
-// By a clock that was set meanwhile it may lie ahead: it was now, at the latest.
+// If the clock was set meanwhile it may be in the future: it was now, at the latest.
 SteadyMs NodeBook::steady_of(TimeMs wall) const {
   return reactor_.steady() - std::max<DurationMs>(reactor_.now() - wall, 0);
 }
@@ -147,8 +146,8 @@ void NodeBook::load() const {
     if (agent) believe_row(name, *agent);
 }
 
-// What is not known is not changed: a row made up from nothing would replace the one that could not be read,
-// with the machine the name is bound to. The changes wait until the rows could be read.
+// An unknown row is not changed: a default row would replace the unreadable one and its bound machine. The
+// changes wait until the rows can be read.
 void NodeBook::read_later() {
   if (std::exchange(reading_, true)) return;
   reactor_.after(kSecond, [this, alive = alive_] {
@@ -176,7 +175,7 @@ std::optional<DurationMs> NodeBook::silent_for(const std::string& node) const {
     return reactor_.steady() - agent->contact;
   const NodeRow known = row(node);
   if (known.last_seen == 0 || unproven(known)) return std::nullopt;
-  // By a clock that was set back it was heard in the future: it was not heard by this process, at any rate.
+  // With a clock that was set back the contact is in the future: it was not with this process, in any case.
   return std::max<DurationMs>(reactor_.now() - known.last_seen, reactor_.steady() - began_);
 }
 

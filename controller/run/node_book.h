@@ -1,9 +1,9 @@
-// NodeBook: what is known of every node whether a run is about it or not: its row, as it will be when all
-// that is on its way to the store is durable, and what its agent said to this process of the controller.
+// NodeBook: the known state of every node, in a run or not: its row, as it will be when all pending writes
+// are durable, and its agent's messages to this process of the controller.
 //
 // The only writer of NodeRows. A row is changed, never made up: while the store's rows cannot be read,
-// changes wait. What an earlier process knew of an agent is believed until the agent speaks, but not when the
-// database is an older copy of itself. Thread: the reactor's.
+// changes wait. The state of an agent from an earlier process is used until the agent reports, but not if the
+// database was restored from an older copy. Thread: the reactor's.
 #pragma once
 
 #include <algorithm>
@@ -29,59 +29,57 @@ class NodeBook {
  public:
   using Change = std::function<void(NodeRow&)>;
 
-  // `silent_after`: an agent not heard for this long counts as silent.
+  // `silent_after`: after this time without a message an agent counts as silent.
   NodeBook(Reactor& reactor, Store& store, JournalWriter& journal, DurationMs silent_after);
   ~NodeBook();
   NodeBook(const NodeBook&) = delete;
   NodeBook& operator=(const NodeBook&) = delete;
 
-  // Of its agent; one never heard of is what its row says. `find`: null when nothing was ever known or asked.
+  // Of its agent; without a message, from its row. `find`: null if never used.
   KnownAgent& agent(const std::string& node);
   const KnownAgent* find(const std::string& node) const;
-  // It said something now.
+  // It sent a message now.
   void hear(KnownAgent& agent);
-  // When any agent was heard last; the beginning of this process when none was.
+  // The last message of any agent; the start of this process if there was none.
   SteadyMs last_heard() const { return std::max(heard_, began_); }
-  // It asked for orders. `hello`: what it says, or what its row says of the same boot, which is to be taken
-  // for a hello to this process, and nothing was noted.
+  // It requested orders. `hello`: from the request, or from its row for the same boot, to be handled as a
+  // hello to this process; nothing was recorded.
   struct Contact {
     std::optional<Hello> hello = {};
     bool by_the_known_boot = true;  // else of one whose hello is on its way
     bool after_silence = false;
   };
   Contact contact(const std::string& node, const Presence& present);
-  // It said hello; true: of another boot than the last. With the row to write.
+  // It sent a hello; true: of another boot than the last. With the row to write.
   bool hello(const Hello& hello, JournalWriter::Rows& rows);
 
-  // Reads the rows unless that was done; where it fails it is tried again by whoever asks next.
+  // Reads the rows unless that was done; after a failure the next call retries.
   void load() const;
   bool loaded() const { return loaded_; }
   const std::map<std::string, NodeRow>& rows() const { return rows_; }
   // Newest row of a node, with what is on its way to the store; a default row when it is unknown.
   NodeRow row(const std::string& node) const;
   // The row to write, changed; none while rows cannot be read: then it is changed and written later, so
-  // `change` keeps what it needs by value.
+  // `change` captures by value.
   JournalWriter::Rows changed(const std::string& node, const Change& change);
-  // The row to write in one batch with the intent of this action: from then on what was seen on the disk,
-  // or in the slot, that it writes says nothing (NodeRow::disk_written). None where it writes neither, or
-  // where the row says so already; as above.
+  // The row to write in one batch with the intent of this action: from then on earlier findings on the disk,
+  // or in the slot, that it writes are void (NodeRow::disk_written). None if it writes neither, or if the row
+  // has that already; as above.
   JournalWriter::Rows begun(const std::string& node, const Action& action, TimeMs time);
-  // Forgets what is known of a node whose row is being deleted; false while changes wait for the rows.
+  // Drops the state of a node whose row is being deleted; false while changes wait for the rows.
   bool forget(const std::string& node);
-  // Which node each known machine is; undeclared ones are nobody's. Null while the store cannot be read.
+  // The node of each known machine, without undeclared ones. Null while the store cannot be read.
   std::shared_ptr<const Machines> machines() const;
 
-  // How long its agent is silent now; nullopt: never heard, or not since the database is an older copy of
-  // itself.
+  // How long its agent has been silent; nullopt: it never reported, or not since the database was restored.
   std::optional<DurationMs> silent_for(const std::string& node) const;
-  // Since when it is silent, for people; 0: for less than `shown`, or this process does not run that long.
+  // Since when it is silent, for people; 0: 0: for less than `shown`, or this process has not run that long.
   TimeMs silent_since(const std::string& node, DurationMs shown) const;
-  // The database is an older copy, and the node was not heard since it was put there: its row may say
-  // anything but the truth.
+  // The database was restored from an older copy, and the node has not reported since: its row may be wrong.
   bool outdated(const std::string& node) const;
-  // Something may run on it: it was seen, or nobody can know.
+  // Something may run on it: it was seen, or that is unknown.
   bool ever_seen(const std::string& node) const;
-  // Nothing is recorded of it and nobody heard of it.
+  // No record and no message of it.
   bool never_seen(const std::string& node) const;
 
   // A time of an earlier process, or of a record.
@@ -99,7 +97,7 @@ class NodeBook {
   JournalWriter& journal_;
   std::shared_ptr<bool> alive_;
   std::map<std::string, std::unique_ptr<KnownAgent>> agents_;
-  // A cache of the store: reading it changes nothing that anybody could see.
+  // A cache of the store: reading it has no visible effect.
   mutable std::map<std::string, NodeRow> rows_;
   mutable bool loaded_ = false, complained_ = false;
   bool reading_ = false;

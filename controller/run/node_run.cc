@@ -103,7 +103,8 @@ bool note_wait(NodeRun& node, Wait wait) {
   return news;
 }
 
-JournalRow condemn(NodeRun& node, const RunRow& run, const std::string& reason, SteadyMs now, TimeMs wall) {
+JournalRow quarantine_row(NodeRun& node, const RunRow& run, const std::string& reason, SteadyMs now,
+                          TimeMs wall) {
   node.stage = NodeRun::Stage::quarantined;
   node.reason = reason;
   node.left_at = now;
@@ -137,7 +138,7 @@ NodeTurn::NodeTurn(NodeRun state, const Around& around)
 
 void NodeTurn::set_wait(Wait wait) {
   if (note_wait(s, std::move(wait)) && !s.wait.reason.empty())
-    tell("wait", to_json(s.wait, w.wall - w.now.ms));
+    publish("wait", to_json(s.wait, w.wall - w.now.ms));
 }
 
 void NodeTurn::set_timer(DurationMs delay, Next next) {
@@ -145,11 +146,11 @@ void NodeTurn::set_timer(DurationMs delay, Next next) {
   add(effect::SetTimer{delay});
 }
 
-// Said to whoever asks, not told: it is over in a moment, as a rule.
+// Shown on request, not published: usually over in a moment.
 void NodeTurn::await_store(Next next) {
   s.stage = Stage::committing;
   s.next = next;
-  note_wait(s, {"what became of it is being written", "the store", "", "it goes on", w.now, {}});
+  note_wait(s, {"recording the result", "the store", "", "continue", w.now, {}});
 }
 
 void NodeTurn::pause(DurationMs delay, Wait wait, Next next) {
@@ -173,7 +174,7 @@ void NodeTurn::step_row(Json data) {
   step.action = s.action().id;
   step.attempt = s.attempt;
   add(effect::Commit{{std::move(step)}});
-  tell("step", std::move(data));
+  publish("step", std::move(data));
 }
 
 void NodeTurn::transition(ActionState to, Json data, std::vector<effect::Draft> extra) {
@@ -243,8 +244,8 @@ void NodeTurn::go_on() {
       return rearm();
     case Next::weigh:
       return weigh();
-    case Next::nobody_came:
-      return nobody_came();
+    case Next::manual_task_expired:
+      return manual_task_expired();
   }
 }
 
@@ -270,7 +271,7 @@ void NodeTurn::begin(bool with_netboot) {
           changed.state = state;
           changed.reason.clear();
         }});
-  // In the same transaction: whoever goes on with this attempt must not take a token of the power-on before
+  // In the same transaction: a continuation of this attempt must not mistake a token of the previous power-on
   // for one of this.
   if (with_netboot || action.kind == ActionKind::netboot) extra.push_back(DeleteJoinTokens{s.name});
   Json data = {{"boot_before", s.boot_before}, {"with_netboot", with_netboot}};
@@ -284,7 +285,7 @@ void NodeTurn::start_effect() {
   if (kind == ActionKind::power_off) return power_off();
   s.stage = Stage::awaiting;
   if (kind == ActionKind::wake) return consider();
-  // An agent that was silent before gets its time from now on.
+  // An agent that was silent before gets its full time from now on.
   if (agent.heard < s.started - w.timing.silent_after) {
     agent.heard = s.started;
     add(effect::HearFrom{agent.heard});
@@ -330,9 +331,9 @@ Situation NodeTurn::situation() const {
   return now;
 }
 
-// Since when nobody at all is heard; none: somebody is, or the silence has lasted, or this attempt was given
-// as much time back as any can have. What a node does meanwhile nobody can tell, and it is not held against
-// it: its time stands still. Asked before the attempt's time is looked at.
+// Since when all agents are silent; none: one reports, or the silence is too long, or this attempt got the
+// most time back that is allowed. Meanwhile a node's state is unknown and its time stands still. Checked
+// before the attempt's time.
 SteadyMs NodeTurn::alone() {
   SteadyMs since = w.others.alone_since();
   const DurationMs left = w.timing.alone_most - s.given_back;
@@ -350,8 +351,8 @@ SteadyMs NodeTurn::alone() {
 void NodeTurn::wait_alone(SteadyMs since, Next next) {
   const SteadyMs until = since + w.timing.alone_for;
   pause(std::min<DurationMs>(2 * kSecond, until - w.now),
-        {"no agent at all is heard: the controller itself may be cut off", "a sign of life of any agent",
-         s.weighing ? s.weighing->error.message : s.power_error, "the silence counts as the node's own",
+        {"all agents are silent: the controller itself may be cut off", "a message from any agent",
+         s.weighing ? s.weighing->error.message : s.power_error, "the silence is attributed to the node",
          since, until},
         next);
 }
@@ -382,7 +383,7 @@ void NodeTurn::consider() {
       offer();
       const SteadyMs silent = agent.heard + w.timing.silent_after;
       decision.wait = {s.action().title, "the agent's result",
-                       s.text,           "a look at the power state when it is silent",
+                       s.text,           "a look at the power state if it is silent",
                        s.started,        std::min(silent, s.deadline)};
       break;
     }
@@ -404,7 +405,7 @@ wire::WorkOrder NodeTurn::order_for() const {
   order.id = own_order();
   order.kind = order_kind(action.kind);
   order.params = s.follow.is_null() ? action.params.without_shared() : s.follow;
-  // The order to restart and the look behind it have none: what is in them is for the node's row.
+  // The order to restart and the inventory after it have none: their params are for the node's row.
   if (action.kind == ActionKind::return_slot || action.phase == "return") order.params = Json::object();
   order.deadline = action.timeout;
   return order;
@@ -413,7 +414,7 @@ wire::WorkOrder NodeTurn::order_for() const {
 void NodeTurn::offer() {
   if (std::exchange(s.offered, true)) return;
   if (s.action().kind == ActionKind::boot_disk) add(effect::Call::disarm);
-  // What ends the action is a boot after this one: it may have been restarted since the action began.
+  // The action ends with a boot after this one: the node may have restarted since the action began.
   if (is_for_slot(s.action().kind) && !std::exchange(s.sent, true)) s.boot_before = agent.boot_id;
   wire::WorkOrder order = order_for();
   const bool planned = s.follow.is_null();
@@ -431,7 +432,7 @@ void NodeTurn::offer() {
     step_row({{"step", step},
               {"name", step},
               {"status", "incomplete"},
-              {"message", "no other live node to do it with"},
+              {"message", "no other reachable node to run it with"},
               {"ms", 0}});
   add(effect::Offer{std::move(order)});
 }

@@ -1,15 +1,15 @@
 // One node in a run, as a value: take(state, input, around) -> (state, effects). Pure.
 //
 // An input is something that happened: its turn came, a row is durable, a port answered, a timer ended, its
-// agent spoke, somebody gave it up. An effect is something the executor is to do because of it: rows to
-// write, calls of ports, an order to offer. Which stage takes which input is in one table, rule_for().
-// Patience is node_state.h's, blame is blame.h's; this is the order of things within an attempt and between
+// agent reported, it was given up. An effect is what the executor does because of it: rows to write, calls of
+// ports, an order to offer. Which stage takes which input is in one table, rule_for(). Timeouts are in
+// node_state.h, faults of other nodes in blame.h; this is the order of things within an attempt and between
 // attempts.
 //
 // Promises: the intent of an attempt is handed to the store, and its durability awaited, before any call of a
-// port for it; whatever ends an attempt takes its order, its timer and its boot service with it; an answer
-// that an attempt asked for is told apart by its `epoch`, which changes when what was under way no longer
-// counts. Thread: any; values only. Never reads a clock.
+// port for it; whatever ends an attempt takes its order, its timer and its boot service with it; an answer is
+// matched to its attempt by `epoch`, which changes when a pending call no longer counts. Thread: any; values
+// only. Never reads a clock.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@
 
 namespace muster {
 
-// A failure that is weighed: whether another node is to blame for it is not known yet.
+// A failure that is being judged: it is unknown whether another node is at fault.
 struct Weighing {
   Error error;
   std::shared_ptr<const Json> result;
@@ -47,15 +47,15 @@ struct NodeRun {
   enum class Stage {
     pending,     // its next action has not begun
     committing,  // a row is on its way to the store
-    powering,    // a call of the power or the boot service is under way
+    powering,    // a call of the power or the boot service is pending
     looking,     // the power state is being read
     awaiting,    // consider() decides
-    pausing,     // before another try
+    pausing,     // before a retry
     done,
     quarantined,
     not_started,
   };
-  // What comes when the row is durable, or when the timer ends.
+  // What follows when the row is durable, or when the timer ends.
   enum class Next {
     consider,
     effect,   // the intent is durable
@@ -70,18 +70,18 @@ struct NodeRun {
     power_off,
     power_on,
     cut,        // its power, again: the last call had no answer
-    turn_back,  // it is durable that it goes back to its old system
+    turn_back,  // its return to the old system is recorded
     rearm,
     weigh,
-    nobody_came,
+    manual_task_expired,
   };
 
   std::string name;
   std::vector<const Action*> actions;
-  // What is done instead of the rest of them once one failed for good: the way back to the system it had.
+  // What is done instead of the rest after one failed for good: the way back to its old system.
   std::vector<const Action*> rescue;
-  bool returning = false;     // it is on that way, or came to its end: then it is done, and `returned`
-  std::string failed_action;  // what that is because of
+  bool returning = false;     // it is on that way, or at its end: then it is done, and `returned`
+  std::string failed_action;  // the reason
   size_t index = 0;
   Stage stage = Stage::pending;
   Next next = Next::consider;
@@ -89,39 +89,39 @@ struct NodeRun {
   std::string next_reason;
   uint64_t epoch = 0;
   bool begun = false;
-  // The attempt under way.
+  // The present attempt.
   int attempt = 0;
   bool awaiting_ram = false, power_certain = false, with_netboot = false, offered = false, departed = false;
-  // boot_slot, return_slot. `sent`: its order may have reached its agent, in whichever life of the
-  // controller. `cycled`: its power was cycled in this attempt. `cutting`: it may be off by that, and is not
-  // on again.
+  // boot_slot, return_slot. `sent`: its order may have reached its agent, perhaps before a restart of the
+  // controller. `cycled`: its power was cycled in this attempt. `cutting`: it may be off because of that, and
+  // is not on again.
   bool sent = false, cycled = false, cutting = false;
-  SteadyMs left_system = {};  // when its agent reported that it goes
+  SteadyMs left_system = {};  // when its agent reported that it leaves
   // Nothing can boot it from the network: its own agent hands over to the RAM system. `leaving`: that order
   // is on offer.
   bool in_band = false, leaving = false;
-  const Json* reinstall = nullptr;  // in the plan: its provider installs it anew, instead of a power cycle
-  std::optional<Person> person;     // who switches it, where nothing else does
-  std::string task;                 // what they are asked to do
+  const Json* reinstall = nullptr;  // in the plan: its provider reinstalls it, instead of a power cycle
+  std::optional<Person> person;     // the person who switches it, if nothing else does
+  std::string task;                 // the pending manual task
   SteadyMs asked_since = {};
   std::string boot_before;  // boot id of its agent when the attempt began
   SteadyMs power_asked = {}, power_answered = {}, started = {}, deadline = {}, looked = {};
-  bool stopping = false;     // its installed system was asked to stop, and the power cycle waits for that
+  bool stopping = false;     // its installed system is shutting down, and the power cycle waits for that
   SteadyMs stop_asked = {};  // once per attempt
   int stayed_off = 0;        // power cycles repeated because power was off after them
   std::optional<PowerState> power;
-  SteadyMs off_since = {};  // since when each look showed it off
+  SteadyMs off_since = {};  // since when each reading showed it off
   std::string power_error;
   DurationMs retry = 0;
   std::optional<Weighing> weighing;
-  SteadyMs alone_from = {};   // since then nobody at all is heard, and its time does not pass
+  SteadyMs alone_from = {};   // since then all agents are silent, and its time does not pass
   DurationMs given_back = 0;  // of the attempt's time, for such silences
-  // Of the action under way, over its attempts.
-  std::map<std::string, int> excused;  // how many of them did not count, by whose fault they were
-  // whom this attempt is tried without, for a second opinion, and why
+  // Of the present action, over its attempts.
+  std::map<std::string, int> excused;  // how many of them did not count, by the node at fault the nodes left
+  // out of this attempt as a second opinion, and why
   std::map<std::string, std::string> without;
-  std::vector<Json> results;  // of a check that is followed up: its own, then one of each order that followed
-  Json follow;                // params of the order that follows; null: the action's own
+  std::vector<Json> results;  // of a check with further orders: its own result, then one of each order
+  Json follow;                // params of the next order; null: the action's own
   SteadyMs left_at = {};      // quarantined or stood down
   // For people.
   Wait wait;
@@ -129,12 +129,12 @@ struct NodeRun {
   SteadyMs first_at = {}, last_at = {};
   std::string unit, text, reason;
   bool rented = false;       // its provider switches it, and cannot boot it from the network
-  bool only_serves = false;  // it lets others use its storage, and stays what it is
+  bool only_serves = false;  // it only serves its storage to others, and keeps its state
 
   const std::vector<const Action*>& way() const { return returning ? rescue : actions; }
   const Action& action() const { return *way()[index]; }
   bool acts() const { return index < way().size(); }  // it has an action left
-  // It works, in the system it had before: the run did not get it into the one it was for.
+  // It works, in its previous system: the run did not bring it into the new one.
   bool returned() const { return returning && stage == Stage::done; }
   bool over() const {
     return stage == Stage::done || stage == Stage::quarantined || stage == Stage::not_started;
@@ -144,7 +144,7 @@ struct NodeRun {
 // ---- what happens to it ----
 
 namespace input {
-struct Begin {};   // its action's turn came, and it has a place in the action's lane
+struct Begin {};   // its action's turn came, and the action's lane has capacity
 struct Settle {};  // it has no action left, and its own row was not written
 struct Resume {};  // the controller came back in the middle of its action
 struct Durable {};
@@ -182,7 +182,7 @@ struct Said {
 };
 struct GiveUp {
   std::string reason;
-  bool for_good = false;  // also one that could go back to its old system is quarantined
+  bool for_good = false;  // also one that could return to its old system is quarantined
 };
 struct StandDown {
   std::string reason;
@@ -193,30 +193,30 @@ using Input = std::variant<input::Begin, input::Settle, input::Resume, input::Du
                            input::SwitchedOn, input::PowerSeen, input::Contact, input::Greeting, input::Said,
                            input::GiveUp, input::StandDown>;
 
-// What becomes of an input in a stage. `ignore`: others speak when they like, and now it changes nothing.
-// `refuse`: the executor contradicts itself; nothing changes either, and it is reported.
+// How an input is handled in a stage. `ignore`: it may come at any time, and changes nothing now. `refuse`:
+// an internal error; nothing changes either, and it is reported.
 enum class Rule { take, ignore, refuse };
 Rule rule_for(NodeRun::Stage stage, const Input& input);
 
-// ---- what is to be done because of it ----
+// ---- effects ----
 
 namespace effect {
-// A change of the node's own row; may be carried out later, so it keeps what it needs by value.
+// A change of the node's own row; may be carried out later, so it captures by value.
 struct Change {
   std::function<void(NodeRow&)> change;
 };
 using Draft = std::variant<JournalRow, Change, DeleteJoinTokens>;
-// All or nothing. `awaited`: input::Durable is wanted when they are.
+// All or nothing. `awaited`: input::Durable follows.
 struct Commit {
   std::vector<Draft> rows;
   bool awaited = false;
 };
-struct Tell {  // observers
+struct Publish {  // observers
   std::string kind;
   Json data;
 };
 // Of the power or the boot service; those with an answer come back as an input.
-// `restore`: power on, whatever becomes of it; of a node that is left in the middle of a power cycle.
+// `restore`: power on, result ignored; for a node left in the middle of a power cycle.
 enum class Call {
   arm,
   rearm,
@@ -260,41 +260,42 @@ struct Took {
   ActionKind kind;
   DurationMs time;
 };
-struct Accuse {  // another node, because of what this one saw
+struct Quarantine {  // another node, because of what this one saw
   std::string node, reason;
 };
 struct Absent {  // another node, now
   std::string node;
 };
-struct Committed {};  // the system that it runs is not on trial any more, whatever its agent reported before
+struct Committed {};  // the system that it runs is no longer a trial boot, whatever its agent reported before
 struct GoOn {};       // with input::Timer, at once: when the effects before this one are carried out
 struct Kick {};       // something may have become possible for others
 }  // namespace effect
-using Effect = std::variant<effect::Commit, effect::Tell, effect::Call, effect::Offer, effect::Withdraw,
-                            effect::LetGo, effect::SetTimer, effect::StopTimer, effect::Enter, effect::Leave,
-                            effect::ReservePowerOn, effect::HearFrom, effect::Proven, effect::Took,
-                            effect::Accuse, effect::Absent, effect::Committed, effect::GoOn, effect::Kick>;
+using Effect =
+    std::variant<effect::Commit, effect::Publish, effect::Call, effect::Offer, effect::Withdraw,
+                 effect::LetGo, effect::SetTimer, effect::StopTimer, effect::Enter, effect::Leave,
+                 effect::ReservePowerOn, effect::HearFrom, effect::Proven, effect::Took, effect::Quarantine,
+                 effect::Absent, effect::Committed, effect::GoOn, effect::Kick>;
 
-// ---- what it may look at meanwhile ----
+// ---- what it can read ----
 
-// The other nodes and the rows. What it answers does not change during a turn.
+// The other nodes and the rows. Does not change during a turn.
 class Others {
  public:
   virtual ~Others() = default;
   virtual KnownAgent agent_of(const std::string& node) const = 0;
   virtual NodeRow row_of(const std::string& node) const = 0;
-  // Something may run on it: it was seen, or nobody can know.
+  // Something may run on it: it was seen, or that is unknown.
   virtual bool ever_seen(const std::string& node) const = 0;
-  // A declared node that no run was about yet, or no node.
+  // A declared node that was in no run yet, or no node.
   virtual bool never_seen(const std::string& node) const = 0;
-  // A node that anything is known of.
+  // A node with any known state.
   virtual bool known(const std::string& node) const = 0;
   // Does not take part now: quarantined in this run or on its way back to its old system, or outside of it
-  // and not accepted or on trial; or found absent and not heard since. `gone_since`: and it left at `time` or
+  // and not accepted or on trial; or found absent and silent since. `gone_since`: and it left at `time` or
   // later.
   virtual bool gone(const std::string& node) const = 0;
   virtual bool gone_since(const std::string& node, SteadyMs time) const = 0;
-  // Since when nobody at all is heard, though agents of several nodes should be; none: somebody is.
+  // Since when all agents are silent, though several should report; none: some agent reports.
   virtual SteadyMs alone_since() const = 0;
 };
 
@@ -318,27 +319,28 @@ struct Turn {
 };
 Turn take(NodeRun state, Input input, const Around& around);
 
-// Names an attempt for the agent that carries it out, which keeps for good what became of it. A database that
-// began anew, or was put back from a backup, gives out the numbers of old runs again: the time of the run's
-// start makes it another id.
+// Names an attempt for the agent that carries it out, which keeps its result for good. A new database, or one
+// restored from a backup, uses the numbers of old runs again: the time of the run's start makes the id
+// different.
 std::string order_id(const RunRow& run, const std::string& action, int attempt);
-// Whether this order is what the node has to do now: it is on offer, or will be.
+// Whether this order is the node's present one: it is on offer, or will be.
 bool expects(const NodeRun& node, const RunRow& run, const std::string& order);
 
 // What each node of the plan begins with, by name. Points into the plan.
 std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power);
 
-// Nothing but the write of a slot beside its jobs was begun: it works as it did before the run.
+// Only the write of a slot beside its jobs was begun: it works as before the run.
 bool undisturbed(const NodeRun& node, const StepLog& log);
-// Passes over steps of the way back that a node does not need: those that give it back to its work, where it
-// was never taken out of it. False: there were none.
+// Skips steps of the way back that a node does not need: those that resume a node that was never drained.
+// False: there were none.
 bool pass_needless(NodeRun& node, const StepLog& log);
 
-// The place it takes while its action is under way: who waits for a person holds none that others could have.
+// The lane it occupies during its action: a node that waits for a person occupies none.
 Limits::Lane lane_of(const NodeRun& node);
-// False: it is the wait that it was in, which goes on.
+// False: it is the same wait as before.
 bool note_wait(NodeRun& node, Wait wait);
-// It came through, and is quarantined all the same: the row that says so.
-JournalRow condemn(NodeRun& node, const RunRow& run, const std::string& reason, SteadyMs now, TimeMs wall);
+// It succeeded, and is quarantined nevertheless: the row for that.
+JournalRow quarantine_row(NodeRun& node, const RunRow& run, const std::string& reason, SteadyMs now,
+                          TimeMs wall);
 
 }  // namespace muster

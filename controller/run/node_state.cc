@@ -9,20 +9,20 @@ namespace {
 
 using What = Decision::What;
 
-// What becomes of a node whose action fails for good.
+// The next state of a node whose action fails for good.
 std::string in_the_end(const Situation& s) { return s.may_go_back ? "back to its old system" : "quarantine"; }
 
-// Of one that cannot be fetched back.
+// Of one that muster cannot restart.
 std::string last_resort(const Situation& s) {
   return in_the_end(s) +
-         (s.rented ? ": its provider cannot boot it from the network" : ": nothing here can switch it");
+         (s.rented ? ": its provider cannot boot it from the network" : ": muster cannot switch it");
 }
 
 std::string by_a_person(const Situation& s) {
-  return s.may_netboot ? "a person is asked to restart it from the network" : in_the_end(s);
+  return s.may_netboot ? "a person restarts it from the network" : in_the_end(s);
 }
 
-// A power cycle was asked for; the RAM system's agent has not said hello since.
+// A power cycle was ordered; no hello of the RAM system's agent since.
 Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
@@ -35,8 +35,8 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (looked && s.power == PowerState::off)
     return act(What::netboot, "the power cycle did not happen: power is off");
   // A lost answer alone is no reason to cut the firmware's tests short by another power cycle; a system that
-  // goes on speaking is. Of one that is new to a controller that was restarted it is not known whether it ran
-  // before or came up instead: it is not the RAM system.
+  // continues to report is. After a restart of the controller it is unknown whether such a system ran before
+  // or booted instead: it is not the RAM system.
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
   if (other_system && s.power_answered && s.contact >= s.power_answered + t.cycle_shows)
     return act(What::netboot,
@@ -47,13 +47,13 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= next_look) return look_at_power();
   Decision d = wait_for(s.power_certain ? "booting the RAM system from the network"
                                         : "the outcome of the power cycle is unknown",
-                        "hello of the RAM system's agent", power_text(s) + console_text(s), s.power_asked,
-                        s.deadline, "another try, then quarantine");
+                        "the RAM system's agent", power_text(s) + console_text(s), s.power_asked, s.deadline,
+                        "another try, then quarantine");
   d.check_at = next_look;
   return d;
 }
 
-// As above, of a node that a person switched: there is no power to look at.
+// As above, for a node that a person switched: its power state cannot be read.
 Decision await_ram_by_hand(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
@@ -63,35 +63,36 @@ Decision await_ram_by_hand(const Situation& s, const ExecutorTiming& t) {
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
   if (other_system && s.contact >= s.power_answered + t.cycle_shows)
     return act(What::netboot, "it was not switched, or not into the RAM system: another system answers");
-  return wait_for("booting the RAM system from the network", "hello of the RAM system's agent",
+  return wait_for("booting the RAM system from the network", "the RAM system's agent",
                   "it was switched by hand", s.power_asked, s.deadline,
-                  "it is asked for again, then quarantine");
+                  "a person restarts it again, then quarantine");
 }
 
-// As above, of a node whose own agent was ordered to hand over to the RAM system. There is nothing to look
-// at: the RAM system's agent says hello, or the old system's does again, or nobody does.
+// As above, for a node whose own agent was ordered to hand over to the RAM system. There is no power state to
+// read: a hello comes from the RAM system's agent, or from the old system's again, or not at all.
 Decision await_handover(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(
         What::again,
         s.power_certain
-            ? "it handed over to the RAM system, and neither that nor the old system was heard within " +
+            ? "it handed over to the RAM system, and neither that nor the old system reported within " +
                   to_human(s.deadline - s.power_asked)
             : "its agent did not answer the order to hand over to the RAM system within " +
                   to_human(s.deadline - s.power_asked),
         true);
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
   if (s.power_certain && other_system && s.contact >= s.power_answered + t.leave_shows)
-    return act(What::again, "it was to hand over to the RAM system, and its old system still answers", true);
+    return act(What::again, "it was ordered to hand over to the RAM system, but its old system still answers",
+               true);
   if (!s.power_certain)
-    return wait_for("its own system is to hand over to the RAM system", "the answer of its agent",
-                    power_text(s), s.power_asked, s.deadline, "another try, then quarantine");
-  return wait_for("handing over to the RAM system (kexec)", "hello of the RAM system's agent",
-                  "its old system said that it goes", s.power_answered, s.deadline,
+    return wait_for("its own system hands over to the RAM system", "the answer of its agent", power_text(s),
+                    s.power_asked, s.deadline, "another try, then quarantine");
+  return wait_for("handing over to the RAM system (kexec)", "the RAM system's agent",
+                  "its old system reported that it leaves", s.power_answered, s.deadline,
                   "the old system comes back by itself, then another try");
 }
 
-// The agent reported that it goes; the installed system's has not said hello since.
+// The agent reported that it restarts; no hello of the installed system's agent since.
 Decision await_restart(const Situation& s, const ExecutorTiming& t) {
   const std::string said = "the agent reported that it restarts";
   if (s.in_band) return wait_for_installed(s, "restarting", said + "; " + power_text(s), last_resort(s));
@@ -129,22 +130,22 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
     if (silent >= t.lost_after) return act(What::fail, "the node lost power: " + observed);
   }
   if (s.power == PowerState::on && s.may_netboot && !restarts && silent >= t.lost_after)
-    return act(What::again, "the agent is lost: " + observed, true);
+    return act(What::again, "the agent is silent: " + observed, true);
   SteadyMs until = s.power == PowerState::on ? s.heard + t.lost_after : s.looked + t.look_again;
   if (until <= s.now) until = s.deadline;
   return wait_for_sign(s, std::min(until, s.deadline),
                        s.may_netboot ? "netboot again" : in_the_end(s) + " at the deadline");
 }
 
-// No agent at all is heard, and this machine was not seen off: the controller suspects itself first. Nothing
-// is done to a node, and no deadline counts, until an agent speaks or the silence has lasted.
+// All agents are silent, and this machine was not seen off: the controller itself may be cut off. Nothing is
+// done to a node, and no deadline counts, until an agent reports or the silence is too long.
 Decision cut_off(const Situation& s, const ExecutorTiming& t) {
   const SteadyMs next_look = std::max(s.looked, s.heard) + t.watch_power;
   if (!s.in_band && !s.by_hand && s.now >= next_look) return look_at_power();
-  const std::string heard = s.awaiting_ram ? "the RAM system's agent did not say hello" : not_heard(s);
-  Decision d = wait_for("no agent at all is heard: the controller itself may be cut off",
-                        "a sign of life of any agent", heard + "; " + power_text(s), s.alone_since,
-                        s.alone_since + t.alone_for, "the silence counts as the node's own");
+  const std::string heard = s.awaiting_ram ? "the RAM system's agent did not report" : not_heard(s);
+  Decision d = wait_for("all agents are silent: the controller itself may be cut off",
+                        "a message from any agent", heard + "; " + power_text(s), s.alone_since,
+                        s.alone_since + t.alone_for, "the silence is attributed to the node");
   d.check_at = s.in_band || s.by_hand ? s.now + t.look_again : next_look;
   return d;
 }
@@ -156,7 +157,7 @@ Decision wrong_system(const Situation& s, wire::Mode needed) {
                "the node runs its " + std::string(to_string(*s.mode)) + " system instead of the RAM system",
                true);
   return wait_for("the node is in the wrong system",
-                  "hello of the " + std::string(to_string(needed)) + " system's agent",
+                  "the " + std::string(to_string(needed)) + " system's agent",
                   s.mode ? "agent in mode " + std::string(to_string(*s.mode)) : "no agent seen", s.started,
                   s.deadline, in_the_end(s));
 }
@@ -170,15 +171,16 @@ bool fits(wire::Mode needed, wire::Mode mode) {
 std::string switcher(bool rented) { return rented ? "its provider" : "the BMC"; }
 
 std::string power_text(const Situation& s) {
-  // A provider is asked for the power of a node that is to wake, and of no other that hands over by itself.
+  // A provider's power state is read for a node to wake, not for others that hand over by themselves.
   if (s.in_band && !(s.rented && (s.kind == ActionKind::wake || is_for_slot(s.kind)))) {
     if (!s.power_error.empty()) return s.power_error;
-    return s.rented ? "its power is not looked at: its provider cannot boot it from the network"
-                    : "nobody can ask for its power (driver ssh)";
+    return s.rented ? "its power state is not read: its provider cannot boot it from the network"
+                    : "its power state cannot be read (driver ssh)";
   }
-  if (s.by_hand) return "nobody can ask for its power (driver manual)";
-  if (!s.power_error.empty()) return switcher(s.rented) + " does not tell the power state: " + s.power_error;
-  if (!s.power) return "power state not looked at";
+  if (s.by_hand) return "its power state cannot be read (driver manual)";
+  if (!s.power_error.empty())
+    return switcher(s.rented) + " does not report the power state: " + s.power_error;
+  if (!s.power) return "power state not read";
   return *s.power == PowerState::on    ? "power is on"
          : *s.power == PowerState::off ? "power is off"
                                        : "power state is in transition";
@@ -256,10 +258,10 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
     const std::string late =
         s.departed ? "no agent from the installed system within " + span + " of the order to restart; " +
                          power_text(s) +
-                         (s.panic.empty() ? ": its console tells whether it hangs or its kernel panicked"
+                         (s.panic.empty() ? ": its console shows whether it hangs or its kernel panicked"
                                           : console_text(s))
                    : "not finished within " + span + "; agent heard " + to_human(s.now - s.heard) + " ago";
-    // Whoever went away and cannot be fetched back is nobody's to order about.
+    // A node that is away and cannot be restarted gets no orders.
     const bool gone = s.in_band && (s.departed || s.now - s.heard >= t.silent_after);
     return s.may_netboot && !gone ? act(What::again, late, true) : act(What::fail, late);
   }
@@ -270,7 +272,7 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
   if (!right)
     return needed && s.mode
                ? wrong_system(s, *needed)
-               : wait_for("no agent yet", "hello of the agent", "nothing", s.started,
+               : wait_for("no agent yet", "the agent", "nothing", s.started,
                           std::min(s.deadline, s.heard + t.silent_after), "a look at the power state");
   return act(What::offer, "");
 }

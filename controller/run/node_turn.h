@@ -1,6 +1,6 @@
-// NodeTurn: how take() works. The state of one node while one input is worked off, and the effects so far.
-// Nobody's business but node_run.cc's and that of the files that hold its functions by topic: power_cycle.cc,
-// attempt_end.cc, attribution.cc. Thread: any; values only.
+// NodeTurn: how take() works. The state of one node while one input is handled, and the effects so far. Used
+// only by node_run.cc and the files with its functions by topic: power_cycle.cc, attempt_end.cc,
+// attribution.cc. Thread: any; values only.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// Phases of the plan that mean something here.
+// Phases of the plan that are handled specially.
 inline constexpr const char* kCommitPhase = "commit";
 inline constexpr const char* kPausePhase = "pause";
 inline constexpr const char* kResumePhase = "resume";
@@ -30,7 +30,7 @@ struct NodeTurn {
   void on(const input::Settle&);
   void on(const input::Durable&);
   void on(const input::Timer&);
-  void go_on();  // what `next` says
+  void go_on();  // continues with `next`
   void begin(bool with_netboot);
   void start_effect();
   void offer();
@@ -44,7 +44,7 @@ struct NodeTurn {
   std::string own_order() const;
   DurationMs time_for(const Action& action) const;
 
-  // agent_words.cc: what its agent says
+  // agent_words.cc: its agent's messages
   void on(const input::Contact& contact);
   void on(const input::Greeting& greeting);
   void on(const input::Said& said);
@@ -111,7 +111,7 @@ struct NodeTurn {
   void ask_to_netboot();
   void ask_person(const std::string& task, SteadyMs since, effect::Call call);
   void person_answered();
-  void nobody_came();
+  void manual_task_expired();
   void wake_by_hand();
   void switch_on();
   void reinstall();
@@ -131,13 +131,13 @@ struct NodeTurn {
   std::string reservation(const Json& last) const;
   std::vector<effect::Draft> settled(const Json& last = nullptr);
   bool tries_left() const;
-  void end_failed(const Error& error, Json result, const Blame& blame);
+  void end_failed(const Error& error, Json result, const ProbeVerdict& blame);
   void pause_and_retry();
   void lose_attempt(const std::string& reason, bool with_netboot);
   void give_up(const std::string& reason, bool for_good = false);
   void stand_down(const std::string& reason);
 
-  // attribution.cc: whose fault a failure is
+  // attribution.cc: which node is at fault
   void fail_attempt(const Error& error, Json result);
   FailedProbe failed_probe(const Json& result) const;
   void weigh();
@@ -147,22 +147,22 @@ struct NodeTurn {
   using Next = NodeRun::Next;
   using Stage = NodeRun::Stage;
   void add(Effect effect) { effects.push_back(std::move(effect)); }
-  void tell(const std::string& kind, Json data) { add(effect::Tell{kind, std::move(data)}); }
+  void publish(const std::string& kind, Json data) { add(effect::Publish{kind, std::move(data)}); }
   void set_wait(Wait wait);
   void await_store(Next next);
   void pause(DurationMs delay, Wait wait, Next next);
   void set_timer(DurationMs delay, Next next);
   JournalRow row(const std::string& event, Json data) const;  // of the node
-  void step_row(Json data);                                   // of the attempt, and told
-  // One journal row of the current action, and what goes with it.
+  void step_row(Json data);                                   // of the attempt, and published One journal row
+  // of the current action, and what goes with it.
   void transition(ActionState to, Json data, std::vector<effect::Draft> extra = {});
   // The same, and `next` when it is durable.
   void transition_then(Next next, ActionState to, Json data, std::vector<effect::Draft> extra = {});
 };
 
-// Worth another try without anybody changing anything?
+// Worth a retry without a change by an operator?
 bool may_pass(Code code);
-// Of what a node sent: "" and 0 for anything of another shape.
+// From a node's data: "" and 0 for anything of another shape.
 std::string text_of(const Json& data, const char* key);
 double number_of(const Json& data, const char* key);
 

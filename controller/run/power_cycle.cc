@@ -18,7 +18,7 @@ bool NodeTurn::claim_or_pause() {
   const DurationMs delay = 2 * kSecond;
   s.deadline += delay;  // its time to boot begins with its power-on
   pause(delay,
-        {"the limit of the plan is reached", "a free place for a power cycle", "", "power cycle", w.now,
+        {"a limit of the plan is reached", "capacity for a power cycle", "", "power cycle", w.now,
          w.now + delay},
         Next::netboot);
   return false;
@@ -57,22 +57,22 @@ void NodeTurn::on(const input::Rearmed& armed) {
   if (!armed.status.ok() && w.now < s.deadline)
     return pause(kSecond,
                  {"the controller restarted in a power cycle", "the boot service",
-                  armed.status.error().message, "asking it again", w.now, w.now + kSecond},
+                  armed.status.error().message, "retry", w.now, w.now + kSecond},
                  Next::rearm);
-  // The agent knows the order if it had it, and does not carry it out twice.
+  // If the agent already had the order, it does not carry it out twice.
   if (s.in_band) return order_leave();
-  // It goes on with what it began, or begins what it was only about to.
+  // It continues an installation that began, or begins it.
   if (s.reinstall) return switch_on();
   if (s.person && !s.power_certain) return ask_to_netboot();
   s.stage = Stage::awaiting;
   consider();
 }
 
-// ---- a system that runs is stopped in order ----
+// ---- a running system is shut down ----
 
-// One that is off, silent, or in RAM has nothing to lose by losing its power. Of one that said nothing to
-// this process of the controller that is not known, whatever its row says: it may be at work and cut off. It
-// is asked, too, and has its time if it is not off.
+// One that is off, silent, or in RAM has nothing to lose by losing its power. For one without a message to
+// this process that is unknown, whatever its row says: it may be at work and cut off. It gets the order, too,
+// and the time for it unless it is off.
 bool NodeTurn::should_stop() const {
   if (s.stop_asked) return false;
   if (!agent.contact) return w.others.ever_seen(s.name);
@@ -88,8 +88,8 @@ wire::WorkOrder NodeTurn::stop_order() const {
   return order;
 }
 
-// What is in its page cache, and what its daemons hold, is on its disks before the power goes. What counts is
-// that the BMC sees it off; a word of the agent, which is on its way down, is not waited for.
+// Its page cache and its daemons' data are on its disks before the power goes. Only the BMC's power state
+// counts; a report of the agent, which is shutting down, is not waited for.
 void NodeTurn::stop_in_order() {
   ++s.epoch;
   s.stopping = true;
@@ -100,13 +100,13 @@ void NodeTurn::stop_in_order() {
 
 void NodeTurn::await_stop() {
   s.stage = Stage::looking;
-  set_wait({fmt::format("stopping {} in order, up to {}", s.name, to_human(w.timing.stop_wait)),
-            "power is off", "", "it is switched off", s.stop_asked, s.stop_asked + w.timing.stop_wait});
+  set_wait({fmt::format("shutting {} down, up to {}", s.name, to_human(w.timing.stop_wait)), "power is off",
+            "", "it is switched off", s.stop_asked, s.stop_asked + w.timing.stop_wait});
   add(effect::Call::look);
 }
 
 void NodeTurn::end_stop(const std::string& outcome) {
-  tell("power", {{"action", outcome}});
+  publish("power", {{"action", outcome}});
   withdraw_stop();
   s.deadline += w.now - s.stop_asked;
   netboot();
@@ -127,13 +127,13 @@ wire::WorkOrder NodeTurn::leave_order() const {
 }
 
 void NodeTurn::leave() {
-  // In the RAM system already, whatever the last attempt died of: nothing is to be booted.
+  // In the RAM system already, whatever ended the last attempt: no boot needed.
   if (agent.mode == wire::Mode::ram) return got_ram();
   ++s.epoch;
   s.stage = Stage::powering;
   s.awaiting_ram = true;
   s.power_certain = false;
-  set_wait({"its own system is to hand over to the RAM system", "the boot service", s.power_error,
+  set_wait({"its own system hands over to the RAM system", "the boot service", s.power_error,
             "the order to its agent", w.now, w.now + w.timing.power_call});
   add(effect::Call::arm);
 }
@@ -160,26 +160,27 @@ void NodeTurn::withdraw_leave() {
 
 // Ready, and on its way from now on; or refused, with nothing done.
 void NodeTurn::on_left(const wire::Event& event) {
-  if (event.kind == "log") tell("log", event.data);
+  if (event.kind == "log") publish("log", event.data);
   if (event.kind != "finished" || s.power_certain) return;
   const bool good = event.data.is_object() && event.data.contains("ok") && event.data["ok"] == true;
   if (!good) {
-    // What the agent answered it answers to this order for good: to ask again is another attempt.
+    // The agent's answer to this order is final: a retry is another attempt.
     const Code code = code_from_string(text_of(event.data, "code"));
     return on_powered(fail(may_pass(code) ? Code::failed : code, text_of(event.data, "message")));
   }
   s.leaving = false;
   add(effect::LetGo{event.order});  // withdrawn it would stay
   const std::string way = event.data.contains("result") ? text_of(event.data["result"], "way") : "";
-  tell("power", {{"action", fmt::format("hands over to the RAM system ({})", way.empty() ? "kexec" : way)}});
+  publish("power",
+          {{"action", fmt::format("hands over to the RAM system ({})", way.empty() ? "kexec" : way)}});
   on_powered(Ok{});
 }
 
 // ---- a person switches it ----
 
-// It is at work until they come: nothing is stopped before.
+// It is at work until the person comes: nothing is stopped before.
 void NodeTurn::netboot_by_hand() {
-  // In the RAM system already, whatever the last attempt died of: nobody has to go there.
+  // In the RAM system already, whatever ended the last attempt: no manual task needed.
   if (agent.mode == wire::Mode::ram && agent.contact && w.now - agent.contact < w.timing.silent_after)
     return got_ram();
   ++s.epoch;
@@ -190,8 +191,8 @@ void NodeTurn::netboot_by_hand() {
   add(effect::Call::arm);
 }
 
-// `asked_since`: when they were asked first, perhaps by an earlier life of this controller. What ends it is
-// the machine's request for its RAM system, the operator's word, or the RAM system's hello (got_ram).
+// `asked_since`: when the task was created, perhaps before a restart of this controller. It ends with the
+// machine's request for its RAM system, the operator's report, or the RAM system's hello (got_ram).
 void NodeTurn::ask_to_netboot() {
   ask_person("restart it, booting from the network", s.asked_since, effect::Call::cycle);
 }
@@ -204,11 +205,11 @@ void NodeTurn::ask_person(const std::string& task, SteadyMs since, effect::Call 
   add(effect::Leave{Limits::lane_of(s.action().kind)});
   set_wait({fmt::format("by hand until {}: {}{}", to_iso8601(w.wall + (until - w.now)), task,
                         where.empty() ? "" : " (" + where + ")"),
-            "its effect, or `muster power done " + s.name + "`", s.power_error, "quarantine: nobody came",
-            since, until});
+            "its effect, or `muster power done " + s.name + "`", s.power_error,
+            "quarantine: not done in time", since, until});
   add(call);
-  set_timer(until - w.now, Next::nobody_came);
-  add(effect::Kick{});  // whoever waited for all nodes does not wait for this one
+  set_timer(until - w.now, Next::manual_task_expired);
+  add(effect::Kick{});  // nodes that wait for all others do not wait for this one
 }
 
 void NodeTurn::person_answered() {
@@ -216,23 +217,23 @@ void NodeTurn::person_answered() {
   add(effect::Enter{lane_of(s)});
 }
 
-void NodeTurn::nobody_came() {
-  fail_attempt(
-      fail(Code::denied, fmt::format("nobody did it within {}: {}", to_human(s.person->within), s.task)),
-      Json());
+void NodeTurn::manual_task_expired() {
+  fail_attempt(fail(Code::denied, fmt::format("manual task not completed within {}: {}",
+                                              to_human(s.person->within), s.task)),
+               Json());
 }
 
 // ---- the power cycle ----
 
 void NodeTurn::on(const input::Cycled& cycled) {
-  // The time for a boot begins when the provider's system was told to hand over.
+  // The time for a boot begins when the provider's system was ordered to hand over.
   if (s.reinstall && cycled.status.ok()) s.deadline = w.now + w.plan.limits.netboot;
   if (!s.person) return on_powered(cycled.status);
   person_answered();
   if (cycled.status.ok()) {
     s.power_asked = w.now;
     s.deadline = s.power_asked + w.plan.limits.netboot;
-    tell("power", {{"action", "switched by hand"}});
+    publish("power", {{"action", "switched by hand"}});
     if (w.log.of(s.action().id).state == ActionState::intent)
       transition(ActionState::started, {{"by_hand", true}});
   }
@@ -254,24 +255,23 @@ bool NodeTurn::has_image() const {
   });
 }
 
-// Its provider writes over everything: what muster wrote in this run is not given up for a boot that was
-// slow.
+// Its provider overwrites everything: an image written in this run is not discarded because of a slow boot.
 void NodeTurn::reinstall() {
   if (has_image())
     return fail_attempt(
         fail(Code::denied,
-             fmt::format("its image is written, and its provider could only start it by installing over "
-                         "that: look at its console; `muster reimage {}` begins anew",
+             fmt::format("its image is written, and its provider could start it only by installing over "
+                         "that: look at its console; `muster reimage {}` starts again from the beginning",
                          s.name)),
         Json());
-  // The plan was made for a machine on which nobody of ours is.
+  // The plan was made for a machine without an agent of this cluster.
   if (agent.contact && agent.mode && *agent.mode != wire::Mode::ram &&
       w.now - agent.contact < w.timing.silent_after)
     return fail_attempt(fail(Code::denied,
-                             "an installed system's agent answers there now, and its provider would "
+                             "an installed system's agent answers on the machine now, and its provider would "
                              "install over that: plan again"),
                         Json());
-  set_wait({"its provider installs a system anew, from which the RAM system is started",
+  set_wait({"its provider installs a system, from which the RAM system is started",
             "the new system, over SSH", s.power_error, "another try, then quarantine", s.power_asked,
             std::max(s.deadline, s.power_asked + s.actions.front()->timeout)});
   add(effect::Call::reinstall);
@@ -299,9 +299,9 @@ void NodeTurn::on_powered(const Status& result) {
   s.retry = s.retry ? std::min(s.retry * 2, w.timing.retry_last) : w.timing.retry_first;
   pause(s.retry,
         {s.in_band ? "it cannot hand over to the RAM system now"
-                   : switched_by() + " does not take the " + (s.reinstall ? "installation" : "power cycle") +
+                   : switched_by() + " did not accept the " + (s.reinstall ? "installation" : "power cycle") +
                          " now",
-         (s.in_band ? "its agent" : switched_by()) + "'s answer", error.message, "it is asked again", w.now,
+         (s.in_band ? "its agent" : switched_by()) + "'s answer", error.message, "retry", w.now,
          w.now + s.retry},
         Next::netboot);
 }
@@ -324,15 +324,15 @@ void NodeTurn::on(const input::SwitchedOff& off) {
     return fail_attempt(fail(error.code, "power: " + error.message), Json());
   if (const SteadyMs since = alone(); since && w.now >= s.deadline) return wait_alone(since, Next::power_off);
   if (w.now >= s.deadline) return lose_attempt("power: " + error.message, false);
-  pause(w.timing.look_again,
-        {"power off", switched_by() + "'s answer", error.message, "it is asked again", w.now,
-         w.now + w.timing.look_again},
-        Next::power_off);
+  pause(
+      w.timing.look_again,
+      {"power off", switched_by() + "'s answer", error.message, "retry", w.now, w.now + w.timing.look_again},
+      Next::power_off);
 }
 
-// ---- a silent node is looked for ----
+// ---- waking a silent node ----
 
-// Nothing is done to one that is on but to wait: what it does there is not known.
+// For one that is on the executor only waits: its state is unknown.
 void NodeTurn::wake() {
   if (agent.contact && w.now - agent.contact < w.timing.silent_after)
     return succeed({{"boot_id", agent.boot_id}});
@@ -340,7 +340,7 @@ void NodeTurn::wake() {
   if (w.now >= s.deadline) {
     const TimeMs since = w.others.row_of(s.name).last_seen;
     return fail_attempt(
-        fail(Code::conflict, fmt::format("{}; {}; `muster reimage {}` installs it anew",
+        fail(Code::conflict, fmt::format("{}; {}; `muster reimage {}` reinstalls it",
                                          since > 0 ? "silent since " + to_iso8601(since) : "not heard",
                                          power_text(situation()), s.name)),
         Json());
@@ -348,7 +348,7 @@ void NodeTurn::wake() {
   if (!s.person && (!s.looked || w.now >= s.looked + w.timing.wake_look)) return look();
   if (s.power == PowerState::off && s.stayed_off < w.timing.power_tries) return power_on();
   const SteadyMs until = s.person ? s.deadline : std::min(s.deadline, s.looked + w.timing.wake_look);
-  set_wait({"it is silent", "a sign of life of its agent", power_text(situation()), "quarantine", s.started,
+  set_wait({"it is silent", "a message from its agent", power_text(situation()), "quarantine", s.started,
             s.deadline});
   set_timer(until - w.now, Next::consider);
 }
@@ -388,17 +388,18 @@ void NodeTurn::on(const input::SwitchedOn& on) {
 void NodeTurn::look() {
   ++s.epoch;
   s.stage = Stage::looking;
-  set_wait({"looking at the power state", switched_by() + "'s answer", s.power_error, "a decision", w.now,
+  set_wait({"reading the power state", switched_by() + "'s answer", s.power_error, "a decision", w.now,
             w.now + w.timing.power_call});
   add(effect::Call::look);
 }
 
 void NodeTurn::on(const input::PowerSeen& seen) {
   if (s.stopping) {
-    if (seen.state.ok() && *seen.state == PowerState::off) return end_stop("stopped in order");
+    if (seen.state.ok() && *seen.state == PowerState::off) return end_stop("shut down");
     const DurationMs left = s.stop_asked + w.timing.stop_wait - w.now;
     if (left <= 0)
-      return end_stop(fmt::format("did not stop within {}, is switched off", to_human(w.timing.stop_wait)));
+      return end_stop(
+          fmt::format("did not shut down within {}, is switched off", to_human(w.timing.stop_wait)));
     return pause(std::min(left, w.timing.stop_look), s.wait, Next::await_stop);
   }
   s.stage = Stage::awaiting;

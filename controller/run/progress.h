@@ -13,15 +13,15 @@ namespace muster {
 //  "rate","eta_ms","wait":{reason,awaited,observed,since,until,next},"by_hand"}; what is not known is left
 // out.
 // "returning": true while it goes back to the system it had; "state" is `returned` when it is there.
-// "by_hand": true while a person is asked to switch it; "wait" says what they have to do.
-// `ahead`: what the wall clock shows more than the steady one.
+// "by_hand": true while a manual task is pending; "wait" describes it. `ahead`: the wall clock minus the
+// steady one.
 Json node_progress(const NodeRun& node, DurationMs ahead);
 
 // How long the actions of a run took, by kind.
 class Spans {
  public:
   void add(ActionKind kind, DurationMs time) { took_[kind].push_back(time); }
-  // The middle one; nullopt: none was done yet.
+  // The median; nullopt: none was done yet.
   std::optional<DurationMs> median(ActionKind kind) const;
 
  private:

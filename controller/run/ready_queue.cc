@@ -90,7 +90,7 @@ void ReadyQueue::open(size_t barrier) {
   for (const size_t node : std::exchange(barriers_[barrier].waiting, {})) add(node);
 }
 
-// ---- who is next ----
+// ---- the next node ----
 
 std::optional<size_t> ReadyQueue::next(size_t from, const std::function<bool(Lane)>& has_place) {
   std::optional<size_t> first;

@@ -1,11 +1,12 @@
-// ReadyQueue: which nodes of a run are to be looked at, and what the others wait for.
+// ReadyQueue: which nodes of a run must be considered, and what the others wait for.
 //
-// A node that was looked at and cannot begin waits for one thing: an action of another node, a barrier, or a
-// place in a lane. It is looked at again when that may have come, and not before: whoever changes what a node
-// can wait for says so here. A look too many changes nothing; one too few leaves a node waiting for good.
-// Behind one barrier thousands wait for the same member: that is noted once, for the barrier.
+// A node that was considered and cannot begin waits for one thing: an action of another node, a barrier, or
+// capacity in a lane. It is considered again when that may have come, and not before: every change of
+// something that nodes wait for is reported here. One look too many changes nothing; one too few leaves a
+// node waiting for good. Behind one barrier thousands wait for the same member: that is recorded once, for
+// the barrier.
 //
-// Nodes are numbers in the order of the plan, which is the order in which they are looked at. Pure. Thread:
+// Nodes are numbers in the order of the plan, which is the order in which they are considered. Pure. Thread:
 // the reactor's. Never reads a clock.
 #pragma once
 
@@ -31,38 +32,38 @@ class ReadyQueue {
 
   explicit ReadyQueue(size_t nodes = 0) : of_(nodes), wants_(nodes) {}
 
-  // It is to be looked at, whatever it waits for.
+  // It must be considered, whatever it waits for.
   void add(size_t node);
   void add_all();
-  // It has nothing to begin now: it is not looked at, and waits for nothing.
+  // It has nothing to begin now: it is not considered, and waits for nothing.
   void drop(size_t node);
 
-  // What a node waits for now that it was looked at; for nothing else any more. `member`: the first of the
-  // barrier that is not settled.
+  // What a node waits for after it was considered; replaces earlier waits. `member`: the first of the barrier
+  // that is not settled.
   void wait_for(size_t node, Awaited what);
   void wait_for_barrier(size_t node, size_t barrier, Awaited member);
   void wait_for_place(size_t node, Lane lane);
 
   // That action succeeded.
   void succeeded(const Awaited& what);
-  // What became of this node may settle any of its actions.
+  // This node's new state may settle any of its actions.
   void changed(size_t node);
 
-  // The next barrier whose member may be settled, with that member; none: there is none at which somebody
-  // waits.
+  // The next barrier whose member may be settled, with that member; none: no barrier has waiting nodes.
   struct Due {
     size_t barrier = 0;
     std::string member;
   };
   std::optional<Due> next_barrier();
-  // What comes of a look at it: it waits for another member, or those that wait there are looked at.
+  // The result for that barrier: it waits for another member, or its waiting nodes are considered.
   void hold(size_t barrier, Awaited member);
   void open(size_t barrier);
 
-  // Takes out the first node from `from` on that is to be looked at, or waits for a place where there is one.
+  // Removes and returns the first node from `from` on that must be considered, or waits for capacity that is
+  // there.
   std::optional<size_t> next(size_t from, const std::function<bool(Lane)>& has_place);
 
-  // Whether it is to be looked at, whatever it waits for.
+  // Whether it must be considered, whatever it waits for.
   bool has(size_t node) const { return ready_.count(node) > 0; }
   bool waits_for_place(size_t node) const { return wants_[node].what == For::place; }
   // The action that this node waits for, by itself or behind a barrier; null: none.

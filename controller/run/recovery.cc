@@ -53,13 +53,13 @@ std::string abandoned(TimeMs last_sign, TimeMs now, const ExecutorTiming& timing
   const DurationMs away = now - last_sign;
   if (away > timing.abandoned_after)
     return fmt::format(
-        "the controller was away for {} while it was under way, or its database is an older copy: nothing "
-        "goes on by itself after that, plan it again",
+        "the controller was away for {} during the run, or its database was restored from an older backup: "
+        "runs are not resumed automatically after that, plan it again",
         to_human(away));
   if (away < -timing.abandoned_after)
     return fmt::format(
-        "the controller's clock is {} behind its journal: nothing goes on by itself, set it and plan it "
-        "again",
+        "the controller's clock is {} behind its journal: runs are not resumed automatically, set the clock "
+        "and plan it again",
         to_human(-away));
   return "";
 }
@@ -87,8 +87,8 @@ void restore(NodeRun& node, const Recovery& recovery, const ExecutorHooks& hooks
 
 void NodeTurn::on(const input::Resume&) { resume(); }
 
-// What was under way when the controller ended. Its outcome is unknown: orders are offered again under the
-// same id (the agent knows what it did), power is looked at before it is touched.
+// The action at the end of the controller. Its outcome is unknown: orders are sent again under the same id
+// (the agent has its own record), power is read before it is switched.
 void NodeTurn::resume() {
   if (!s.acts()) return;
   const Action& action = s.action();
@@ -104,8 +104,8 @@ void NodeTurn::resume() {
     if (again) return begin(record.result.value("with_netboot", false));
     return give_up(text_of(record.result, "message"));
   }
-  // By a clock that was set meanwhile it may have begun in the future, or years ago: at most its whole time
-  // has passed, at least none.
+  // If the clock was set meanwhile it may have begun in the future, or years ago: between none and all of its
+  // time has passed.
   const DurationMs whole = time_for(action), spent = whole + (s.person ? s.person->within : 0);
   s.started = w.now - std::clamp<DurationMs>(w.wall - record.intent_time, 0, spent);
   s.boot_before = text_of(record.intent_data, "boot_before");
@@ -129,7 +129,7 @@ void NodeTurn::resume() {
     s.power_asked = s.power_answered = w.now;
     s.stage = Stage::powering;
     set_wait({"the controller restarted in a power cycle", "the boot service", "",
-              s.in_band ? "the order is offered again" : "a look at the power state", w.now,
+              s.in_band ? "the order is sent again" : "a look at the power state", w.now,
               w.now + w.timing.power_call});
     return rearm();
   }
@@ -139,7 +139,7 @@ void NodeTurn::resume() {
        w.others.row_of(s.name).image_digest == text_of(action.params.own(), "digest")))
     return succeed({{"boot_id", agent.boot_id}});
   if (is_for_slot(action.kind)) {
-    s.sent = true;  // by the life before, for all this one knows
+    s.sent = true;  // possibly before the restart
     if (new_boot && !s.boot_before.empty()) s.departed = true, s.left_system = w.now;
   }
   set_timer(0, Next::consider);  // when the others are back, too

@@ -1,4 +1,4 @@
-// What a journal says of a run that was under way when the controller ended. Pure: rows in, values out.
+// The state of a run that was active when the controller ended, from its journal. Pure: rows in, values out.
 // Thread: any; values only. Never reads a clock.
 #pragma once
 
@@ -20,25 +20,25 @@ struct Recovery {
     bool begun = false;
     NodeRun::Stage stage = NodeRun::Stage::pending;  // or quarantined, not_started: then
     std::string reason;
-    bool returning = false;     // or done, when it had returned
-    std::string failed_action;  // that it goes back for
+    bool returning = false;     // or done, if it had returned
+    std::string failed_action;  // reason of its return
     TimeMs left = 0;
   };
   StepLog log;
-  TimeMs last_sign = 0;          // by the clock as it went last
+  TimeMs last_sign = 0;          // by the wall clock at that time
   std::set<std::string> proven;  // actions that succeeded
   std::map<std::string, Node> nodes;
-  std::map<std::string, std::map<std::string, int>> excused;  // by action and by whom
-  std::map<std::string, std::vector<Json>> results;           // by action, of those that are followed up
+  std::map<std::string, std::map<std::string, int>> excused;  // by action and node
+  std::map<std::string, std::vector<Json>> results;           // by action, of those with further orders
 };
 // corrupt: its rows contradict each other.
 Result<Recovery> recover(const RunRow& run, const std::vector<JournalRow>& journal);
 
-// Why nothing of a run is to be taken up whose last sign is of then; "": it goes on. Long after, the cluster
-// may be at work again; by a clock that was set back, or in an older copy of the database, nobody knows.
+// Why a run with its last row at that time is not resumed; "": it is. Long after, the cluster may be at work
+// again; with a clock that was set back, or a restored database, that is unknown.
 std::string abandoned(TimeMs last_sign, TimeMs now, const ExecutorTiming& timing);
 
-// Where this node goes on: its state before input::Resume.
+// Where this node continues: its state before input::Resume.
 void restore(NodeRun& node, const Recovery& recovery, const ExecutorHooks& hooks);
 
 }  // namespace muster

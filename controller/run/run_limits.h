@@ -1,5 +1,5 @@
-// Limits: how much may be under way at once. Pure counting; the executor asks before it starts and tells when
-// it ended. Thread: the reactor's.
+// Limits: how much may run at once. Pure counting; the executor checks before a start and reports each end.
+// Thread: the reactor's.
 #pragma once
 
 #include <set>

@@ -1,6 +1,5 @@
-// What the executor needs from the world. Real: controller/daemon.cc; simulated: tests/sim/.
-// Thread: all calls and all callbacks on the reactor's thread. A callback never runs inside the call that
-// takes it.
+// The executor's ports. Real: controller/daemon.cc; simulated: tests/sim/. Thread: all calls and all
+// callbacks on the reactor's thread. A callback never runs inside the call that takes it.
 #pragma once
 
 #include <functional>
@@ -16,8 +15,8 @@ namespace muster {
 
 // A node that a person switches (power driver `manual`).
 struct Person {
-  std::string where;      // it stands, as the spec says; may be empty
-  DurationMs within = 0;  // so long they have
+  std::string where;      // its location, from the spec; may be empty
+  DurationMs within = 0;  // time limit
 };
 
 class PowerPort {
@@ -28,28 +27,27 @@ class PowerPort {
   // anything else.
   virtual void netboot(const std::string& node, Done done) = 0;
   virtual void power_off(const std::string& node, Done done) = 0;
-  // Whether anything here can switch this node on and off. Where nothing can, its own agent is ordered to
-  // hand over to the RAM system (`kexec`, with BootPort::leave_order), and the calls beside this one are
-  // refused.
+  // Whether muster can switch this node on and off. If not, its own agent is ordered to hand over to the RAM
+  // system (`kexec`, with BootPort::leave_order), and the other calls are refused.
   virtual bool switches(const std::string&) const { return true; }
-  // Whether anything here can boot it from the network. Where nothing can, its agent is ordered as above.
+  // Whether muster can boot it from the network. If not, its agent is ordered as above.
   virtual bool netboots(const std::string& node) const { return switches(node); }
-  // The node's provider installs a system of its own anew, and the RAM system is started from that;
-  // whatever is on its disks may be lost. `order`: what the approved plan says ("reinstall" of a netboot's
-  // params), and "approval", its digest: under one there is one installation, and no second one whatever
-  // became of it. Done when the RAM system is on its way, which takes as long as an installation. Asked
-  // again while it is under way, or by a controller that comes back, it goes on with that one.
+  // The node's provider installs a system of its own, from which the RAM system is started; the data on its
+  // disks may be lost. `order`: from the approved plan ("reinstall" of a netboot's params), and "approval",
+  // its digest: under one approval there is one installation, and never a second one. Done when the RAM
+  // system is on its way, which takes as long as an installation. A repeated call, also after a restart of
+  // the controller, continues with that one.
   virtual void reinstall(const std::string& node, const Json& order, Done done) {
     (void)order;
-    done(fail(Code::invalid, node + ": nobody here installs systems"));
+    done(fail(Code::invalid, node + ": its driver cannot reinstall machines"));
   }
-  // Where there is one, netboot, power_off and power_on ask that person: `done` comes when the effect was
-  // seen or reported, perhaps hours later, or never; and state() knows nothing.
+  // If there is one, netboot, power_off and power_on create a manual task: `done` comes when the effect was
+  // seen or reported, perhaps hours later, or never; and state() is unknown.
   virtual std::optional<Person> by_hand(const std::string&) const { return std::nullopt; }
-  // Nothing but that: whatever it boots.
+  // Power only, without a network boot.
   virtual void power_on(const std::string& node, Done done) = 0;
-  // A netboot of this node that has not reached its BMC yet is not carried out any more; what has goes on.
-  // Its `done` gets `cancelled`.
+  // A netboot of this node that has not reached its BMC yet is cancelled; one that has goes on. Its `done`
+  // gets `cancelled`.
   virtual void forget(const std::string& node) = 0;
   virtual void state(const std::string& node, std::function<void(Result<PowerState>)> done) = 0;
 };
@@ -58,31 +56,30 @@ class BootPort {
  public:
   virtual ~BootPort() = default;
   // A power-on begins. From `done` on, the node's next netboot gets the RAM system and a fresh one-time
-  // token; what was handed out before is worthless, durably.
+  // token; what was issued before is void, durably.
   virtual void arm(const std::string& node, std::function<void(Status)> done) = 0;
-  // A power-on that an earlier life of this controller began goes on: its tokens stay good, and who joined
-  // with one has joined.
+  // A power-on from before a restart of this controller goes on: its tokens stay valid, and a machine that
+  // joined with one has joined.
   virtual void rearm(const std::string& node, std::function<void(Status)> done) = 0;
   // What an armed node's own agent needs to start the RAM system by itself: params of the order `kexec`,
   // with a one-time token of this power-on.
   virtual void leave_order(const std::string& node, std::function<void(Result<Json>)> done) = 0;
-  // A netboot from now on gets "boot from disk", and a token that was not used opens nothing.
+  // A netboot from now on gets "boot from disk", and an unused token is void.
   virtual void disarm(const std::string& node) = 0;
 };
 
 class LinkPort {
  public:
   virtual ~LinkPort() = default;
-  // Keeps the order on offer to this node's agent until withdrawn; delivered as often as the agent asks.
+  // Keeps the order on offer to this node's agent until withdrawn; delivered at every request of the agent.
   virtual void offer(const std::string& node, wire::WorkOrder order) = 0;
   virtual void withdraw(const std::string& node, const std::string& order_id) = 0;
-  // Off offer too, but an agent that has it goes on with it as long as the executor expects it: the agent
-  // said that it leaves, and would take `withdrawn` for a call to stay.
+  // Off offer too, but an agent that has it continues as long as the executor expects it: the agent reported
+  // that it leaves, and `withdrawn` would make it stay.
   virtual void let_go(const std::string& node, const std::string& order_id) = 0;
 };
 
-// What an agent says of itself each time it asks for orders; one of an older muster says no more than its
-// boot id.
+// An agent's state in each request for orders; an agent of an older version sends only its boot id.
 struct Presence {
   std::string boot_id;
   std::optional<wire::Mode> mode = {};
@@ -92,7 +89,7 @@ struct Presence {
   bool trial = false;                       // Hello::trial
 };
 
-// Of what an agent says: "a", "b", or nothing.
+// From an agent's report: "a", "b", or nothing.
 inline std::string slot_of(const std::string& word) { return word == "a" || word == "b" ? word : ""; }
 
 // First event of every agent process.
@@ -101,8 +98,10 @@ struct Hello {
   wire::Mode mode = wire::Mode::ram;
   std::string boot_id;
   std::string image_digest;  // of the running system; empty in the RAM system
-  std::string slot = {};     // "a" | "b": which it runs from; empty: none, or an older agent does not say
-  bool trial = false;        // this boot is not committed, and ends by itself; an older agent never says so
+  std::string slot = {};     // "a" | "b": which it runs from; empty: none, or an older agent does not report
+                             // it
+  bool trial = false;        // this boot is not committed, and ends by itself; an older agent never reports
+                             // it
 };
 
 }  // namespace muster

@@ -15,9 +15,9 @@ bool has_power(const Situation& s) { return !s.by_hand && (!s.in_band || s.rente
 
 std::string why_next(const Situation& s) {
   if (s.cycled || !s.may_cut)
-    return s.kind == ActionKind::boot_slot ? "back to the slot that stands" : "quarantine";
-  return has_power(s) ? "its power is cycled, which boots the slot that stands"
-                      : "a person has to cycle its power, which boots the slot that stands";
+    return s.kind == ActionKind::boot_slot ? "back to the default slot" : "quarantine";
+  return has_power(s) ? "a power cycle, which boots the default slot"
+                      : "a person must cycle its power, which boots the default slot";
 }
 
 // Off for longer than firmware switches a machine off during a restart.
@@ -37,8 +37,8 @@ Decision late(const Situation& s, const ExecutorTiming& t) {
   const bool away = s.departed || s.cycled, heard = s.now - s.heard < t.silent_after;
   // A system that has just come up may request orders before its hello arrives.
   if (heard && away && !s.same_system && s.now < s.deadline + t.lost_after)
-    return wait_for("restarting", "the hello of its agent",
-                    "an agent answers that has not reported what it runs", s.started,
+    return wait_for("restarting", "its agent's report",
+                    "an agent answers that has not reported which system it runs", s.started,
                     std::min(s.heard + t.silent_after, s.deadline + t.lost_after), why_next(s));
   if (heard) return act(What::fail, "not finished within " + span + ", although its agent answers");
   const std::string seen = power_text(s) + console_text(s);
@@ -46,13 +46,13 @@ Decision late(const Situation& s, const ExecutorTiming& t) {
   const std::string silent = "no agent answered within " + span + "; " + seen;
   if (!s.may_cut) return act(What::fail, silent);
   if (has_power(s)) return act(What::cycle, silent);
-  return act(What::fail, silent + ": a person has to cycle its power, nothing here can");
+  return act(What::fail, silent + ": a person must cycle its power, muster cannot");
 }
 
 // While it restarts, silence is expected.
 Decision restarting(const Situation& s, const ExecutorTiming& t) {
   if (s.departed && !s.cycled && s.same_system && s.contact >= s.left + t.leave_shows)
-    return act(What::fail, "it was to restart, and its old system still answers");
+    return act(What::fail, "it was ordered to restart, but its old system still answers");
   const char* reason = s.cycled ? "its power was cycled" : "restarting";
   Decision d = wait_for_installed(s, reason, power_text(s) + console_text(s), why_next(s));
   if (!has_power(s)) return d;
@@ -93,7 +93,7 @@ Decision advance_slot(const Situation& s, const ExecutorTiming& t) {
   if (s.departed || s.cycled) return restarting(s, t);
   if (s.now - s.heard >= t.silent_after) return silence(s, t);
   if (!s.mode)
-    return wait_for("no agent yet", "hello of the agent", "nothing", s.started,
+    return wait_for("no agent yet", "the agent", "nothing", s.started,
                     std::min(s.deadline, s.heard + t.silent_after), "a look at the power state");
   if (s.in_doubt) {
     Decision d = wait_for("which system it runs, and whether it stays there", "a report from its agent",
@@ -105,8 +105,8 @@ Decision advance_slot(const Situation& s, const ExecutorTiming& t) {
     // Nothing is served to it, so after a power cycle it boots its disk.
     if (s.kind == ActionKind::return_slot && has_power(s))
       return act(What::cycle, "it runs the RAM system instead of its installed one");
-    return wait_for("the node is in the wrong system", "hello of the installed system's agent",
-                    "agent in mode ram", s.started, s.deadline, why_next(s));
+    return wait_for("the node is in the wrong system", "the installed system's agent", "agent in mode ram",
+                    s.started, s.deadline, why_next(s));
   }
   return act(What::offer, "");
 }

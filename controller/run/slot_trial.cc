@@ -1,9 +1,9 @@
 // In-place re-imaging: NodeTurn's functions for the boot from the other root slot, for the way back to the
-// standing slot, and for which of the two systems a node runs. How long to wait is decided in slot_state.cc.
+// default slot, and for which of the two systems a node runs. How long to wait is decided in slot_state.cc.
 //
-// On trial: the node booted from the other slot, which is not committed yet. Such a node can go back by
+// Trial boot: the node booted from the other slot, which is not committed yet. Such a node can roll back by
 // itself at any time (its trial timer, a panic, a power cut). Each of its messages is checked for that, so
-// that the plan's remaining actions are never carried out in the standing system.
+// that the plan's remaining actions are never carried out in the old system.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -92,13 +92,13 @@ bool NodeTurn::leaves_its_state() const {
 
 std::string NodeTurn::trial_text() const {
   const Json& params = trial()->params.own();
-  return fmt::format("; it may run slot {} on trial: {} it goes back by itself within {}",
+  return fmt::format("; it may run slot {} on trial: {} it rolls back by itself within {}",
                      text_of(params, "slot"),
-                     commit_ordered() ? "whether it was committed is not known; if not," : "not committed,",
+                     commit_ordered() ? "it is unknown whether it was committed; if not," : "not committed,",
                      to_human(static_cast<DurationMs>(number_of(params, "trial"))));
 }
 
-// It was taken out of its work, or may have been, and was not given back to it.
+// It was drained, or may have been, and was not resumed.
 std::string NodeTurn::left_behind() const {
   const auto any = [this](const std::vector<const Action*>& actions, const char* phase, auto holds) {
     return std::any_of(actions.begin(), actions.end(), [&](const Action* action) {
@@ -110,12 +110,12 @@ std::string NodeTurn::left_behind() const {
   if (!any(s.actions, kPausePhase, begun) || any(s.actions, kResumePhase, done) ||
       any(s.rescue, kResumePhase, done))
     return "";
-  return "; its scheduler and storage still wait for it: `muster up` gives it back; where it stays away, "
-         "\"Left behind\" in docs/reimage.md says what to type";
+  return "; its scheduler and storage still wait for it: `muster up` resumes it; if it stays away, see "
+         "\"Left behind\" in docs/reimage.md";
 }
 
-// True: the attempt was failed, because the system that it was meant for no longer runs. The one on trial
-// went back by itself, or, on the way back, the old one was restarted into the other slot again.
+// True: the attempt was failed, because the system that it was meant for no longer runs. The trial boot was
+// rolled back by itself, or, on the way back, the old one was restarted into the other slot again.
 bool NodeTurn::trial_over() {
   const Action* boot = s.returning ? of_kind(s.rescue, ActionKind::return_slot) : trial();
   if (!boot || !agent.greeted || !agent.mode || (!s.returning && committed())) return false;
@@ -132,7 +132,7 @@ bool NodeTurn::trial_over() {
   const std::string what =
       s.returning
           ? fmt::format("it runs {} once more", system_of(found))
-          : fmt::format("it went back by itself to {}: the trial of slot {} ended", system_of(found), slot);
+          : fmt::format("it rolled back by itself to {}: the trial of slot {} ended", system_of(found), slot);
   fail_attempt(fail(Code::conflict, what + (panic.empty() ? "" : "; its console: " + panic)), Json());
   return true;
 }
@@ -237,7 +237,7 @@ void NodeTurn::on_slot_finished(bool good, const Error& told) {
   consider();
 }
 
-// ---- a power cycle without a network boot, which starts the standing slot ----
+// ---- a power cycle without a network boot, which starts the default slot ----
 
 void NodeTurn::cut_power(const std::string& why) {
   withdraw();
@@ -246,9 +246,9 @@ void NodeTurn::cut_power(const std::string& why) {
   s.deadline = w.now + w.plan.limits.netboot;
   s.stage = Stage::powering;
   add(effect::StopTimer{});
-  tell("power", {{"action", "power cycle into the slot that stands: " + why}});
-  set_wait({"its power is cycled: it boots the slot that stands", switched_by() + "'s answer", why,
-            "a wait for its agent", w.now, w.now + w.timing.power_call});
+  publish("power", {{"action", "power cycle into the default slot: " + why}});
+  set_wait({"power cycle into the default slot", switched_by() + "'s answer", why, "a wait for its agent",
+            w.now, w.now + w.timing.power_call});
   add(effect::Call::switch_off);
 }
 
@@ -270,7 +270,7 @@ void NodeTurn::on_cut(const Status& off) {
     return fail_attempt(fail(Code::conflict, "power: " + error.message), Json());
   }
   pause(w.timing.look_again,
-        {"its power is cycled: it boots the slot that stands", switched_by() + "'s answer", error.message,
+        {"power cycle into the default slot", switched_by() + "'s answer", error.message,
          "the call is repeated", w.now, w.now + w.timing.look_again},
         Next::cut);
 }
@@ -292,7 +292,7 @@ void NodeTurn::go_back(const std::string& why) {
   add(effect::Leave{Limits::Lane::netboot});
   add(effect::Leave{Limits::Lane::imaging});
   add(effect::Call::disarm);
-  tell("node", {{"state", "returning"}, {"reason", why}});
+  publish("node", {{"state", "returning"}, {"reason", why}});
   std::vector<effect::Draft> rows{row("returning", {{"reason", why}, {"action", failed}}),
                                   effect::Change{[why](NodeRow& changed) { changed.reason = why; }}};
   s.attempt = s.acts() ? w.log.of(failed).attempt : 0;
@@ -323,7 +323,7 @@ void NodeTurn::turn_back() {
 // It turns out on the way back that the commit was carried out: a restart would start the new slot again.
 void NodeTurn::stay_committed() {
   stand_down(
-      fmt::format("slot {} is committed, only the answer to that order was too late; `muster up` goes on",
+      fmt::format("slot {} is committed, only the answer to that order was too late; `muster up` continues",
                   text_of(trial()->params.own(), "slot")));
   add(effect::Kick{});
 }
@@ -336,8 +336,8 @@ std::string NodeTurn::state_to_restore() const {
 }
 
 // Its state before the run, where it runs the same system, or goes back to it by itself; none: it runs
-// another one. A node that was not given back to its work, or was restarted, is degraded, so that the next
-// plan configures it in the system that it has. So is one whose new system was accepted and committed.
+// another one. A node that was not resumed, or was restarted, is degraded, so that the next plan configures
+// it in the system that it has. So is one whose new system was accepted and committed.
 std::optional<NodeState> NodeTurn::state_before() const {
   const auto was = node_state_from_string(state_to_restore());
   if (!was.ok()) return {};
@@ -365,7 +365,7 @@ std::vector<effect::Draft> NodeTurn::returned() {
   const std::string why =
       back ? fmt::format("returned to slot {}: {}", text_of(back->params.own(), "slot"), s.reason)
            : fmt::format("not re-imaged: {}", s.reason);
-  tell("node", {{"state", "returned"}, {"reason", why}});
+  publish("node", {{"state", "returned"}, {"reason", why}});
   s.reason = why;
   return {row("returned", {{"reason", why}, {"action", s.failed_action}}),
           effect::Change{[state, why](NodeRow& changed) {

@@ -1,5 +1,5 @@
-// Tally: how many nodes of a run failed, are through, and how, kept by what changes of each. And what of a
-// node's state is anybody else's business. Pure. Thread: any; values only.
+// Tally: how many nodes of a run failed, are through, and how, kept by what changes of each. And the part of
+// a node's state that matters to others. Pure. Thread: any; values only.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace muster {
 
-// Of one node. Others decide by these, and by which of its actions succeeded, and by nothing else of it.
+// Of one node. Others decide only by these and by which of its actions succeeded.
 struct Standing {
   bool over = false, works = false, returning = false;
-  bool by_hand = false;  // a person is being waited for
-  bool failed = false;   // quarantined, or on its way back to its old system, or there
+  bool by_hand = false;  // it waits for a person
+  bool failed = false;   // quarantined, or returning to its old system, or there
   // For the executor alone:
-  bool pending = false;  // its next action may begin, or has to wait
-  bool heeded = false;   // its agent should be heard: an order is on offer, or a failure is weighed
+  bool pending = false;  // its next action may begin, or must wait
+  bool heeded = false;   // its agent should report: an order is on offer, or a failure is being judged
 
   bool operator==(const Standing&) const = default;
   bool same_for_others(const Standing& other) const {
@@ -28,7 +28,7 @@ Standing standing_of(const NodeRun& node);
 struct Tally {
   int failed = 0;
   size_t over = 0, works = 0;
-  size_t good = 0;  // of those that work: one that went back is not what the run was for
+  size_t good = 0;  // of those that work: one that returned did not reach the run's goal
 
   void move(const Standing& before, const Standing& now);
   bool operator==(const Tally&) const = default;

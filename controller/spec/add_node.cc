@@ -192,7 +192,7 @@ Status check_rest(const std::string& before_text, const Spec& before, const Adde
   return Ok{};
 }
 
-// The first host from .11 up that nobody has.
+// The first free host from .11 up.
 std::string free_address(const Spec& spec) {
   const auto net = parse_cidr(spec.network.provisioning.cidr);
   if (!net.ok()) return "";

@@ -16,7 +16,7 @@ inline constexpr const char* kNoMirror = "none";
 
 std::string without_slash(std::string url);  // none at the end
 // "http://m/debian-security" for "http://m/debian": the two lie side by side on mirrors of all of Debian.
-// Empty for a URL that ends otherwise: then nobody can tell.
+// Empty for a URL that ends otherwise: then it is unknown.
 std::string security_beside(const std::string& mirror);
 // The host of "http://HOST[:PORT]/PATH", https likewise; empty when it is anything else: user and password,
 // blanks, a query, a path that leaves the mirror.

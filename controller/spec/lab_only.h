@@ -18,7 +18,7 @@ bool is_lab_profile(const std::string& name);
 bool is_simulated(const Spec& spec, const std::string& profile);
 
 // What is refused where the controller is not a lab's, with its place in the spec; empty: nothing. `profile`:
-// the acceptance profile that is asked for, the spec's or a request's.
+// the acceptance profile to be used, the spec's or a request's.
 std::vector<SpecError> lab_only(const Spec& spec, const std::string& profile);
 inline std::vector<SpecError> lab_only(const Spec& spec) { return lab_only(spec, spec.acceptance_profile); }
 // The same about a stored revision: invalid, with all of it, a line each; ok when there is nothing.

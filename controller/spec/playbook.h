@@ -25,7 +25,7 @@
 //       on: leader                  # cluster phase only: all (default) | leader | others; for each
 //                                   # storage section its own leader
 //       among: mpi                  # the step is about those nodes that have this playbook, too; with
-//                                   # `otherwise`, where nobody has it or `when` says no. `group`: about all
+//                                   # `otherwise`, where none has it or `when` is false. `group`: about all
 //                                   # nodes of the plan that are measured; module accept_group only, one
 //                                   # such step in a stage
 //       mandatory: true             # or false, or what of it is: [run, data, ceilings]
@@ -90,7 +90,7 @@ ParsedPlaybook parse_playbook(const std::string& text);
 // name of a list stands for its elements. An unknown variable is an error that names it.
 Result<Json> render_params(const Json& value, const Json& context);
 
-// What a name in a template stands for, "node.address"; null: nobody knows it. It stays where it is until the
+// What a name in a template stands for, "node.address"; null: unknown. It stays where it is until the
 // template is rendered.
 using FindName = std::function<const Json*(const std::string& name)>;
 

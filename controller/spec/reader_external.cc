@@ -70,8 +70,8 @@ void SpecReader::check_options(const YamlNode& at, const std::string& path, cons
 }
 
 void SpecReader::check_external(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
-  // Root of a node is nobody there and cannot make homes; and with the server gone neither the agent, which
-  // looks after the keys in them, nor an operator would get in.
+  // Root of a node is mapped to `nobody` there and cannot make homes; and with the server gone neither the
+  // agent, which looks after the keys in them, nor an operator would get in.
   if (storage.mount == "/home")
     error(
         *child(&entry.value, "mount"), path + ".mount",
@@ -88,7 +88,7 @@ void SpecReader::check_external(const YamlEntry& entry, const std::string& path,
     return must_be_known(*role, path + ".nodes.role", "role", storage.role, {roles.begin(), roles.end()});
   if (!role) return;  // no node at all, which is said elsewhere
   error(*role, path + ".nodes.role",
-        fmt::format("nobody would mount it: role '{}' has no playbook '{}'", storage.role,
+        fmt::format("no node would mount it: role '{}' has no playbook '{}'", storage.role,
                     engine_playbook(storage.engine)));
 }
 

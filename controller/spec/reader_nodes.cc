@@ -135,8 +135,8 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   if (out.driver == "manual") return read_manual(power, path, out);
   if (const YamlNode* within = child(&power, "within"))
     error(*within, path + ".within", fmt::format("belongs to the driver manual, not to {}", out.driver));
-  // Driver `ssh` asks nobody but the node's own agent: an address or a secret there would be a BMC that is
-  // believed to be used.
+  // Driver `ssh` uses only the node's own agent: an address or a secret there would be a BMC that seems to be
+  // used.
   if (out.driver == "ssh") {
     for (const char* key :
          {"address", "secret", "pin", "program", "cipher_suite", "privilege", "api", "install"})
@@ -313,8 +313,8 @@ DiskGroup SpecReader::read_disk_group(const YamlEntry& entry, const std::string&
     error(*child(match, "count"), path + ".match.count", "the operating system goes on exactly one disk");
 
   const std::string policy = text(&entry.value, "policy");
-  // Naming a disk `os` on a node with an image is the order to install there, but not to throw away what
-  // somebody else put on it.
+  // Naming a disk `os` on a node with an image is the order to install there, but not to destroy the data of
+  // another owner.
   if (policy.empty())
     group.policy = entry.key == "os" && imaged ? DiskPolicy::format_if_blank : DiskPolicy::keep;
   else

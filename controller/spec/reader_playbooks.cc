@@ -23,7 +23,7 @@ void check_calls(const YamlNode& root, std::vector<SpecError>& errors) {
   }
 }
 
-// Whoever accepts a node relies on it that nothing is changed meanwhile.
+// Acceptance of a node relies on nothing being changed meanwhile.
 void check_profile(const YamlNode& root, std::vector<SpecError>& errors) {
   const YamlNode* steps = root.find("steps");
   for (size_t i = 0; steps && i < steps->items.size(); ++i) {

@@ -100,7 +100,7 @@ void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& plac
   }
   const auto address = parse_ipv4(host);
   const bool looks_numeric = host.find_first_not_of("0123456789.") == std::string::npos;
-  // A name would be looked up anew before each power call, and may then be another machine.
+  // A name would be looked up before each power call, and may then be another machine.
   if (!address && (node.power.driver == "redfish" || node.power.driver == "ipmi"))
     return error_once(
         at, path,
@@ -144,7 +144,7 @@ void SpecReader::check_leads() {
     std::vector<std::string> playbooks;
     for (const YamlNode& item : leads->items) playbooks.push_back(item.text);
     error(*leads, fmt::format("roles.{}.leads", entry.key),
-          fmt::format("no node has role '{}': nobody would lead {}", entry.key, fmt::join(playbooks, ", ")));
+          fmt::format("no node has role '{}': no node would lead {}", entry.key, fmt::join(playbooks, ", ")));
   }
   check_accounting(*roles);
 }
@@ -349,7 +349,7 @@ bool SpecReader::check_engine_playbook(const YamlEntry& entry, const std::string
   if (holder == spec_.nodes.end()) return true;  // said elsewhere
   const char* key = engine_of(storage).one_server ? "server" : "disks";
   error(*child(&entry.value, key), fmt::format("{}.{}", path, key),
-        fmt::format("nobody would make it: role '{}' of {} has no playbook '{}'", holder->role, holder->name,
+        fmt::format("no node would make it: role '{}' of {} has no playbook '{}'", holder->role, holder->name,
                     engine_playbook(storage.engine)));
   return false;
 }

@@ -1,4 +1,4 @@
-// What a node is told of the network around it, firewall rules, packages and kernel parameters. What only has
+// What a node gets of the network around it, firewall rules, packages and kernel parameters. What only has
 // a form is the schema's to judge.
 #include <fmt/format.h>
 

@@ -33,7 +33,7 @@ data to_data(const Json& json) {
 }
 
 // Looks up what a template names when it is needed: a context has thousands of nodes, a template mostly names
-// its own. Remembers the names nobody knows.
+// its own. Remembers unknown names.
 class StrictContext : public kainjow::mustache::context<std::string> {
  public:
   StrictContext(const std::set<std::string>& names, const FindName& find)

@@ -406,7 +406,7 @@ void SpecReader::read_duration(const ValuePlace& section, const char* key, const
   out = *parsed;
 }
 
-// A slower one would not end before the image is built anew.
+// A slower one would not end before the image is built again.
 void SpecReader::read_rate(const YamlNode* limits, const char* key, int64_t& out) {
   constexpr int64_t kSlowest = 1'000'000;
   const YamlNode* at = child(limits, key);

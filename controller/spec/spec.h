@@ -61,7 +61,7 @@ struct Network {
   std::string controller;        // controller's address; default: first of provisioning
   std::string gateway;           // may be empty
   // Nothing of these is ever taken from the head node; what is not declared is empty.
-  std::vector<std::string> dns;       // name servers, numeric, in the order they are asked
+  std::vector<std::string> dns;       // name servers, numeric, in the order they are queried
   std::vector<std::string> search;    // domains
   std::vector<std::string> ntp;       // time servers: addresses or names
   std::string proxy;                  // "http://proxy.example:3128"
@@ -109,7 +109,7 @@ struct PowerSpec {
   std::string driver, address, secret, pin;
   std::string program;    // command
   int cipher_suite = 0;   // ipmi; 0: the driver finds out
-  std::string privilege;  // ipmi: "operator"; else the level of an administrator is asked for
+  std::string privilege;  // ipmi: "operator"; else the level of an administrator is requested
   DurationMs within = 0;  // manual: so long a person has
   bool sol = false;       // ipmi: listen to its console
   // sakura-phy: where a double of the API is; which image the provider installs on a machine that has no
@@ -202,7 +202,7 @@ struct OwnPlaybook {
   std::string file;  // as named beside the spec, "site/motd.yaml": for messages
   std::string text;
 };
-// What drives do by their maker's word (controller/spec/drive_models.h). 0: nobody says.
+// What drives do by their maker's word (controller/spec/drive_models.h). 0: not stated.
 struct DriveModel {
   std::string model;  // glob over what the kernel calls them
   double read_mbps = 0, write_mbps = 0, random_read_iops = 0;

@@ -21,7 +21,7 @@ constexpr const char* kCiphers =
     "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes256-ctr,aes192-ctr,"
     "aes128-ctr";
 
-// Types of host keys, asked for one after the other where the one that is shown first is not the one wanted.
+// Types of host keys, tried one after the other if the first one is not the expected key.
 constexpr const char* kOtherKeys[] = {"ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521",
                                       "rsa-sha2-512,rsa-sha2-256", "ssh-ed25519"};
 
@@ -52,7 +52,8 @@ std::string words(ssh_session s) { return ssh_get_error(s); }
 
 Result<std::string> host_key_of(ssh_session s) {
   ssh_key key = nullptr;
-  if (ssh_get_server_publickey(s, &key) != SSH_OK) return fail(Code::failed, "the server showed no host key");
+  if (ssh_get_server_publickey(s, &key) != SSH_OK)
+    return fail(Code::failed, "the server presented no host key");
   auto fingerprint = fingerprint_of(key);
   ssh_key_free(key);
   return fingerprint;
@@ -110,7 +111,7 @@ constexpr size_t kMaxOutput = 4 << 20;
 
 Status send(ssh_channel channel, std::string_view input, Clock::time_point until) {
   while (!input.empty()) {
-    if (Clock::now() > until) return fail(Code::timeout, "ssh: input not taken before the deadline");
+    if (Clock::now() > until) return fail(Code::timeout, "ssh: input not accepted before the deadline");
     const auto piece = input.substr(0, kChunk);
     const int n = ssh_channel_write(channel, piece.data(), static_cast<uint32_t>(piece.size()));
     if (n <= 0)
@@ -140,7 +141,7 @@ Result<ChannelPtr> channel_for(ssh_session session) {
   if (!channel || ssh_channel_open_session(channel.get()) != SSH_OK)
     return fail(Code::unavailable, "ssh: no channel: " + words(session));
   if (ssh_channel_request_exec(channel.get(), kRunFirstLine) != SSH_OK)
-    return fail(Code::unavailable, "ssh: the server refused the command: " + words(session));
+    return fail(Code::unavailable, "ssh: the server rejected the command: " + words(session));
   return channel;
 }
 
@@ -165,7 +166,7 @@ bool drop_until_it_begins(std::string& text) {
   return true;
 }
 
-// What it complained of, or else what it said.
+// Its error output, or else its output.
 std::string words_in(const Output& output) {
   std::string text = output.err.empty() ? output.out : output.err;
   while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
@@ -186,7 +187,7 @@ class LibsshDialog : public SshDialog {
     return next_line(until);
   }
 
-  // `timeout` when there is none: what was asked may have been done.
+  // `timeout` when there is none: the request may have been carried out.
   Result<std::string> next_line(Clock::time_point until) {
     for (bool more = true;;) {
       begun_ = begun_ || drop_until_it_begins(heard_.out);
@@ -236,7 +237,7 @@ class LibsshSession : public SshSession {
       TRY(more, receive_some(channel.get(), output));
     }
     output.exit_code = ssh_channel_get_exit_status(channel.get());
-    // What never began has said why.
+    // A command that never began has printed why.
     if (drop_until_it_begins(output.out)) drop_until_it_begins(output.err);
     return output;
   }
@@ -248,7 +249,7 @@ class LibsshSession : public SshSession {
     Status sent = send(channel.get(), first_line(command), until);
     if (sent.ok()) sent = send(channel.get(), input, until);
     auto dialog = std::make_unique<LibsshDialog>(std::move(channel));
-    // Who ended before all was sent said why.
+    // A command that ended before all was sent has printed why.
     const auto ready = dialog->next_line(until);
     if (!ready.ok() && !dialog->words().empty()) return fail(Code::failed, dialog->last_words());
     if (!sent.ok()) return fail(Code::failed, sent.error().message);
@@ -301,7 +302,7 @@ Result<SessionPtr> connected(const SshTarget& target, DurationMs deadline) {
   TRY(Shown shown, handshake_for(target.address, target.port, target.user, deadline, {target.host_key}));
   if (shown.key != target.host_key)
     return fail(Code::denied, "ssh " + target.address + ": the host key is " + shown.key + ", pinned is " +
-                                  target.host_key + "; another machine answers, or it was re-installed");
+                                  target.host_key + "; another machine answers, or it was reinstalled");
   return std::move(shown.session);
 }
 
@@ -309,7 +310,7 @@ Result<std::unique_ptr<SshSession>> log_in_with_key(const SshTarget& target, Dur
   TRY(auto session, connected(target, deadline));
   TRY(const KeyPtr key, private_key_in(target.private_key));
   if (ssh_userauth_publickey(session.get(), nullptr, key.get()) != SSH_AUTH_SUCCESS)
-    return fail(Code::denied, who(target) + ": the key was refused");
+    return fail(Code::denied, who(target) + ": the key was rejected");
   TRY(std::string own, public_key_of(target.private_key));
   return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(session), std::move(own)));
 }
@@ -318,15 +319,15 @@ Result<std::unique_ptr<SshSession>> log_in_with_key(const SshTarget& target, Dur
 Result<std::vector<std::string>> keys_to_offer(const SshTarget& target) {
   auto keys = ssh_agent_keys();
   if (!keys.ok()) return fail(Code::denied, who(target) + ": " + keys.error().message);
-  if (keys->empty()) return fail(Code::denied, who(target) + ": the SSH agent holds no key (`ssh-add -l`)");
+  if (keys->empty()) return fail(Code::denied, who(target) + ": the SSH agent has no key (`ssh-add -l`)");
   if (target.agent_key.empty()) return keys;
   if (std::find(keys->begin(), keys->end(), target.agent_key) == keys->end())
     return fail(Code::denied,
-                who(target) + ": the SSH agent does not hold that key (`ssh-add -L` lists its keys)");
+                who(target) + ": the SSH agent does not have that key (`ssh-add -L` lists its keys)");
   return std::vector<std::string>{target.agent_key};
 }
 
-// Asks step by step: left alone, libssh 0.10 waits for its whole timeout where the server has hung up.
+// Step by step: otherwise libssh 0.10 waits for its whole timeout if the server has disconnected.
 bool agent_lets_in(ssh_session session, Clock::time_point until) {
   ssh_set_blocking(session, 0);
   int said = SSH_AUTH_AGAIN;
@@ -340,8 +341,8 @@ bool agent_lets_in(ssh_session session, Clock::time_point until) {
   return said == SSH_AUTH_SUCCESS;
 }
 
-// Each key in turn. The server hangs up after some that it does not know: the next ones are offered in
-// another connection, of which there are few, since servers may shut out an address for failed logins.
+// Each key in turn. The server disconnects after some unknown ones: the next ones are offered in another
+// connection, of which there are few, since servers may shut out an address for failed logins.
 Result<std::unique_ptr<SshSession>> log_in_with_agent(const SshTarget& target, DurationMs deadline) {
   constexpr int kConnections = 3;
   TRY(const auto keys, keys_to_offer(target));
@@ -361,11 +362,11 @@ Result<std::unique_ptr<SshSession>> log_in_with_agent(const SshTarget& target, D
   }
   const std::string offered = std::to_string(next), all = std::to_string(keys.size());
   if (next < keys.size())
-    return fail(Code::denied, who(target) + ": the server hangs up after " + std::to_string(at_once) +
+    return fail(Code::denied, who(target) + ": the server disconnects after " + std::to_string(at_once) +
                                   " keys, and none of the first " + offered + " of the SSH agent's " + all +
-                                  " was taken: say which one is right with --key FILE (its .pub will do)");
-  return fail(Code::denied,
-              who(target) + ": none of the SSH agent's " + all + " keys was taken (`ssh-add -l` lists them)");
+                                  " was accepted: name the right one with --key FILE (its .pub will do)");
+  return fail(Code::denied, who(target) + ": none of the SSH agent's " + all +
+                                " keys was accepted (`ssh-add -l` lists them)");
 }
 
 std::string last_words(const Output& output) {
@@ -400,7 +401,7 @@ Result<std::string> public_key_of(const std::string& private_key) {
   TRY(const KeyPtr key, private_key_in(private_key));
   char* text = nullptr;
   if (ssh_pki_export_pubkey_base64(key.get(), &text) != SSH_OK)
-    return fail(Code::failed, "ssh: the key has no public half that can be read");
+    return fail(Code::failed, "ssh: the key has no readable public half");
   const std::string base64 = text;
   ssh_string_free_char(text);
   return base64;
@@ -419,7 +420,7 @@ std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session) {
 namespace {
 
 // Takes the agent from its standard input and becomes it; what follows there is the agent's. What arrives is
-// what was sent, by the connection's own check of each packet; whether all of it did is asked here.
+// what was sent, by the connection's own check of each packet; whether all of it did is checked here.
 std::string unseen(const std::string& agent_binary, const std::string& arguments) {
   // /dev/shm, because no program looks there for anything that muster checks. What is mounted over it is seen
   // by this command only.

@@ -1,13 +1,13 @@
 // SSH to a running Linux host: run a command, feed its stdin, read its output. Exec only: no SFTP, no SCP, no
 // agent forwarding, no configuration files, no known_hosts. Used by `muster node add --adopt`
-// (cli/adopt_verb.cc) to look at a host and to have the muster agent settle on it, and by musterd for what
-// a provider has just installed with a key of one use (controller/power/sakura/provider_install.h).
+// (cli/adopt_verb.cc) to inspect a host and to install the muster agent on it, and by musterd for a system
+// that a provider has just installed with a single-use key (controller/power/sakura/provider_install.h).
 //
 // The host key is pinned: "SHA256:<base64>" as ssh-keygen prints it, compared before authentication. With an
 // empty pin the connection is refused unless learn_host_key() was used to show the key to the operator first.
-// Blocking under a deadline: for worker threads. One session belongs to one thread at a time.
-// Codes: `unavailable` could not connect (nothing was done); `denied` wrong host key or the user key was
-// refused; `timeout` a command's outcome is unknown.
+// Blocking under a deadline: for worker threads. One session belongs to one thread at a time. Codes:
+// `unavailable` could not connect (nothing was done); `denied` wrong host key or the user key was rejected;
+// `timeout` a command's outcome is unknown.
 #pragma once
 
 #include <memory>
@@ -29,17 +29,16 @@ struct SshTarget {
   std::string agent_key = {};  // of the agent's keys this one only, as base64; "": each in turn
 };
 
-// A program on the host that is asked line by line, each line answered by one of at most 4 MiB.
+// A program on the host that answers each line with one of at most 4 MiB.
 class SshDialog {
  public:
   virtual ~SshDialog() = default;
-  // `unavailable`: it had ended, or the connection was gone, before anything was asked. `timeout`: asked, and
-  // the answer did not come: it was lost, the program ended, or the deadline passed.
+  // `unavailable`: the program had ended, or the connection was gone, before anything was sent. `timeout`: no
+  // answer: it was lost, the program ended, or the deadline passed.
   virtual Result<std::string> ask(const std::string& line, DurationMs deadline) = 0;
 };
 
-// What a command reads: one piece after the other, so that a program that goes to many hosts is copied for
-// none.
+// Input of a command in pieces, so that a program for many hosts is not copied for each.
 struct SshInput {
   template <class Text>
   SshInput(const Text& all) : first(all) {}
@@ -51,22 +50,22 @@ class SshSession {
  public:
   virtual ~SshSession() = default;
   // Runs `command`, text for a POSIX shell, whatever the user's own shell is: fish and csh quote in other
-  // ways. What that shell prints before (.bashrc is read for commands, too) is in no output. exit_code is -1
-  // when the server did not send one.
+  // ways. Output of that shell itself (.bashrc is read for commands, too) is dropped. exit_code is -1 when
+  // the server did not send one.
   virtual Result<Output> run(const std::string& command, SshInput input, DurationMs deadline) = 0;
-  // Starts `command`, hands it `input` and waits for its first line, which says that it is ready. `failed`
-  // with what it said instead. The session must outlive the dialog. `unavailable` for a session that cannot.
+  // Starts `command`, sends `input` and waits for its first line, which means that it is ready. `failed` with
+  // the line that came instead. The session must outlive the dialog. `unavailable` for a session that cannot.
   virtual Result<std::unique_ptr<SshDialog>> talk(const std::string& command, std::string_view input,
                                                   DurationMs deadline);
-  // The public key that let this session in, as base64; "": not known.
+  // The public key that this session logged in with, as base64; "": unknown.
   virtual std::string own_key() const { return ""; }
 };
 
 Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline);
-// The same session, its commands run as root through `sudo -n` (no password is ever asked for or sent).
+// The same session, its commands run as root through `sudo -n` (no password is ever read or sent).
 std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session);
-// Fingerprint of the host's key, without authenticating: of the type that is preferred here (Ed25519), or,
-// where that is none of `wanted`, of another type that is.
+// Fingerprint of the host's key, without authenticating: of the preferred type (Ed25519), or, if it is not
+// among `wanted`, of another type that is.
 Result<std::string> learn_host_key(const std::string& address, uint16_t port, DurationMs deadline,
                                    const std::vector<std::string>& wanted = {});
 
@@ -74,14 +73,14 @@ Result<std::string> learn_host_key(const std::string& address, uint16_t port, Du
 // file.
 Result<std::string> public_key_of(const std::string& private_key);
 
-// Runs `arguments` of the agent binary on the host without leaving anything there: the binary lies on a tmpfs
-// of a mount namespace of its own, which ends with the command. `input` is its standard input. Needs root,
-// and `unshare` and `mount` on the host. `failed` with what the host said when it could not be run or exited
+// Runs `arguments` of the agent binary on the host without leaving anything there: the binary is on a tmpfs
+// in a mount namespace of its own, which ends with the command. `input` is its standard input. Needs root,
+// and `unshare` and `mount` on the host. `failed` with the host's output if it could not be run or exited
 // with an error.
 Result<std::string> run_agent_unseen(SshSession& session, const std::string& agent_binary,
                                      const std::string& arguments, std::string_view input,
                                      DurationMs deadline);
-// The same for an agent that is asked one thing after the other: one upload, however much is asked.
+// The same for an agent that answers several requests: one upload for all.
 Result<std::unique_ptr<SshDialog>> talk_to_agent_unseen(SshSession& session, const std::string& agent_binary,
                                                         const std::string& arguments, DurationMs deadline);
 

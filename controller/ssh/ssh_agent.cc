@@ -134,7 +134,7 @@ class View : public SshAgentView {
       if (static_cast<uint8_t>((*asked)[0]) == kRequestIdentities) answer = only_shown(*answer);
       if (!write_all(inner_, framed(*answer))) return;
     }
-    ::shutdown(inner_, SHUT_RDWR);  // the agent ended: nobody waits for it
+    ::shutdown(inner_, SHUT_RDWR);  // the agent ended: nothing to wait for
   }
   std::string only_shown(const std::string& answer) {
     const auto all = identities_in(answer);

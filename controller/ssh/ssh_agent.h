@@ -1,9 +1,9 @@
-// The operator's SSH agent (the program at SSH_AUTH_SOCK), one key of it at a time. A server hangs up after a
-// few keys that it does not know (sshd's MaxAuthTries: 6, or 3 where an older muster's playbook ran), and
-// libssh offers all that it sees.
+// The operator's SSH agent (the program at SSH_AUTH_SOCK), one key of it at a time. A server disconnects
+// after a few unknown keys (sshd's MaxAuthTries: 6, or 3 with an older muster's playbook), and libssh offers
+// all that it sees.
 //
-// Nothing of a private key is ever seen here: who signs is the agent. Blocking; one at a time; the view has a
-// thread of its own.
+// No private key is ever read here: the agent signs. Blocking; one at a time; the view has a thread of its
+// own.
 #pragma once
 
 #include <memory>

@@ -90,8 +90,8 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text, const std
     return std::find(revoked.begin(), revoked.end(), one) != revoked.end();
   });
   if (found.empty())
-    return fail(Code::invalid, others ? "no host key of " + host + " is named there, only others'"
-                                      : "no host key is named there");
+    return fail(Code::invalid,
+                others ? "no host key of " + host + " is listed, only others'" : "no host key is listed");
   return found;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kBytes = 256;  // always the same, with spaces at the end
 
-// What the controller is told; "" when this is its database.
+// The reason for the controller; "" when this is its database.
 std::string mismatch(const std::string& start, int64_t commits, const std::optional<Mark::Reading>& mark) {
   if (!mark && start.empty()) return "";  // new, or of a muster that kept no mark
   if (!mark) return "no journal.mark is beside it: it was put here from somewhere else";
@@ -27,7 +27,7 @@ std::string mismatch(const std::string& start, int64_t commits, const std::optio
   return "";
 }
 
-// The runs that were under way are over: nobody knows how far they came, and what was done since.
+// The runs that were under way are over: how far they got, and what was done since, is unknown.
 Status disown(sqlite::Connection& db, const std::string& why, TimeMs now) {
   const std::string reason =
       "the database is an older copy of itself: nothing goes on by itself, plan it again (" + why + ")";

@@ -1,5 +1,5 @@
-// Mark: a few bytes beside the database that say how far it has come, so that an older copy put in its place
-// is told from it.
+// Mark: a few bytes beside the database that hold the number of its last transaction, so that an older copy
+// put in its place is recognized.
 //
 // Every start of the controller has a name, and every transaction a number; both are in the database and in
 // the mark. A copy that was taken before the last start has another start in it, one taken since then a lower

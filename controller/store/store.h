@@ -33,7 +33,7 @@ struct SpecRow {
   std::string text, digest, note;
 };
 struct PlanRow {
-  std::string digest, kind;  // kind: what `json` says too, for whoever needs no more of it
+  std::string digest, kind;  // kind: as in `json`, for callers that need no more
   int64_t spec_revision = 0;
   TimeMs time = 0;
   std::string json;
@@ -41,7 +41,7 @@ struct PlanRow {
 struct RunRow {
   int64_t id = 0;
   std::string plan_digest;
-  RunState state = RunState::failed;  // nothing goes on from a row that nobody filled in
+  RunState state = RunState::failed;  // nothing continues from a row that was not filled in
   TimeMs started = 0, ended = 0;
   std::string approved_by;
 };
@@ -82,8 +82,7 @@ struct CertificateRow {
   std::string serial, node, fingerprint;
   TimeMs issued = 0;
   bool revoked = false;
-  bool contested =
-      false;  // two machines joined with its token: good, but nothing is asked of or told to its holder
+  bool contested = false;  // two machines joined with its token: valid, but its holder gets no orders or data
 };
 struct SecretRow {
   std::string name;

@@ -50,10 +50,10 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
   TRY(a.operator_token_,
       kept_text(files, "/operator-token", 0600, [] { return Result<std::string>(random_hex(32)); }));
   while (!a.operator_token_.empty() && a.operator_token_.back() == '\n') a.operator_token_.pop_back();
-  // An empty token would open the port to everybody.
+  // An empty token would open the port to all clients.
   if (a.operator_token_.size() < kShortestToken)
     return fail(Code::corrupt,
-                state + "/operator-token is shorter than 32 characters; remove it, and a new one is made");
+                state + "/operator-token is shorter than 32 characters; remove it, and a new one is created");
   TRY(a.ca_fingerprint_, pki::certificate_fingerprint(a.ca_.certificate_pem));
   return a;
 }

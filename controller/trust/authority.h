@@ -1,4 +1,4 @@
-// Authority: the controller's own keys. Makes them when the state folder is new, reads them ever after.
+// Authority: the controller's own keys. Creates them when the state folder is new, reads them from then on.
 //
 // STATE/pki/ca.{key,crt}, server.{key,crt}, report.{key,pub}, and STATE/operator-token; secret ones have mode
 // 0600. Signs agents' certificates; never signs anything for a name that the caller did not choose. Thread:
@@ -15,7 +15,7 @@ namespace muster {
 
 class Authority {
  public:
-  // `addresses`: subject alternative names of the server certificate; it is issued anew when they change, and
+  // `addresses`: subject alternative names of the server certificate; it is reissued when they change, and
   // when a third of its life or less is left at `now`.
   static Result<Authority> open(const std::string& state, const std::vector<std::string>& addresses,
                                 TimeMs now);
@@ -27,9 +27,9 @@ class Authority {
   const pki::KeyPair& report_key() const { return report_; }
   const std::string& operator_token() const { return operator_token_; }
 
-  // Subject organization of every agent's certificate: tells it from the server's and the operator's.
+  // Subject organization of every agent's certificate: distinguishes it from the server's and the operator's.
   static constexpr char kAgentOrganization[] = "muster-agent";
-  // How long an agent's certificate is good for, and when it may be renewed.
+  // How long an agent's certificate is valid, and when it may be renewed.
   static constexpr int kAgentDays = 365, kAgentRenewDays = 182;
   struct AgentCertificate {
     std::string pem, serial, fingerprint;

@@ -1,4 +1,4 @@
-// Keys that are made once and read ever after. The file exists completely or not at all. Thread: any.
+// Keys that are created once and read from then on. The file exists completely or not at all. Thread: any.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace muster {
 Result<std::string> kept_text(const Files& files, const std::string& path, unsigned mode,
                               const std::function<Result<std::string>()>& make);
 
-// Of a pair: the secret part has mode 0600. `open` is written last: a key without it is made anew.
+// Of a pair: the secret part has mode 0600. `open` is written last: a key without it is replaced.
 struct PairPaths {
   std::string secret, open;
 };

@@ -106,7 +106,7 @@ Result<std::string> master_key(const std::string& path) {
   if (info.st_mode & 077)
     return fail(
         Code::denied,
-        fmt::format("{}: others may read the master key (mode {:o}); make it 600 and change the secrets",
+        fmt::format("{}: others can read the master key (mode {:o}); set mode 600 and change the secrets",
                     path, info.st_mode & 0777));
   std::string text(buffer, static_cast<size_t>(n));
   OPENSSL_cleanse(buffer, sizeof buffer);
@@ -137,7 +137,7 @@ Result<std::string> unseal(const std::string& key, const std::string& name, cons
   if (!gcm(false, {raw, nonce, name}, hidden, tag, value))
     return fail(
         Code::corrupt,
-        "secret '" + name + "' does not open: it was changed, or sealed under another name or master key");
+        "secret '" + name + "' cannot be opened: it was changed, or sealed under another name or master key");
   return value;
 }
 

@@ -10,8 +10,8 @@
 namespace muster {
 
 // The key in `path` (64 hexadecimal digits), made on first use with mode 0600. Code::denied when group or
-// others may read the file; Code::corrupt when it holds no key. Never replaces a file that is there: with it
-// all secrets would be lost.
+// others may read the file; Code::corrupt if it contains no key. Never replaces an existing file: all secrets
+// would be lost.
 Result<std::string> master_key(const std::string& path);
 
 // base64(nonce + ciphertext + tag), another one each time. `key` as from master_key().

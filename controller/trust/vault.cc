@@ -91,7 +91,8 @@ Result<std::string> Vault::get(const std::string& name) {
 // By a name that a spec or a playbook has.
 Result<std::string> Vault::named(const std::string& name) {
   if (!is_reserved_secret(name)) return get(name);
-  return fail(Code::denied, "secret '" + name + "' is muster's own: names that begin with 'install-' are");
+  return fail(Code::denied,
+              "secret '" + name + "' is reserved: names that begin with 'install-' are muster's own");
 }
 
 Result<Vault::Login> Vault::login(const std::string& name) {

@@ -20,9 +20,8 @@ namespace muster {
 Result<std::string> make_ssh_key();
 Result<std::string> public_ssh_key(const std::string& pem, const std::string& comment);
 
-// Of muster itself, with keys in them (controller/power/sakura/provider_install.h): no operator's, who can
-// neither set nor delete them, nor name them in a spec or a playbook, by which they would go to a node or
-// a BMC.
+// Reserved for muster's own keys (controller/power/sakura/provider_install.h): operators can neither set nor
+// delete them, nor name them in a spec or a playbook, which would send them to a node or a BMC.
 bool is_reserved_secret(const std::string& name);
 
 class Vault {

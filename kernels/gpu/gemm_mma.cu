@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kMmaThreads) gemm_kernel(const Product p) {
   }
   for (int s = 0; s < steps; ++s) {
     copies_wait<kMmaStages - 2>();  // stage s is there, for this thread's copies
-    __syncthreads();  // and for all others'; and nobody reads the stage any more that is loaded next
+    __syncthreads();  // and for all others'; and no thread still reads the stage that is loaded next
     if (const int next = s + kMmaStages - 1; next < steps)
       load_stage(base + next % kMmaStages * kMmaStageBytes, a + static_cast<size_t>(next) * kRowBytes,
                  b + static_cast<size_t>(next) * kRowBytes, row_bytes);

@@ -138,7 +138,7 @@ __device__ __forceinline__ void wgmma_fp8(float (&d)[64], uint64_t a, uint64_t b
       : "l"(a), "l"(b), "r"(keep));
 }
 
-// Four instructions take a stage's 128 bytes of K; the first may begin the sums anew.
+// Four instructions take a stage's 128 bytes of K; the first may start new sums.
 template <bool Fp8, int Keep, int Sums>
 __device__ __forceinline__ void multiply_stage(float (&sums)[Sums], uint32_t a, uint32_t b) {
   wgmma_begin();

@@ -51,8 +51,8 @@ class Communicators {
     other.comms_.clear();
   }
   ~Communicators();
-  // After the last call went well: waits until the network has sent what this process owes to others. Without
-  // it the ranks are broken off.
+  // After the last call succeeded: waits until the network has sent all pending data of this process. Without
+  // it the ranks are aborted.
   Status leave();
   ncclComm_t at(size_t gpu) const { return comms_[gpu]; }
   int ranks() const { return ranks_; }

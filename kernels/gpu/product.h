@@ -1,5 +1,5 @@
-// One product on one GPU, whoever makes it: operands, the own kernels and cuBLASLt behind one call, digests
-// brought to the host.
+// One product on one GPU, by any implementation: operands, the own kernels and cuBLASLt behind one call,
+// digests brought to the host.
 //
 // Thread: belongs to the thread of its GPU.
 #pragma once

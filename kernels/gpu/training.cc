@@ -13,7 +13,7 @@
 //              (kernels/training/block.h says why bits may be compared). Of the large one every GPU computes
 //              the same gradients alone; those that most agree on are right, and each partition must give
 //              the same ones.
-// Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or somebody would wait for
+// Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or some rank would wait for
 //              ever. kernels/gpu/gpu_network.cc. A GPU that breaks ends the process with its name: the
 //              others' calls into NCCL would never come back. Memory is taken and given back while no call
 //              of NCCL runs in this process: the two can wait for each other.
@@ -266,7 +266,7 @@ class Trainer {
     for (const uint64_t one : all) ++votes[one];
     const auto most = std::max_element(votes.begin(), votes.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    // Without a majority nobody knows who is right: all who disagree are named.
+    // Without a majority it is unknown which result is right: all ranks that disagree are named.
     const bool decided = 2 * most->second > ranks_;
     const std::string key = name.empty() ? "alone" : name;
     found_.wrong[key] += (first != last) + (decided ? last != most->first : votes.size() > 1);

@@ -102,7 +102,7 @@ void Channel::read(Incoming* in) {
   if (in) serve(*in);
 }
 
-// From what arrived before it was asked for.
+// From what arrived before it was requested.
 void Channel::serve(Incoming& in) {
   while (!in.rest.empty() && !kept_.empty() && kept_.front().got == kept_.front().bytes.size()) {
     const Kept& first = kept_.front();

@@ -1,7 +1,7 @@
 // The connection to one other member: frames over TCP, read and written as far as they go without waiting.
 //
 // Data of a call travels in frames of at most kChunk bytes, each with the call it belongs to, so that a
-// statement about a lost member need not wait behind a long message. What arrives before it is asked for is
+// statement about a lost member need not wait behind a long message. What arrives before it is requested is
 // kept. Thread: one. Owned by the mesh.
 #pragma once
 

@@ -95,7 +95,7 @@ Code code_of(Loss loss) {
 }
 
 Accusations culprits(const Evidence& evidence) {
-  // Whoever is in another call is not the last one to speak of it.
+  // A member in another call need not be the last to report it.
   if (const Named found = accused_of(evidence, {Loss::astray}, true); !found.empty()) return list(found);
   Named dead = accused_of(evidence, {Loss::died}, false);
   for (size_t r = 0; r < evidence.said.size(); ++r)

@@ -1,9 +1,9 @@
 // Who is the reason why a group cannot go on: from what its members say of one another to those who are
 // named.
 //
-// Each member that notices trouble makes one statement to all: whom it saw die, or whom it waits for. A
-// member that makes a statement lives, so a chain of members that wait for each other ends at the one that
-// says nothing: when 1 waits for 2 and 2 for 3, all name 3. Every member draws the conclusion from the same
+// Each member that notices trouble sends one statement to all: which member's connection ended, or which one
+// it waits for. A member that sends a statement runs, so a chain of members that wait for each other ends at
+// the silent one: when 1 waits for 2 and 2 for 3, all name 3. Every member draws the conclusion from the same
 // statements. Thread: pure functions.
 #pragma once
 
@@ -24,8 +24,8 @@ struct Accusation {
 using Accusations = std::vector<Accusation>;
 
 struct Statement {
-  // Its time is over: it has waited long enough to accuse. Without that, `silent` says only whom it waits
-  // for.
+  // Its timeout has passed: what it names counts as faulty. Without that, `silent` says only which members it
+  // waits for.
   bool expired = false;
   Accusations accused = {};
 };
@@ -41,10 +41,10 @@ struct Evidence {
   bool dead(size_t rank) const { return gone[rank] && !said[rank] && !left[rank]; }
 };
 
-// By rank, each once; empty: nobody is accused yet.
+// By rank, each once; empty: none is named yet.
 Accusations culprits(const Evidence& evidence);
-// Nobody is awaited any more who could change that: all have made a statement or are gone, except those who
-// are named.
+// No outstanding statement can change that: all members have made theirs or are gone, except those that are
+// named.
 bool settled(const Evidence& evidence, const Accusations& named);
 
 // As they travel. Nothing for what is no statement of a group of so many members.

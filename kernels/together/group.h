@@ -52,7 +52,7 @@ class Group {
   virtual const std::string& name(int rank) const = 0;
 
   // From now on every call ends within so many seconds of its start. It includes the time that other members
-  // take before they make the same call. Of a split group too, until it is told otherwise.
+  // take before they make the same call. Of a split group too, until it is called there.
   virtual void within(double seconds) = 0;
   // Empty while all is well; by rank.
   virtual const std::vector<Lost>& lost() const = 0;

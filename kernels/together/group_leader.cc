@@ -141,7 +141,7 @@ class Leader {
     else if (object && json->contains("error") && (*json)["error"].is_string())
       lose(call.rank, how_of(*json), (*json)["error"].get<std::string>());
     else
-      lose(call.rank, Loss::astray, "what it sent is no result");
+      lose(call.rank, Loss::astray, "what it sent is not a result");
   }
 
   // Rank 0's is the measurement. Else a rank that this node saw end, since the others gave none because of

@@ -37,7 +37,7 @@ void declare_leader(CLI::App& app, GroupArguments& a) {
   group->add_option("--algorithm", options.algorithm,
                     "loads of GPUs: NCCL_ALGO; Ring, where a link is judged");
   group->add_option("--nccl-port", work.nccl_port, "TCP port at which GPUs meet, on the first member");
-  group->add_option("--connect-seconds", a.lead.connect_seconds, "how long members' servers are waited for");
+  group->add_option("--connect-seconds", a.lead.connect_seconds, "how long to wait for the members' servers");
   group->add_option("--deadline", work.deadline_seconds, "seconds after which the load is ended");
   group->add_option("--inject-flip", options.flip_rank,
                     "RANK flips one bit on purpose, to prove that this test can fail");

@@ -1,7 +1,7 @@
 // How a group comes about: each member connects to those of lower rank and is connected to by the others.
 //
-// Hello, both ways, 96 bytes: who speaks, to whom, of how many, and a digest of that with the run's token.
-// Whoever cannot say it is closed unanswered, and takes no member's place.
+// Hello, both ways, 96 bytes: sender, receiver, number of members, and a digest of these with the run's
+// token. A connection without it is closed unanswered, and takes no member's place.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Hello make_hello(const std::string& token, int from, int to, size_t members) {
 // A connection that is not a member's yet.
 struct Candidate {
   Socket socket = {};
-  int rank = -1;  // to whom this member connects; -1: somebody came
+  int rank = -1;  // which member this one connects to; -1: incoming
   double since = 0;
   bool connected = false, done = false;
   Hello hello = {};
@@ -154,7 +154,7 @@ class Forming {
     if (n > 0) one.got += static_cast<size_t>(n);
     if (n > 0 && one.got < sizeof(Hello)) return;
     one.done = true;
-    // Whom this member connected to closes without an answer when the token is another one.
+    // The member that this one connected to closes without an answer when the token is another one.
     if (one.rank >= 0 && n >= 0)
       finish(one, one.rank, n > 0);
     else if (n > 0 && could_be_member(one.hello))

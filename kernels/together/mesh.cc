@@ -127,7 +127,7 @@ Status Mesh::transfer(const Transfer& transfer, double deadline) {
   return Ok{};
 }
 
-// Whom this member waits for.
+// Which member this one waits for.
 Statement Mesh::waiting(bool expired) const {
   Statement out{expired, {}};
   const auto accuse = [&](int rank) {
@@ -181,7 +181,7 @@ void Mesh::flush(double until) {
 Error Mesh::give_up(Statement own) {
   for (size_t r = 0; r < channels_.size(); ++r) {
     if (!channels_[r]) continue;
-    // What a member says before its connection ends may lie behind data that nobody has asked for yet.
+    // What a member sends before its connection ends may lie behind data that was not requested yet.
     channels_[r]->discard();
     if (!channels_[r]->astray()) read_from(r);
   }
@@ -226,7 +226,7 @@ Error Mesh::error() const {
   for (const auto& lost : lost_)
     all +=
         fmt::format("{}rank {} on {} {}", all.empty() ? "" : "; ", lost.rank, lost.name, sentence(lost.kind));
-  if (lost_.empty()) return fail(Code::failed, "another member gave up, and named nobody");
+  if (lost_.empty()) return fail(Code::failed, "another member gave up, and named none");
   return fail(code_of(lost_.front().kind), all);
 }
 

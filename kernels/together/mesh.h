@@ -1,11 +1,12 @@
 // One member's connections to all others: moves messages of a call, and finds out together with the others
-// who is the reason when that no longer goes on.
+// which of them is the cause when that stops.
 //
-// All pairs are connected from the beginning: whoever dies is seen by all at once, and whoever waits can tell
-// all others. A member in trouble (a connection ended, its time is over, another one is in trouble) makes one
-// statement to all (kernels/together/culprit.h), listens until all others have made theirs or `grace` is
-// over, and tells all whom it names. The first conclusion that arrives is everybody's: a member that comes
-// late reads it. Then its connections are closed, and every later call says the same.
+// All pairs are connected from the beginning: the end of a member reaches all others at once, and one that
+// waits can report to all. A member in trouble (a connection ended, its timeout passed, another one is in
+// trouble) sends one statement to all (kernels/together/culprit.h), reads until all others have sent theirs
+// or `grace` is over, and sends all the members that it names. The first conclusion that arrives holds for
+// all: a member that comes late reads it. Then its connections are closed, and every later call returns the
+// same.
 // Thread: one. Owned by the group that was formed; groups split from it use it.
 #pragma once
 
@@ -31,7 +32,7 @@ struct Member {
 // Sends one message, receives one, or both at once.
 struct Transfer {
   Tag tag = {};
-  int to = -1;  // -1: nobody
+  int to = -1;  // -1: none
   std::span<const char> out = {};
   int from = -1;
   std::span<char> in = {};
@@ -56,7 +57,7 @@ class Mesh {
   bool has(int rank) const { return channels_[static_cast<size_t>(rank)] != nullptr; }
   void pump(double until, std::vector<pollfd>& extra);
   bool in_trouble() const;
-  // The error of this and every later call. `own`: what this member has to say beside whom it saw die.
+  // The error of this and every later call. `own`: what this member reports beside the ends that it saw.
   Error give_up(Statement own);
 
   // Until `deadline` (seconds_now()).
@@ -85,7 +86,7 @@ class Mesh {
   const double grace_;
   std::vector<std::unique_ptr<Channel>> channels_ = {};  // by rank; null: itself, or not there yet
   Evidence evidence_;
-  std::optional<Accusations> verdict_ = {};  // somebody's
+  std::optional<Accusations> verdict_ = {};  // of any member
   // Of the call in work.
   int to_ = -1, from_ = -1;
   Outgoing out_ = {};

@@ -103,7 +103,7 @@ class Calls {
     if (json.ok() && json->is_object() && json->value("muster_group", Json()) == kMessageVersion)
       call.greeted = true;
     else if (text)
-      fail_attempt(i, Loss::astray, "what listens there is no group-serve of this version");
+      fail_attempt(i, Loss::astray, "the program that listens there is not a group-serve of this version");
     else if (!more)
       fail_attempt(i, Loss::refused, "it closed the connection: it serves other nodes");
   }

@@ -41,7 +41,7 @@ Result<Listening> listen_at(const std::string& address, uint16_t port);
 Result<Socket> start_connect(const std::string& from, const std::string& to, uint16_t port);
 int connect_error(const Socket& socket);
 
-// None when nobody is waiting.
+// None when no connection is waiting.
 Socket accept_one(const Socket& listening);
 
 // No delay for small messages, and a machine that died is noticed after some 20 s without traffic. What waits

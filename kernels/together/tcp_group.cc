@@ -81,7 +81,7 @@ class TcpGroup : public Group {
   int everywhere(int rank) const { return rank < 0 ? -1 : ranks_[static_cast<size_t>(rank)]; }
   Status check(int rank) const;
 
-  // Ranks of this group; -1: nobody.
+  // Ranks of this group; -1: none.
   Status exchange(const Call& call, int to, std::span<const char> out, int from, std::span<char> in) {
     return mesh_.transfer({call.tag, everywhere(to), out, everywhere(from), in}, call.deadline);
   }
@@ -167,7 +167,7 @@ Status TcpGroup::around_ring(const Call& call, std::span<T> values, Op op) {
   return Ok{};
 }
 
-// A binomial tree: whoever has it hands it on to members ever nearer.
+// A binomial tree: each member that has it passes it on to members ever nearer.
 Status TcpGroup::spread(const Call& call, std::span<char> bytes, int from) {
   const auto n = static_cast<unsigned>(size());
   const unsigned mine = static_cast<unsigned>(own_ - from + size()) % n;  // as if `from` were 0

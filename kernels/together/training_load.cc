@@ -263,7 +263,7 @@ Result<std::vector<float>> Study::alone(const std::string& kind, size_t sequence
   for (const uint64_t d : all) ++votes[d];
   const auto most = std::max_element(votes.begin(), votes.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  // Without a majority nobody knows who is right: all who disagree are named.
+  // Without a majority it is unknown which result is right: all ranks that disagree are named.
   const bool decided = 2 * most->second > group_.size();
   std::vector<float> right = mine;
   TRY_(group_.broadcast(bytes_of(std::span<float>(right)),
@@ -295,8 +295,8 @@ Status Study::tensor_parallel(int n) {
   TRY(const Side side, side_by_side(n));
   Network mine(shape_, 0, shape_.layers, Part{side.index(), static_cast<size_t>(n)}, threads_);
   TRY(const Timed time, timed(side.group.get(), [&]() -> Status {
-        // A sum cannot fail inside the pass: its threads wait for each other. A group that is over says so at
-        // once every time, so the pass ends soon, with numbers that nobody looks at.
+        // A sum cannot fail inside the pass: its threads wait for each other. A group that is over returns so
+        // at once every time, so the pass ends soon, with numbers that are not used.
         Status status = Ok{};
         mine.clear();
         pass(mine, 0, work().split, [&](float* values, size_t count) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kGroupsListed = 64;
 
-// A meter counts all members of its node: with several of them nobody knows which one consumed what.
+// A meter counts all members of its node: with several of them their shares are unknown.
 bool own_nodes(const TrainingStudy& study) {
   return study.simulated ||
          std::set<std::string>(study.hosts.begin(), study.hosts.end()).size() == study.hosts.size();

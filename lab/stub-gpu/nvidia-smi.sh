@@ -1,6 +1,6 @@
 #!/bin/sh
-# SIMULATED GPU: the lab's stand-in for nvidia-smi. It tells what its kernel module lists and what the script `fault`
-# was told, in the forms of the real one that muster and its tests ask for: -L, -q, --query-gpu with --format, nothing.
+# SIMULATED GPU: the lab's stand-in for nvidia-smi. It prints what its kernel module lists and the faults set by the script `fault`,
+# in the forms of the real one that muster and its tests use: -L, -q, --query-gpu with --format, nothing.
 list=/proc/driver/nvidia/gpus faults=/run/muster-standin/faults
 if [ ! -d $list ]; then
   echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. (SIMULATED GPU)" >&2

@@ -1,4 +1,4 @@
-// Our IPMI side against programs that nobody here wrote, in pairs. The driver, ipmitool's own verbs and
+// Our IPMI side against programs of other projects, in pairs. The driver, ipmitool's own verbs and
 // freeipmi, each with the other two, on ipmi_sim and on pyghmi's BMC: what one does the others have to see.
 // Beside that our stand-in for ipmitool and ipmitool itself, which have to complain alike.
 //

@@ -109,7 +109,7 @@ void a_refused_off_is_nothing_done(RoughHarness& h) {
   CHECK(h.machine_runs());
 }
 
-// Given twice, an order would start a machine anew that runs by now.
+// Given twice, an order would restart a machine that runs by now.
 void a_lost_answer_is_looked_for(RoughHarness& h) {
   h.loses_answers(1);
   ok(h.power().on(kCall));
@@ -130,7 +130,7 @@ void a_lost_order_is_given_again(RoughHarness& h) {
   CHECK(h.boots() == "d");
 }
 
-// Whoever believes it writes to the disk of a machine that runs.
+// A caller that relies on it writes to the disk of a machine that runs.
 void an_ignored_off_is_a_timeout(RoughHarness& h) {
   ok(h.power().on(kCall));
   h.ignores_orders();

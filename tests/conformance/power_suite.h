@@ -25,9 +25,9 @@ class RoughHarness : public PowerHarness {
  public:
   // The next so many power orders are refused for now, and nothing is done.
   virtual void refuses(int orders) = 0;
-  // They are carried out, and nobody hears so.
+  // They are carried out, and no answer arrives.
   virtual void loses_answers(int orders) = 0;
-  // They are not carried out, and nobody hears so.
+  // They are not carried out, and no answer arrives.
   virtual void loses_orders(int orders) = 0;
   // Every power order is accepted from now on, and nothing happens.
   virtual void ignores_orders() = 0;

@@ -291,8 +291,9 @@ TEST_CASE("power conformance of command, over real programs of all manners",
       {"lags", [](Program& p) { p.set("lag", "5"); }},
       {"cannot look at first", [](Program& p) { p.fails("state", 3, "unavailable"); }},
       {"looks in vain", [](Program& p) { p.fails("state", 3, "timeout"); }},
-      {"is busy when it is asked for a state", [](Program& p) { p.fails("state", 3, "conflict"); }},
-      {"is busy when it is asked what it can", [](Program& p) { p.fails("capabilities", 2, "conflict"); }},
+      {"is busy at a request for a state", [](Program& p) { p.fails("state", 3, "conflict"); }},
+      {"is busy at a request for its capabilities",
+       [](Program& p) { p.fails("capabilities", 2, "conflict"); }},
       {"is busy when it is to boot the network", [](Program& p) { p.fails("network-once", 2, "conflict"); }},
       {"loses the answer to that", [](Program& p) { p.fails("network-once", 1, "lost"); }},
       {"loses that order", [](Program& p) { p.fails("network-once", 1, "unheard"); }},
@@ -300,7 +301,7 @@ TEST_CASE("power conformance of command, over real programs of all manners",
       {"answers an order with text", [](Program& p) { p.fails("on", 1, "babble"); }},
       {"does not know what became of an order", [](Program& p) { p.fails("off", 1, "timeout"); }},
   };
-  // Each look is a process: what waits for minutes is asked of the plain one only.
+  // Each look is a process: what waits for minutes is checked with the plain one only.
   const std::vector<Check> brief = {switches_on_and_off, asking_for_what_holds_is_ok,
                                     network_boot_holds_once};
   for (const auto& [name, apply] : manners)

@@ -78,7 +78,7 @@ void from_own_disk(FakeMachine& m) {
   m.put("/etc/muster/image.json", R"({"name":"cpu","digest":"sha256:1","slot":"a"})");
 }
 
-// Two rails, one of them RoCE's first, a storage port, and one that nobody cabled.
+// Two rails, one of them RoCE's first, a storage port, and one without a cable.
 void with_ports(FakeMachine& m) {
   booted(m);
   m.units["muster-rail-qos.service"] = {};

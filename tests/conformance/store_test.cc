@@ -123,7 +123,7 @@ TEST_CASE("memory store loses what was not synced", "[store]") {
     reactor.advance(100);
     CHECK(store.nodes()->size() == 1);
   }
-  SECTION("synced, but nobody was told") {
+  SECTION("synced, but not reported") {
     store.crash(MemStore::Unsynced::kept);
     reactor.advance(100);
     CHECK(store.nodes()->size() == 2);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Process 1 of the guest (guest.py): carries out the jobs in the scratch folder one after the other and switches off.
-# A job's functions end with status 0 or not; the last line on standard output is what is told ("ok ..." or "no ...").
+# A job's functions end with status 0 or not; the last line on standard output is the result ("ok ..." or "no ...").
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/run LC_ALL=C DM_DISABLE_UDEV=1 MDADM_NO_UDEV=1 LVM_SYSTEM_DIR=/run/lvm
 here=$(dirname "$0")
 mount -t proc proc /proc

@@ -86,7 +86,7 @@ make_zfs() {
   start_zfs && zpool create -f -m none "$pool" $options "${dev[@]}" && zfs set mountpoint=/mnt/in "$pool" &&
     { mountpoint -q /mnt/in || zfs mount "$pool"; } && fill /mnt/in && zpool export "$pool"
 }
-# Words of $options: linear | striped, hole=GIB: a volume of that size that nobody used lies before the one with the files
+# Words of $options: linear | striped, hole=GIB: an unused volume of that size lies before the one with the files
 make_lvm() {
   local hole=0 n=${#dev[@]} how=() word
   for word in $options; do case $word in hole=*) hole=${word#hole=} ;; striped) how=(-i "$n" -I 64k) ;; esac; done

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by guest.sh: rescue_job tries what brings a file of $kind back from ${dev[@]}, the mildest first. The first way after which
-# a planted file is there, whole, is told. What it knows: the kind and its options, as whoever ran the machine does, and $scratch/keep.
+# a planted file is there, whole, is reported. Its input: the kind and its options, as the machine's operator knows them, and $scratch/keep.
 
 # FOLDER: is any planted file below it? Whole: by its digest.
 holds() {

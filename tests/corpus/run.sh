@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.."
 [[ $EUID -eq 0 ]] || { echo "corpus: needs root (chroot)" >&2; exit 2; }
 agent=${AGENT:-build/muster-agent}
 [[ -x $agent ]] || { echo "corpus: no $agent; scripts/build.sh dev muster-agent, or AGENT=FILE" >&2; exit 2; }
-# What is mounted here is seen by nobody else, whatever a tool does.
+# What is mounted here is visible to no other process, whatever a tool does.
 if [[ -z ${CORPUS_INSIDE:-} ]]; then
   CORPUS_INSIDE=1 exec unshare -m --propagation private bash tests/corpus/run.sh "$@"
 fi

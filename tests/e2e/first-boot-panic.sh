@@ -26,7 +26,7 @@ lab_up
 for n in node01 node02; do $muster lab break "$n" panic-first-boot; done
 console() { cat "$MUSTER_LAB_DIR/nodes/$1/console.log"; }
 panicked() { grep -qa 'Kernel panic - not syncing: NMI' "$MUSTER_LAB_DIR/nodes/$1/console.log"; }
-waits_for_disk() { $muster why node02 2>/dev/null | grep -q "hello of the installed system's agent"; }
+waits_for_disk() { $muster why node02 2>/dev/null | grep -q "the installed system's agent"; }
 up_begins
 during_up "node01's console shows the panic" panicked node01
 during_up "node02's console shows it, too" panicked node02

@@ -57,9 +57,9 @@ echo "  a wrong password"
 printf 'admin:wrong' | $muster secret set bmc
 got=0; $muster power state node02 >"$work/wrong" 2>&1 || got=$?
 check "it is refused (exit 4)" test "$got" = 4
-check "and says so" grep -q "refuses the user and password" "$work/wrong"
+check "and says so" grep -q "rejects the user and password" "$work/wrong"
 got=0; $muster power state node02 >"$work/wrong2" 2>&1 || got=$?
-check "the BMC is not asked again with it" grep -q "not asked with them again" "$work/wrong2"
+check "the BMC is not asked again with it" grep -q "No login is tried" "$work/wrong2"
 $muster secret set bmc <"$MUSTER_LAB_DIR/bmc-secret"
 check "the right one, at once" sh -c "$muster power state node02 | grep -qx 'node02: on'"
 

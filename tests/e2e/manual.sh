@@ -73,6 +73,6 @@ got=0
 $muster reimage node02 --through-ram --yes --report "$work/report" >"$work/up.log" 2>&1 || got=$?
 check "the run ends without it" test "$got" = 1 -o "$got" = 3
 check "at its deadline" test $((SECONDS - start)) -ge 290
-check "it is quarantined, and the reason says that nobody came" node_is node02 '.state == "quarantined" and (.reason | test("nobody did it within"))'
+check "it is quarantined, and the reason says that nobody came" node_is node02 '.state == "quarantined" and (.reason | test("not completed within"))'
 check "it is as it was: the same boot" sh -c "$muster lab ssh node02 -- cat /proc/sys/kernel/random/boot_id | diff - '$work/boot'"
 check "node01 is still accepted" test "$(node_state node01)" = accepted

@@ -44,7 +44,7 @@ report=$work/gone/report.json
 expect_exit 3 accept "$work/gone"
 rdma
 check "node02 is quarantined" test "$(verdict node02)" = quarantined
-check "because it has no RDMA device" has "$(reason node02)" "no RDMA device here"
+check "because it has no RDMA device" has "$(reason node02)" "no RDMA device"
 for node in node01 node03; do check "$node is accepted" test "$(verdict "$node")" = accepted; done
 
 # One that goes away while it is measured.

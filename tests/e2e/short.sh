@@ -17,7 +17,7 @@ ip netns exec muster-quickstart sleep 1000 &
 other=$!
 until [[ -n $(ip netns pids muster-quickstart) ]]; do kill -0 "$other"; done
 check "a lab does not touch a namespace in use" sh -c "! $muster lab up '$work/cluster.yaml' 2>'$work/refused'"
-check "and says whose it may be" grep -q "is not this lab's" "$work/refused"
+check "and says whose it may be" grep -q "belongs to another lab" "$work/refused"
 check "the other's bridge is still there" sh -c "ip -n muster-quickstart link show br0 >/dev/null"
 kill "$other"; wait "$other" || true
 $muster lab up "$work/cluster.yaml"

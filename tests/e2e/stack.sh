@@ -62,7 +62,7 @@ start=$SECONDS
 digest=$($muster plan --limit node03 --force node03 --json | jq -r .digest)
 if $muster approve "$digest" >"$work/lockout.log"; then die "a firewall that locks the controller out was kept"; fi
 echo "  cut off and back in $((SECONDS - start)) s"
-check "the reason says so" sh -c "$muster status --json | jq -r '.nodes[] | select(.name == \"node03\") | .reason' | grep -q 'taken back'"
+check "the reason says so" sh -c "$muster status --json | jq -r '.nodes[] | select(.name == \"node03\") | .reason' | grep -q 'rolled back'"
 check "node03 is reachable again" node_ssh node03 true
 check "the rules that cut it off are gone" fails_on node03 "sudo iptables -S | grep -q '10.20.0.1.*DROP'"
 on node03 sudo cp /var/tmp/before.rules /etc/ufw/before.rules

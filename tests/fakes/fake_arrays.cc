@@ -127,8 +127,8 @@ void FakeMachine::in_step() {
   put(kFolder + "/md/sync_completed", "none\n");
 }
 
-// Storage of the site: /site/gone: its server does not answer, and what asks it hangs; /site/closed: it lets
-// nobody write; /site/capacity: what stat says of it. "mount" is what a unit file of muster's does when it
+// Storage of the site: /site/gone: its server does not answer, and calls to it hang; /site/closed: no client
+// may write; /site/capacity: what stat says of it. "mount" is what a unit file of muster's does when it
 // is started.
 Output FakeMachine::site(const Command& command) {
   const auto& argv = command.argv;

@@ -1,5 +1,5 @@
 // Hosts at the end of wires that never leave this process: each runs the real agent over a link in memory,
-// and answers what it is told to. A wire is lost, and comes back as another boot or another machine, when the
+// and answers as the test sets. A wire is lost, and comes back as another boot or another machine, when the
 // test says so. Thread: the reactor's.
 #pragma once
 

@@ -1,6 +1,6 @@
 // A stand-in for the program ipmitool and the BMC behind it: a Process that takes the driver's calls and
 // remembers. It misbehaves as docs and recordings say BMCs and ipmitool 1.8.19 do: a wrong password, a wrong
-// cipher suite and nobody there end alike, but for what -v adds; boot flags go after 60 s unless they are to
+// cipher suite and no BMC end alike, but for what -v adds; boot flags go after 60 s unless they are to
 // be kept, which some refuse; the bits for valid and UEFI are dropped on reading; power lags; accounts lock.
 #pragma once
 
@@ -39,9 +39,9 @@ class FakeIpmitool : public Process {
   bool knows_guid = true, keeps_flags = true, shows_valid = true, shows_uefi = true;
   bool refuses_boot = false, forgets_boot = false;  // 0xcc; or takes it and does not
   bool knows_soft_off = true;
-  int lost_sessions = 0;        // the next so many find nobody there
+  int lost_sessions = 0;        // the next so many find no BMC
   int lost_answers = 0;         // the next so many power orders are carried out, and their answers lost
-  int lost_orders = 0;          // are not carried out, and nobody hears so
+  int lost_orders = 0;          // are not carried out, and no answer arrives
   int refused_orders = 0;       // are refused: not in the present state
   bool ignores_orders = false;  // takes power orders, and nothing happens
   int refuses_level = 0;        // the next so many scripts are answered "insufficient privilege"

@@ -86,7 +86,7 @@ StepContext FakeMachine::context() {
   static std::map<std::string, Files> held;  // StepContext keeps a reference
   StepContext out{held.insert_or_assign(root_, Files(root_)).first->second, *this, "node01"};
   out.module = [](const std::string& module) { return find_step_module(module); };
-  // Nobody on a dead machine waits for anything.
+  // Nothing on a dead machine waits.
   out.cancelled = [this] { return dies_at >= 0 && static_cast<int>(calls.size()) > dies_at; };
   return out;
 }
@@ -445,7 +445,7 @@ void FakeMachine::mount_moosefs(const std::string& unit, bool there) {
   }
   for (const auto& line : steps::lines_of(get("/proc/self/mountinfo")))
     if (there || line.find(" " + target + " ") == std::string::npos) rest += line + "\n";
-  // A mount whose process is gone stays in the kernel's list; whoever begins above it is refused.
+  // A mount whose process is gone stays in the kernel's list; a process that starts above it is refused.
   if (there && files().exists("/mfs/dead") &&
       get("/proc/self/mountinfo").find(" " + target + " ") != std::string::npos)
     return;
@@ -456,7 +456,7 @@ void FakeMachine::mount_moosefs(const std::string& unit, bool there) {
            fmt::format("40 1 0:50 / {} rw,nosuid,nodev - fuse mfs\\043{}:9421 rw\n", target, master));
 }
 
-// systemd reads its own settings anew.
+// systemd reads its own settings again.
 void FakeMachine::reexec() {
   manager_.clear();
   for (const auto& name : files().list("/etc/systemd/system.conf.d"))
@@ -600,7 +600,7 @@ Output FakeMachine::exportfs(const std::vector<std::string>& argv) {
   return good();
 }
 
-// A MooseFS volume of the servers in /mfs/servers, one disk each; this one's is told to empty itself by the
+// A MooseFS volume of the servers in /mfs/servers, one disk each; this one's is marked for removal by the
 // star in its list, and is empty once the chunk server was reloaded. /mfs/missing, /mfs/endangered and
 // /mfs/undergoal: how many chunks are.
 std::string FakeMachine::volume() {
@@ -622,7 +622,7 @@ std::string FakeMachine::volume() {
   return out;
 }
 
-// "-CM1/10.20.0.11/9422". One that the master does not know is told of on the output, and no error.
+// "-CM1/10.20.0.11/9422". One that the master does not know is named on the output, and no error.
 Output FakeMachine::maintain(const std::string& word) {
   const auto parts = split(word, '/');
   const std::string known = files().exists("/mfs/servers") ? get("/mfs/servers") : "10.20.0.11";

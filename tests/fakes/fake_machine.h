@@ -80,7 +80,7 @@ class FakeMachine : public Process {
   };
   std::map<std::string, Unit> units;
   std::function<void()> on_mount = {};          // called each time before mount looks its source up
-  std::function<void()> before_is_active = {};  // called each time when systemd is asked what is active
+  std::function<void()> before_is_active = {};  // called each time before systemd reports what is active
 
   // "iptables" and "ip6tables" -> what the kernel has.
   std::map<std::string, FakeFirewall> firewall;

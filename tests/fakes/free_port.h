@@ -1,5 +1,5 @@
-// A port of this machine that nobody has now. Somebody else may take it before it is used: a test that finds
-// it taken asks for another.
+// A free port of this machine. Another process may take it before it is used: a test that finds it taken
+// requests another one.
 #pragma once
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-// Debian's ipmi_sim (package openipmi) on a free UDP port of 127.0.0.1: a BMC that nobody here wrote, in
+// Debian's ipmi_sim (package openipmi) on a free UDP port of 127.0.0.1: a BMC of another project, in
 // front of a machine that is a few files. Known of it: it offers cipher suite 3 and not 17, and drops the
 // valid and the UEFI bit of the boot flags. Ended with SIGKILL, which needs no answer; it dies with this
 // process, too.

@@ -1,6 +1,6 @@
-// A Reactor whose clocks only move when they are told to: for unit tests and, seeded, for tests/sim. Timers
-// and steady() are one clock; the wall clock goes along with it, and set_clock() sets it forth or back as NTP
-// or an operator does. Tasks run in order of their time, then of their making. Thread: one.
+// A Reactor whose clocks only move when a test advances them: for unit tests and, seeded, for tests/sim.
+// Timers and steady() are one clock; the wall clock goes along with it, and set_clock() sets it forth or back
+// as NTP or an operator does. Tasks run in order of their time, then of their making. Thread: one.
 #pragma once
 
 #include <limits>

@@ -80,7 +80,7 @@ class OpenApi {
 
   void check_body(const Json& operation, const HttpRequest& request, const std::string& name) {
     if (!operation.contains("requestBody")) {
-      if (!request.body.empty()) found_.push_back(name + ": a body that nobody asked for");
+      if (!request.body.empty()) found_.push_back(name + ": a body that is not in the description");
       return;
     }
     const auto type = request.headers.find("Content-Type");

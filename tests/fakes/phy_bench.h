@@ -54,7 +54,7 @@ class PhyBench {
   }
   ~PhyBench() { server_->stop(); }
 
-  // The controller begins anew: it remembers what lies in its folder, and its monotonic clock nothing.
+  // The controller restarts: it keeps what lies in its folder, and its monotonic clock starts over.
   void restart() {
     booted = clock.load();
     accounts = std::make_unique<PhyAccounts>(waiter(), [this] { return clock + of_day; });
@@ -107,7 +107,7 @@ class PhyBench {
   static constexpr const char* kSecret = "secret-of-the-account";
   static constexpr const char* kImage = "debian12-x86_64";
   std::atomic<TimeMs> clock{1'000'000}, booted{0};
-  std::atomic<TimeMs> of_day{1'700'000'000'000};  // beside the clock; somebody may set it
+  std::atomic<TimeMs> of_day{1'700'000'000'000};  // beside the clock; a test may set it
   std::vector<std::string> ids;
   std::map<std::string, lab::FakeMachine> machines;
   std::map<std::string, std::string> installed;
@@ -126,7 +126,7 @@ class PhyBench {
   std::function<std::optional<HttpResponse>(const HttpRequest&)> instead = {};
   // Changes what the API answers. Server's thread.
   std::function<void(const HttpRequest&, HttpResponse&)> after = {};
-  // On the server's thread, before it answers: whoever asked waits meanwhile.
+  // On the server's thread, before it answers: the caller waits meanwhile.
   std::function<void(const HttpRequest&)> on_request = {};
 
  private:

@@ -1,4 +1,4 @@
-// Field cases: what a machine, tool or person really produced, as somebody reported it, and what muster
+// Field cases: what a machine, tool or person really produced, as reported, and what muster
 // has to do with it. One folder per case, tests/field/AREA/NAME:
 //   case.yaml   one mapping: `area` (the folder above), `kind`, `source` (repository and number, or what is
 //               known), `right` (the answer expected), `before` (`wrong` or `right`: what muster did when the

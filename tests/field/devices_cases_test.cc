@@ -94,7 +94,7 @@ FIELD_CASE("acs-variant-vfio: a card that waits for its guest") {
   n.check_left_alone();
 }
 
-FIELD_CASE("acs-variant-vfio: a guest that came after all was off is told") {
+FIELD_CASE("acs-variant-vfio: a guest that came after all was off is reported") {
   CardsBelowSwitch n;
   const StepModule& acs = *find_step_module("acs");
   n.machine.put("/sys/devices/" + n.nic_port + "/0000:04:00.0/driver_override", "(null)\n");

@@ -171,8 +171,7 @@ FIELD_CASE("md-foreign-homehost-format: it is kept where nothing gives it up") {
   CHECK(made.machine.calls.empty());
 }
 
-FIELD_CASE(
-    "md-foreign-homehost-format: mdadm is told our array by its UUID, and an older line is taken over") {
+FIELD_CASE("md-foreign-homehost-format: mdadm gets our array by its UUID, and an older line is taken over") {
   Made made("md-foreign-homehost-format");
   const Plan plan = planned(with_fast(made.seen(), 2, DiskPolicy::format));
   made.machine.put("/etc/mdadm/mdadm.conf", "ARRAY /dev/md/scratch metadata=1.2 name=any:scratch\n");
@@ -333,7 +332,7 @@ FIELD_CASE("md-over-an-older-superblock") {
   REQUIRE(apply(made.machine, "raid", params).ok());
   CHECK_FALSE(made.machine.called("mdadm --create"));
   CHECK(check(made.machine, "raid", params)->holds == Holds::yes);
-  // A name below it may be somebody's.
+  // A name below it may be in use.
   made.machine.write_disk("nvme2n1", 1024 + 0x78, "archive");
   CHECK(refused_by(with_fast(made.seen(), 2, DiskPolicy::format_if_blank)) != "");
 }

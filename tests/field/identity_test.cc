@@ -145,7 +145,7 @@ FIELD_CASE("mount-uuid-copied") {
 FIELD_CASE("mount-uuid-copied: a copy that appears between the look and the mount is unmounted untouched") {
   TwoBearers two("mount-label-twice");
   Json params = two.params;
-  // The fake's mount takes the first name; the stranger gets it while mount is asked.
+  // The fake's mount takes the first name; the other device gets it during mount.
   two.machine.add_disk("nvme0n0", "LATE1", 48 << 20);
   two.machine.on_mount = [&] {
     two.machine.write_disk("nvme0n0", 0, two.machine.disk_bytes("nvme0n1", 0, 512));
@@ -269,7 +269,7 @@ FIELD_CASE("esp-partlabel-twice: the disk that the system runs from is not known
     CHECK(contains(refused.error().message, part));
   CHECK(two.machine.calls.empty());
   CHECK(two.machine.get("/boot/efi/loader/entries/muster-a.conf") == entry);
-  // The kernel was told which partition it is.
+  // The kernel line names the partition.
   two.machine.put("/proc/cmdline",
                   "root=PARTUUID=" + two.guid("nvme1n1", "muster-root-b") + " rw muster.slot=a\n");
   REQUIRE(apply(two.machine, "kernel_command_line", kIommu).ok());

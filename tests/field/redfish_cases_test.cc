@@ -100,7 +100,7 @@ FIELD_CASE("redfish-401-once: what another call knows counts") {
   }
 }
 
-FIELD_CASE("redfish-401-once: a wrong password is two failed logins in ten minutes, whatever is asked") {
+FIELD_CASE("redfish-401-once: a wrong password is two failed logins in ten minutes, whatever the request") {
   for (const char* name : {"generic", "supermicro", "dgx-h100"}) {
     INFO(name);
     FieldBmc bmc(name);

@@ -31,9 +31,9 @@ std::vector<std::string> wrong_in(const std::string& name, const std::string& fi
   return places(field_input(name, file));
 }
 
-// The same text with one thing mended.
-std::string mended(const std::string& name, const std::string& file, const std::string& wrong,
-                   const std::string& right) {
+// The same text with one thing corrected.
+std::string corrected(const std::string& name, const std::string& file, const std::string& wrong,
+                      const std::string& right) {
   std::string text = field_input(name, file);
   const size_t at = text.find(wrong);
   REQUIRE(at != std::string::npos);
@@ -44,7 +44,7 @@ const std::vector<std::string> kName = {"nodes[0].name"};
 
 void refuses_name(const std::string& name, const std::string& file, const std::string& word) {
   CHECK(wrong_in(name, file) == kName);
-  CHECK(places(mended(name, file, "name: " + word + "\n", "name: " + word + "x\n")).empty());
+  CHECK(places(corrected(name, file, "name: " + word + "\n", "name: " + word + "x\n")).empty());
 }
 
 // An armed node whose machine asks for its script.
@@ -80,23 +80,23 @@ FIELD_CASE("zero-mac") {
   CHECK(wrong_in("zero-mac", "input.yaml") == std::vector<std::string>{"nodes[0].mac[0]"});
   for (const char* none : {"01:00:5e:00:00:01", "ff:ff:ff:ff:ff:ff", "33:33:00:00:00:01"}) {
     CAPTURE(none);
-    CHECK(places(mended("zero-mac", "input.yaml", "00:00:00:00:00:00", none)) ==
+    CHECK(places(corrected("zero-mac", "input.yaml", "00:00:00:00:00:00", none)) ==
           std::vector<std::string>{"nodes[0].mac[0]"});
   }
   for (const char* some : {"b8:ce:f6:40:00:01", "52:54:00:40:00:01", "02:00:00:00:00:00"}) {
     CAPTURE(some);
-    CHECK(places(mended("zero-mac", "input.yaml", "00:00:00:00:00:00", some)).empty());
+    CHECK(places(corrected("zero-mac", "input.yaml", "00:00:00:00:00:00", some)).empty());
   }
 }
 
 FIELD_CASE("name-64") {
   CHECK(wrong_in("name-64", "input.yaml") == kName);
-  CHECK(places(mended("name-64", "input.yaml", "[9-10]", "[8-9]")).empty());
+  CHECK(places(corrected("name-64", "input.yaml", "[9-10]", "[8-9]")).empty());
 }
 
 FIELD_CASE("name-64-alone") {
   CHECK(wrong_in("name-64-alone", "input.yaml") == kName);
-  CHECK(places(mended("name-64-alone", "input.yaml", "nn", "n")).empty());
+  CHECK(places(corrected("name-64-alone", "input.yaml", "nn", "n")).empty());
 }
 
 FIELD_CASE("name-localhost") { refuses_name("name-localhost", "input.yaml", "localhost"); }
@@ -127,7 +127,7 @@ FIELD_CASE("kernel-options-unchecked") {
     CHECK(wrong_in("kernel-options-unchecked", file) == std::vector<std::string>{"vars.kernel_options"});
   CHECK(wrong_in("kernel-options-unchecked", "node.yaml") ==
         std::vector<std::string>{"nodes[0].vars.kernel_options"});
-  CHECK(places(mended("kernel-options-unchecked", "lines.yaml", "|", ">-")).empty());
+  CHECK(places(corrected("kernel-options-unchecked", "lines.yaml", "|", ">-")).empty());
 }
 
 FIELD_CASE("kernel-options-unchecked: an order with such options writes no loader entry") {

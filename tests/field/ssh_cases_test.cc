@@ -127,7 +127,7 @@ FIELD_CASE("agent-many-keys: one is picked by its public half") {
   const auto unpicked = ssh_connect(by_agent(sshd), kWait);
   REQUIRE_FALSE(unpicked.ok());
   CHECK(unpicked.error().code == Code::denied);
-  // Servers shut out whoever fails too often.
+  // Servers shut out a client that fails too often.
   CHECK(count(slurp(sshd.dir / "log"), "maximum authentication attempts exceeded") == 3);
 
   cli::Adopting what;

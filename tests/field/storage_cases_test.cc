@@ -78,7 +78,7 @@ FIELD_CASE("nfs-root-without-crossing") {
 
 // ---- Ceph
 
-// A cluster whose monitors say what the files of a case say, whatever is told.
+// A cluster whose monitors report what the files of a case have, whatever the order.
 class Ceph : public FakeMachine {
  public:
   explicit Ceph(std::string name) : name_(std::move(name)) {}

@@ -106,7 +106,7 @@ TEST_CASE("nccl: a wrong bit is seen, and the GPU that received it is named") {
       run("nccl --mib 1 --repeats 1", {{"MUSTER_FAKE_GPUS", "4"}, {"MUSTER_FAKE_NCCL_BAD_RANK", "2"}});
   CHECK(outcome(bad) == "corrupt");
   CHECK(blames(bad, "all_reduce as received by rank 2, GPU " + uuid(2)));
-  CHECK(bad.json["blame"].size() == 1);  // nobody else, and no other collective
+  CHECK(bad.json["blame"].size() == 1);  // no other GPU, and no other collective
 }
 
 TEST_CASE("nccl: what makes no run is refused before NCCL can wait for anybody") {
@@ -264,7 +264,7 @@ TEST_CASE("training load over nodes: a scaling study, with groups side by side")
   CHECK(outcome(flipped) == "corrupt");
 }
 
-TEST_CASE("sdc: no product is accused without a flip, whoever makes it, in any format") {
+TEST_CASE("sdc: no product counts as wrong without a flip, by any implementation, in any format") {
   for (const char* arguments :
        {"--kernel own --format bf16", "--kernel own --format fp8", "--format bf16", "--format fp8",
         "--format fp16", "--format tf32", "--format int8", "--format fp64"}) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The requests of the driver sakura-phy before a judge that nobody here wrote: Prism (npm, Apache-2.0) over the provider's description.
+# The requests of the driver sakura-phy against an independent checker: Prism (npm, Apache-2.0) over the provider's description.
 # Usage: tests/peers/phy-prism.sh [--no-fetch] [FOLDER]. FOLDER: where `npm install @stoplight/prism-cli` was done, or is to be done (90 MB; default
 # ~/.cache/muster-prism); never the checkout. Needs a build of muster_tests (MUSTER_TESTS: another place than build/muster_tests).
 # Part of ./test.sh, which fetches nothing. Exit 0: all valid; 1: not; 77: skipped, with the reason and the package to install.

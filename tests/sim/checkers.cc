@@ -68,7 +68,7 @@ void Checkers::on_power(const std::string& node, const Executor& executor) {
   if (!intended) world_.violated("S2", "power cycle of " + node + " without a durable intent");
   if (world_.options.stagger && last_power_ && world_.now() < last_power_ + world_.options.stagger)
     if (executor.log().all().size() > 0) {
-      // A repeated call for the same attempt is not another power-on; those are told apart by the node.
+      // A repeated call for the same attempt is not another power-on; those are distinguished by the node.
       if (last_power_node_ != node)
         world_.violated("S4", "two power-ons too close: " + last_power_node_ + ", " + node);
     }
@@ -168,7 +168,7 @@ void Checkers::on_succeeded(const std::string& action, int attempt) {
 
 void Checkers::on_quarantined(const std::string& node, const std::string& reason) {
   // In this world a probe fails only because of the probed node or because the prober itself is cut off. The
-  // second is its own fault. What needs the leader goes with it, whoever saw that the leader is lost.
+  // second is its own fault. What needs the leader goes with it, whichever node saw that the leader is lost.
   if (reason.find("which will not happen") != std::string::npos) return;
   if (reason.find("asked from " + node + ".") != std::string::npos && !world_.blind.count(node))
     world_.violated("S7", node + " is blamed for another node: " + reason);

@@ -8,8 +8,8 @@
 //   S4 limits hold at every instant
 //   S5 the executor's state equals the replay of the journal
 //   S6 the end of a run is a function of its journal; every node that is not accepted has a reason
-//   S7 nobody is quarantined because another node did not answer it
-//   S8 an installed system that runs and is heard is asked to stop before its power is cycled, once in an
+//   S7 no node is quarantined because another node did not answer it
+//   S8 an installed system that runs and reports is stopped in order before its power is cycled, once in an
 //      attempt
 //   I1 in place: nothing is done to a system but what the plan does to that one, and none is committed but
 //      the one that runs
@@ -79,7 +79,7 @@ class Checkers {
   std::map<std::string, std::vector<const Action*>> by_node_;
   size_t turn_ = 0;
   std::map<std::string, std::string> running_;  // node -> order
-  std::set<std::string> stops_;        // attempts, as "n001/netboot#1", in which a system was asked to stop
+  std::set<std::string> stops_;  // attempts, as "n001/netboot#1", in which a system got an order to stop
   std::set<std::string> carried_out_;  // orders that ended well in truth
   std::set<std::string> committed_;    // nodes whose new slot stands, whatever became of the answer to that
   TimeMs last_power_ = 0;

@@ -261,7 +261,7 @@ void SimController::begin_life() {
   life_ = std::make_unique<Life>(*this);
   const auto run = store_.run(0);
   if (!run.ok() || run->state != RunState::running) return next_command();
-  // A whole journal is read, before which nobody could be answered: not what R1 is about.
+  // A whole journal is read, before which no request could be answered: not what R1 is about.
   const Status resumed = world_.reactor.watch.elsewhere([&] { return life_->executor->resume(run->id); });
   if (!resumed.ok()) return world_.violated("S5", "resume: " + resumed.error().message);
   world_.reactor.watch.elsewhere([&] { checkers_.after_restart(*life_->executor); });
@@ -351,7 +351,7 @@ void SimController::plan_and_start() {
 
 void SimController::command_ended() {
   if (operator_.nothing_left() && image_ == kImage) {
-    // Once, what the image is made of changes: every node, accepted and at work, is installed anew.
+    // Once, what the image is made of changes: every node, accepted and at work, is re-imaged.
     image_ = "sha256:image-cpu-2";
     operator_.installs_another_image();
   }

@@ -13,7 +13,7 @@ namespace muster::sim {
 
 class Durable {
  public:
-  // After a crash, which may have kept what nobody was told of. Nothing is on its way to the store then.
+  // After a crash, which may have kept what was not reported. Nothing is on its way to the store then.
   void read(Store& store) {
     const auto run = store.run(0);
     begin(run.ok() ? run->id : 0);

@@ -81,7 +81,7 @@ Plan SimController::plan_in_place() const {
 }
 
 void SimController::begin_in_place() {
-  // It ended, and the controller was killed before anybody was told.
+  // It ended, and the controller was killed before the reply.
   if (store_.run(0).ok()) return void(finished_ = true);
   if (wanted_.empty())
     for (const auto& [name, node] : nodes_)

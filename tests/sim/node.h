@@ -1,6 +1,6 @@
 // SimNode: one server of the simulated cluster: BMC, firmware, disks, two systems, and the production Agent
 // on top. What is replaced: the link's transport, the journal's file and the work itself (agent OS).
-// Everything it does to itself is told to the checkers as truth. Thread: one.
+// Everything it does to itself is reported to the checkers as truth. Thread: one.
 #pragma once
 
 #include <map>

@@ -56,7 +56,7 @@ Verdict simulate(const Options& options) {
   for (int i = 0; i < options.nodes; ++i) {
     auto node =
         std::make_unique<SimNode>(world, controller.checkers(), controller, fmt::format("n{:03}", i + 1));
-    // The first node leads; it is spared, or nobody could be accepted.
+    // The first node leads; it is spared, or no node could be accepted.
     node->dead = i > 0 && i <= options.dead;
     node->bad = i == options.nodes - 1 && options.bad > 0 && !node->dead && i > 0;
     controller.add_node(std::move(node));

@@ -43,7 +43,7 @@ Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key
     if ((disk.serial.empty() && disk.wwid.empty()) || disk.size_bytes == 0)
       return fail(Code::invalid, "a disk is named by its WWID or serial, and its size");
     if (disk.policy != "keep" && disk.policy != "format-if-blank" && disk.policy != "format")
-      return fail(Code::invalid, "disk " + title_of(disk) + ": policy '" + disk.policy + "' is not known");
+      return fail(Code::invalid, "disk " + title_of(disk) + ": policy '" + disk.policy + "' is unknown");
     if (!keys.insert(key_of(disk)).second)
       return fail(Code::invalid, "disk " + title_of(disk) + " is named twice");
     out.push_back(std::move(disk));
@@ -59,7 +59,8 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
     TRY(auto disk, find_disk(present, want.serial, want.size_bytes, want.wwid, want.model));
     if (disk.name.empty()) return fail(Code::not_found, "disk " + title_of(want) + " has no device");
     if (disk.is_os_ancestor)
-      return fail(Code::denied, "disk " + title_of(want) + " (" + disk.name + ") carries the running system");
+      return fail(Code::denied,
+                  "disk " + title_of(want) + " (" + disk.name + ") contains the running system");
     if (!is_local_transport(disk.transport))
       return fail(Code::denied, fmt::format("disk {} ({}) is not a local disk but '{}'", title_of(want),
                                             disk.name, disk.transport));
@@ -104,25 +105,25 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
 Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted, const DiskFacts& disk) {
   const std::string who = fmt::format("disk {} ({}, {})", title_of(wanted), disk.name, disk.model);
   if (wanted.policy == "keep") return fail(Code::denied, who + ": its policy is keep");
-  if (disk.is_os_ancestor) return fail(Code::denied, who + " carries the running system");
+  if (disk.is_os_ancestor) return fail(Code::denied, who + " contains the running system");
   if (disk.mounted) return fail(Code::denied, who + " is in use");
   if (disk.read_only) return fail(Code::denied, who + " is read-only: nothing can be written to it");
   // An approval without a hash approves nothing.
   if (wanted.content_hash.empty())
     return fail(Code::denied,
                 who +
-                    ": the plan does not say what was on it, so that nobody approved to write to it; to free "
-                    "the disk wipe all of it by hand (blkdiscard -z) and plan again");
+                    ": the plan does not say what was on it, so writing to it was not approved; to free the "
+                    "disk, wipe all of it by hand (`blkdiscard -z`) and plan again");
   auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::exclusive_write);
   if (!device.ok()) return std::move(device).error().with(who);
   // The name was looked up a moment ago; a device of another size is another disk.
   if (device->size() != wanted.size_bytes)
     return fail(Code::denied,
-                fmt::format("{}: the device holds {} bytes, not {}", who, device->size(), wanted.size_bytes));
+                fmt::format("{}: the device has {} bytes, not {}", who, device->size(), wanted.size_bytes));
   TRY(const DiskContent content, probe_disk(*device));
   if (content.hash != wanted.content_hash)
-    return fail(Code::denied,
-                who + ": its content changed since the plan was approved; it is now: " + content.summary);
+    return fail(Code::denied, who + ": its content changed since the plan was approved; present content: " +
+                                  content.summary);
   if (wanted.policy == "format-if-blank" && !content.blank)
     return fail(Code::denied, who + " is not blank: " + content.summary);
   return device;

@@ -1,15 +1,13 @@
-// Data disks: from what the approved plan names to the devices of this moment, and the permission to write to
-// one.
+// Data disks: from the disks of the approved plan to the present devices, and the permission to write to one.
 //
 // Every destructive module goes through here; nothing else in agent/steps writes to a disk.
-//   - a disk is found by WWID, serial, size and model (base/disk_identity.h); two that fit, or one that only
-//   half fits, are an error;
-//   - never a disk that carries the running system, is mounted, swapped on or held by something else, is
-//   read-only, or is remote;
-//   - what is on it is probed again while it is held open exclusively, and must be what the plan was approved
-//   for;
+//   - a disk is found by WWID, serial, size and model (base/disk_identity.h); two matches, or a partial
+//     match, are an error;
+//   - never a disk that contains the running system, is mounted, swapped on or otherwise in use, is
+//     read-only, or is remote;
+//   - its content is probed again while it is open exclusively, and must be the approved one;
 //   - policy `keep` is never written, `format-if-blank` only when blank, `format` when its content is the
-//   approved one.
+//     approved one.
 // Thread: blocking.
 #pragma once
 
@@ -37,7 +35,7 @@ Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key
 // The same disks as they are now, in the order given.
 Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vector<WantedDisk>& wanted);
 std::string device_path(const std::string& kernel_name);  // "/dev/nvme0n1"
-// What notes of interrupted work call it: two disks never have the same.
+// Its name in records of interrupted work: unique for each disk.
 std::string key_of(const WantedDisk& disk);
 std::string title_of(const WantedDisk& disk);  // for people
 
@@ -48,17 +46,16 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
 // The permission: opens the disk exclusively, probes it again and applies the rules above. The caller writes
 // through the result (or closes it and runs a tool at once).
 Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted, const DiskFacts& disk);
-// The same where an earlier run noted its intent and was interrupted: the disk may also be blank by now, or
-// hold what `ours` says that run left. Anything else that came since is refused, and so is all without a hash
-// in the plan of this run.
+// The same after an earlier run recorded its intent and was interrupted: the disk may also be blank by now,
+// or have what that run left according to `ours`. Any other content is refused, and so is everything without
+// a hash in the plan of this run.
 Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk& wanted,
                                             const DiskFacts& disk,
                                             const std::function<bool(const DiskContent&)>& ours);
-// Zeroes every place that is looked at before a disk counts as blank (agent/disk/look.h).
+// Zeroes every place that is read before a disk counts as blank (agent/disk/look.h).
 Status wipe(const BlockDevice& device);
 
-// Where a step notes that it is in the middle of something destructive; survives re-images where /state is
-// there.
+// Folder of records of destructive work in progress; survives re-images if /state exists.
 std::string intent_path(const Files& files, const std::string& name);
 
 }  // namespace muster::steps

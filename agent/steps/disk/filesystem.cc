@@ -33,7 +33,7 @@ Result<Wanted> wanted(const Json& params) {
     return fail(Code::invalid, "filesystem: label '" + out.label + "' is empty or too long for " + out.fs);
   TRY(out.disks, wanted_disks(params));
   if (!out.on_array && out.disks.size() != 1)
-    return fail(Code::invalid, "filesystem: without an array exactly one disk is named");
+    return fail(Code::invalid, "filesystem: without an array, name exactly one disk");
   if (out.on_array && !out.partition.empty())
     return fail(Code::invalid, "filesystem: on an array or on a partition, not both");
   return out;
@@ -83,8 +83,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!on.ok()) return on.error();
   TRY(const Content content, look_at(context.files, want, *on));
   if (content.found == Found::ours) return holds();
-  return differs(
-      fmt::format("{} is to become {} '{}'; on it is: {}", on->device, want.fs, want.label, content.summary));
+  return differs(fmt::format("{} is planned as {} '{}'; it contains: {}", on->device, want.fs, want.label,
+                             content.summary));
 }
 
 // Disks of a stripe that hold data; 0: there is no stripe to speak of. By the level of the array that is
@@ -119,7 +119,7 @@ Status apply(StepContext& context, const Json& params) {
       if (disk.policy == "keep") return fail(Code::denied, "disk " + title_of(disk) + ": its policy is keep");
     if (content.found != Found::empty)
       return fail(Code::denied, on.device + " is not empty: " + content.summary);
-    // Held for a moment: nobody else uses it.
+    // Held for a moment: not in use elsewhere.
     TRY(const auto device,
         BlockDevice::open(context.files.real(on.device), BlockDevice::Access::exclusive_write));
   } else {
@@ -140,7 +140,7 @@ StepModule filesystem_module() {
   m.name = "filesystem";
   m.help =
       "A labelled file system on an array, a partition or one whole disk. One with that label is kept with "
-      "its data; anything else on the device is only replaced where the approved plan says so.";
+      "its data; anything else on the device is replaced only where the approved plan says so.";
   m.parameters = Json::array(
       {parameter("fs", "string", false, "xfs | ext4", "xfs"),
        parameter("label", "string", true, "label; for xfs up to 12 characters"),

@@ -58,7 +58,7 @@ Result<Wanted> wanted(const Json& params) {
   out.mode = text_of(params, "mode");
   out.fstab = bool_of(params, "fstab", true);
   if (out.target.size() < 2 || out.target[0] != '/' || plain_path(out.target) != out.target)
-    return fail(Code::invalid, "mount: 'target' must be an absolute path, without a slash too many");
+    return fail(Code::invalid, "mount: 'target' must be an absolute path without extra slashes");
   if ((out.source + out.target + out.options).find_first_of(" \t\n") != std::string::npos)
     return fail(Code::invalid, "mount: white space in source, target or options");
   if (params.contains("disks")) {
@@ -69,12 +69,11 @@ Result<Wanted> wanted(const Json& params) {
   }
   if (out.source.empty()) return fail(Code::invalid, "mount: neither 'disks' nor 'source' is given");
   if (!out.partition.empty() || !out.label.empty())
-    return fail(Code::invalid, "mount: 'partition' and 'label' are of 'disks', which are not given");
+    return fail(Code::invalid, "mount: 'partition' and 'label' need 'disks', which are not given");
   if (chooses_by_chance(out.source))
-    return fail(Code::invalid,
-                fmt::format("mount: '{}' does not say which device is meant: another may have that "
-                            "name. Name the 'disks' that it lies on, or give UUID=...",
-                            out.source));
+    return fail(Code::invalid, fmt::format("mount: '{}' does not identify the device: another one may have "
+                                           "that name. Name the 'disks' that it lies on, or give UUID=...",
+                                           out.source));
   return out;
 }
 
@@ -86,8 +85,7 @@ Result<Place> named_place(const Files& files, const Wanted& want) {
   if (begins(want.source, "PARTUUID=")) all = partition_bearers(files, want.source.substr(9));
   if (all.size() > 1)
     return fail(Code::conflict,
-                fmt::format("{} is {}: nothing says which of them is meant; take one away, or name "
-                            "the 'disks'",
+                fmt::format("{} is {}: it is unclear which of them is meant; remove one, or name the 'disks'",
                             want.source, join(all, " and ")));
   if (all.size() == 1) out.device = all.front();
   return out;
@@ -109,8 +107,8 @@ Result<Place> find_place(const Files& files, const Wanted& want) {
   out.source = "UUID=" + out.on.uuid;
   const bool by_label = begins(want.source, "LABEL=") || want.source.empty();
   if (!by_label && want.source != out.source && kernel_name(files, want.source) != out.device)
-    return fail(Code::conflict, fmt::format("the disks lead to {} ({}), and 'source' says {}", path,
-                                            out.source, want.source));
+    return fail(Code::conflict,
+                fmt::format("the disks lead to {} ({}), but 'source' is {}", path, out.source, want.source));
   TRY_(only_bearer(files, out.on));
   return out;
 }
@@ -225,21 +223,19 @@ StepModule mount_module() {
   m.name = "mount";
   m.help =
       "A file system is mounted here, now and at every boot: the one on the named disks, by its UUID, or the "
-      "one "
-      "that the source names. Checked against what the kernel has mounted: type and device.";
+      "one that the source names. Type and device are checked against the kernel's mounts.";
   m.parameters = Json::array(
       {parameter("source", "string", false,
-                 "what is mounted where no disks are named: UUID=..., PARTUUID=..., a link below "
-                 "/dev/disk/by-id, SERVER:/PATH",
+                 "what to mount if no disks are named: UUID=..., PARTUUID=..., a link below /dev/disk/by-id, "
+                 "SERVER:/PATH",
                  ""),
        parameter("target", "string", true, "mount point"), parameter("fs", "string", false, "type", "xfs"),
        parameter("options", "string", false, "mount options", "defaults"),
-       parameter("mode", "string", false,
-                 "mode of the mounted root folder, octal; left alone when not given"),
+       parameter("mode", "string", false, "mode of the mounted root folder, octal; default: unchanged"),
        parameter("fstab", "bool", false, "mounted at every boot", true),
        parameter("disks", "list", false, "the disks it lies on; found by identity"),
        parameter("partition", "string", false, "on the one disk's partition of this name", ""),
-       parameter("label", "string", false, "the label it must have; it chooses nothing", "")});
+       parameter("label", "string", false, "the label it must have; not used to find it", "")});
   m.check = check;
   m.apply = apply;
   return m;

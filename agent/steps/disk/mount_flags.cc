@@ -1,4 +1,4 @@
-// mount_flags: the mount at this place, whoever made it, is in force with these flags.
+// mount_flags: the mount at this place, however it was made, is in force with these flags.
 //
 // For file systems that a service mounts, whose own list of mounts has no place for them. Remounts in place:
 // what uses the mount goes on.
@@ -40,7 +40,7 @@ StepModule mount_flags_module() {
   StepModule m;
   m.name = "mount_flags";
   m.help =
-      "What is mounted here is in force with these flags, whoever mounted it. Nothing is mounted or "
+      "The file system mounted here has these flags in force, however it was mounted. Nothing is mounted or "
       "unmounted.";
   m.parameters = Json::array(
       {parameter("target", "string", true, "mount point"),

@@ -9,12 +9,12 @@
 
 namespace muster::steps {
 
-// Nobody gets rights out of a file that somebody else put there.
+// No privileges from files of other users.
 inline constexpr const char* kSafeFlags = "nosuid,nodev";
-// Which of nosuid, nodev and noexec are in `options` and not in force on the mount at `target`, in words; ""
-// when none.
+// Which of nosuid, nodev and noexec are in `options` and not in force on the mount at `target`, for people;
+// "" if none.
 std::string lacking_flags(const Files& files, const std::string& target, const std::string& options);
-// Puts those into force; what uses the mount goes on.
+// Puts those into force; users of the mount are not disturbed.
 Status set_flags(StepContext& context, const std::string& target, const std::string& options);
 
 }  // namespace muster::steps

@@ -61,7 +61,8 @@ Result<WantedPartition> wanted_partition(const Json& element) {
     return fail(Code::invalid,
                 "partition: '" + out.name + "' is not a name of up to 36 letters, digits, '-', '_' and '.'");
   if (size_mib < 0 || size_mib > int64_t{1} << 40)
-    return fail(Code::invalid, "partition " + out.name + ": " + std::to_string(size_mib) + " MiB is no size");
+    return fail(Code::invalid,
+                "partition " + out.name + ": " + std::to_string(size_mib) + " MiB is not a size");
   out.size = static_cast<uint64_t>(size_mib) * kMiB;
   const auto type = types().find(out.type);
   if (type == types().end())
@@ -75,7 +76,7 @@ Result<Wanted> wanted(const Json& params) {
   Wanted out;
   const Json& list = params.at("partitions");
   if (!list.is_array() || list.empty() || list.size() > 128)
-    return fail(Code::invalid, "partition: between 1 and 128 partitions are to be named");
+    return fail(Code::invalid, "partition: name 1 to 128 partitions");
   std::set<std::string> names;
   for (const auto& element : list) {
     if (!out.partitions.empty() && out.partitions.back().size == 0)
@@ -152,7 +153,7 @@ std::string not_shown(const Files& files, const Target& t) {
     const std::string folder = "/sys/block/" + t.disk.name + "/" + partition_path(t.disk.name, p.number);
     if (files.read_line(folder + "/start") != std::to_string(p.start / 512) ||
         files.read_line(folder + "/size") != std::to_string(p.size / 512))
-      return fmt::format("disk {} ({}): the kernel does not show partition {} as the table has it",
+      return fmt::format("disk {} ({}): the kernel does not show partition {} as in the table",
                          title_of(*t.wanted), t.disk.name, p.name);
   }
   return "";
@@ -173,8 +174,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     if (t.interrupted)
       diff.add("disk " + title_of(*t.wanted) + ": an earlier partitioning was interrupted");
     else if (!t.ours)
-      diff.add(fmt::format("disk {} ({}) is to get a new GPT with {}; on it is: {}", title_of(*t.wanted),
-                           t.disk.name, words_of(t), t.content));
+      diff.add(fmt::format("disk {} ({}) is planned with a new GPT with {}; it contains: {}",
+                           title_of(*t.wanted), t.disk.name, words_of(t), t.content));
     else if (const std::string missing = not_shown(context.files, t); !missing.empty())
       diff.add(missing);
   }
@@ -268,8 +269,8 @@ StepModule partition_module() {
   m.name = "partition";
   m.help =
       "A GUID partition table with exactly the named partitions, in this order, on each of the named disks. "
-      "One that is there already is kept with all that its partitions hold; anything else on a disk is only "
-      "replaced, and then as a whole, where the approved plan says so. A table is never changed in part.";
+      "An existing one is kept with all that its partitions hold; anything else on a disk is replaced only "
+      "as a whole, and only where the approved plan says so. A table is never changed in part.";
   m.parameters = Json::array(
       {parameter("partitions", "list", true,
                  "[{name, size_mib, type}]; type: linux (default) | raid | lvm; the last one without "

@@ -3,15 +3,15 @@
 //
 // The order of writing: intent noted -> every disk allowed and held -> all disks wiped (data_disks.h) ->
 // mdadm
-// --create -> the array wiped (a re-created RAID0 brings a file system of its former life back) ->
-// intent removed. A crash anywhere in between finds the intent and goes on, for the same disks only. An array
-// that is whole by then and not empty is left alone: somebody used it meanwhile, or the crash came before it
-// was wiped.
+// --create -> the array wiped (a re-created RAID0 brings a file system of its former life back) -> intent
+// removed. A crash anywhere in between finds the intent and goes on, for the same disks only. An array that
+// is whole by then and not empty is not changed: it was used meanwhile, or the crash came before it was
+// wiped.
 //
 // Levels with redundancy: an array that lacks a member is an error that names the drive, never a reason to
-// make one anew, and putting in another drive is for people (docs/storage.md). A new array is in use at once
-// while md brings its members into step. That is never left out (--assume-clean): what the disks held where
-// nobody looks would be taken for parity, and for a mirror's other half.
+// create a new one, and replacing a drive is for people (docs/storage.md). A new array is in use at once
+// while md brings its members into step. That is never left out (--assume-clean): leftovers on the disks
+// would be taken for parity, and for a mirror's other half.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,16 +46,16 @@ Result<Wanted> wanted(const Json& params) {
     return fail(Code::invalid, "raid: '" + out.name + "' is not a name for an array");
   if (out.level != "raid0" && out.level != "raid1" && out.level != "raid10" && out.level != "raid5" &&
       out.level != "raid6")
-    return fail(Code::invalid, "raid: level '" + out.level + "' is not known");
+    return fail(Code::invalid, "raid: level '" + out.level + "' is unknown");
   TRY(out.disks, wanted_disks(params));
   const size_t fewest = fewest_members(out.level);
   if (out.disks.size() < fewest)
-    return fail(Code::invalid, fmt::format("raid: {} needs at least {} disks, and {} are named", out.level,
+    return fail(Code::invalid, fmt::format("raid: {} needs at least {} disks, but {} are named", out.level,
                                            fewest, out.disks.size()));
   return out;
 }
 
-constexpr const char* kReplace = "docs/storage.md says how to replace a drive; nothing is made anew";
+constexpr const char* kReplace = "see docs/storage.md for how to replace a drive; nothing is recreated";
 
 std::string called(const Wanted& want, const DiskFacts& disk) {
   for (const auto& one : want.disks)
@@ -111,7 +111,7 @@ std::string broken_members(const Files& files, const Wanted& want, const std::st
   };
   add(health.failed, " has failed");
   add(health.waiting, " is not rebuilt");
-  return fmt::format("array {} ({}, {}) is degraded, {} of {} members are in step{}; {}", want.name, md,
+  return fmt::format("array {} ({}, {}) is degraded, {} of {} members are in sync{}; {}", want.name, md,
                      want.level, health.members - health.lacking, health.members, who, kReplace);
 }
 
@@ -137,9 +137,8 @@ struct MemberState {
   std::string uuid = {};  // of our array
 };
 
-// The member's superblock; nullptr where there is none, or something beside it that may be somebody's: the
-// plan takes such a disk for another's (is_own_member in controller/plan/disk_selection.cc), and so does
-// this.
+// The member's superblock; nullptr where there is none, or something beside it that may be foreign: the plan
+// treats such a disk as foreign (is_own_member in controller/plan/disk_selection.cc), and so does this.
 const Signature* superblock(const DiskContent& content) {
   if (!content.gpt.partitions.empty() || (content.mbr && !content.mbr->partitions.empty())) return nullptr;
   const Signature* found = nullptr;
@@ -190,7 +189,7 @@ Result<MemberState> member_state(const Files& files, const std::string& node, co
 std::string another_array(const Wanted& want, const MemberState& members, const std::string& md) {
   if (members.state == Members::ours) return "";
   return fmt::format("{} over these disks is not array {}: {}", md, want.name,
-                     members.text.empty() ? "its members do not say so" : members.text);
+                     members.text.empty() ? "its members do not name one" : members.text);
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
@@ -201,8 +200,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const std::string md, array_of(context.files, want, disks));
   if (md.empty()) {
     CheckResult none = differs("no array " + want.name + " over " + std::to_string(disks.size()) + " disks");
-    if (is_redundant_array(want.level))
-      none.note = "in use at once; md brings its members into step (resync)";
+    if (is_redundant_array(want.level)) none.note = "usable at once; md synchronizes its members (resync)";
     return none;
   }
   TRY(const MemberState members, member_state(context.files, context.node, want, disks));
@@ -320,7 +318,7 @@ Status see_resync(StepContext& context, const Wanted& want, const std::string& m
     health = array_health(context.files, md);
   }
   if (!health.activity.empty())
-    say(context, fmt::format("array {} is in use; its members are brought into step meanwhile: {}", want.name,
+    say(context, fmt::format("array {} is in use; its members are synchronized meanwhile: {}", want.name,
                              in_words(health)));
   return Ok{};
 }
@@ -381,11 +379,11 @@ Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFa
   TRY(const auto content, probe_disk(array));
   if (!content.blank)
     return fail(Code::denied,
-                fmt::format("array {} ({}): an earlier creation was interrupted, and now the array holds: "
-                            "{}; nothing is written. To keep it as it is, remove {} on the node. To give it "
-                            "up, `mdadm --stop {}`, wipe its disks (blkdiscard -z) and plan again",
+                fmt::format("array {} ({}): an earlier creation was interrupted, and the array now contains: "
+                            "{}; nothing is written. To keep it, remove {} on the node. To discard it, "
+                            "`mdadm --stop {}`, wipe its disks (`blkdiscard -z`) and plan again",
                             want.name, md, content.summary, intent, device_path(md)));
-  say(context, "array " + want.name + " is whole and empty: its interrupted creation is finished");
+  say(context, "array " + want.name + " is complete and empty: its interrupted creation is finished");
   return context.files.remove(intent);
 }
 
@@ -428,11 +426,10 @@ Status stop_given_up(StepContext& context, const Wanted& want, const std::vector
     const bool held = !context.files.list("/sys/block/" + md + "/holders").empty();
     if (held || is_mounted(context.files, md))
       return fail(Code::denied,
-                  fmt::format("{} is over disks of array {} and in use; nothing is written", md, want.name));
+                  fmt::format("{} is on disks of array {} and in use; nothing is written", md, want.name));
     say(context,
-        fmt::format("{} is over disks of array {}; it is stopped, and they become a new one, as the plan "
-                    "says",
-                    md, want.name));
+        fmt::format("{} is on disks of array {}; it is stopped, and they become a new array, as planned", md,
+                    want.name));
     TRY(auto out, run_tool(context, {"mdadm", "--stop", device_path(md)}));
     (void)out;
   }
@@ -456,9 +453,9 @@ Status apply(StepContext& context, const Json& params) {
   } else if (resumed) {
     if (!md.empty())
       return fail(Code::denied,
-                  fmt::format("array {}: an earlier creation was interrupted, and now another array, {}, is "
-                              "over its disks; nothing is written. If nobody needs it, `mdadm --stop {}`, "
-                              "wipe its disks (blkdiscard -z) and plan again",
+                  fmt::format("array {}: an earlier creation was interrupted, and another array, {}, is now "
+                              "on its disks; nothing is written. If it is not needed, `mdadm --stop {}`, "
+                              "wipe its disks (`blkdiscard -z`) and plan again",
                               want.name, md, device_path(md)));
     TRY_(create(context, want, disks, true));
   } else if (members.state == Members::some) {
@@ -482,8 +479,8 @@ StepModule raid_module() {
   StepModule m;
   m.name = "raid";
   m.help =
-      "An md array over exactly the named disks. One that they carry already is assembled and kept; "
-      "otherwise it is created, if every disk is what the approved plan saw and its policy allows it.";
+      "An md array on exactly the named disks. One that is on them already is assembled and kept; otherwise "
+      "it is created, if every disk is as the approved plan saw it and its policy allows it.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "/dev/md/NAME"),
        parameter("level", "string", false, "raid0 | raid1 | raid10 | raid5 | raid6", "raid0"),

@@ -27,8 +27,8 @@ Result<std::string> find_partition(const Files& files, const std::string& name, 
   const std::string folder = "/sys/block/" + disk.name + "/" + partition_path(disk.name, found->number);
   if (files.read_line(folder + "/start") != std::to_string(found->start / 512) ||
       files.read_line(folder + "/size") != std::to_string(found->size / 512))
-    return fail(Code::conflict, "disk " + disk.serial + ": the kernel does not show partition " + name +
-                                    " as the table has it");
+    return fail(Code::conflict,
+                "disk " + disk.serial + ": the kernel does not show partition " + name + " as in the table");
   return device_path(partition_path(disk.name, found->number));
 }
 
@@ -51,12 +51,12 @@ Result<FileSystemOn> file_system_on(const Files& files, const std::string& devic
   if (found.empty() || (found.size() == 1 && found[0].type == kUnknownData))
     return fail(Code::not_found, "there is no file system on " + device_path(device));
   if (found.size() > 1)
-    return fail(Code::conflict, fmt::format("{} holds more than a file system: {} and {}",
+    return fail(Code::conflict, fmt::format("{} contains more than a file system: {} and {}",
                                             device_path(device), found[0].type, found[1].type));
   FileSystemOn out{device, found[0].type, found[0].label, file_system_uuid(found[0])};
   if (out.uuid.empty())
     return fail(Code::conflict,
-                fmt::format("{} holds {}, which no UUID is known of", device_path(device), out.type));
+                fmt::format("{} contains {}, whose UUID is unknown", device_path(device), out.type));
   return out;
 }
 
@@ -67,14 +67,13 @@ Status only_bearer(const Files& files, const FileSystemOn& fs) {
   const auto link = files.read_link("/dev/disk/by-uuid/" + fs.uuid);
   if (others.empty() && link.ok() &&
       last_component(*link) != last_component(files.read_link(device_path(fs.device)).value_or(fs.device)))
-    others.push_back(device_path(last_component(*link)) + " (as udev says)");
+    others.push_back(device_path(last_component(*link)) + " (according to udev)");
   if (others.empty()) return Ok{};
-  return fail(
-      Code::conflict,
-      fmt::format("the file system on {} has the UUID {}, and so has that on {}: a copy? Nothing says "
-                  "which of them the next boot would mount. Take the other away, or give it another UUID "
-                  "(tune2fs -U random, xfs_admin -U generate)",
-                  device_path(fs.device), fs.uuid, join(others, ", ")));
+  return fail(Code::conflict,
+              fmt::format("the file system on {} has the UUID {}, and so has the one on {}: one may be a "
+                          "copy, and it is unclear which the next boot would mount. Remove one, or give it "
+                          "another UUID (`tune2fs -U random`, `xfs_admin -U generate`)",
+                          device_path(fs.device), fs.uuid, join(others, ", ")));
 }
 
 }  // namespace muster::steps

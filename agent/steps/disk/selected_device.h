@@ -1,6 +1,5 @@
-// From the disks that the spec selects to the device that is used, and to what names its file system for
-// good. Labels choose nothing: another disk may carry the same, and what looks one up takes the first that it
-// finds. Thread: blocking.
+// From the disks that the spec selects to the device in use, and to a stable name of its file system. Labels
+// are not used: another disk may have the same, and a lookup uses the first one found. Thread: blocking.
 #pragma once
 
 #include <string>
@@ -14,8 +13,8 @@ namespace muster::steps {
 // "/dev/nvme1n1p1". not_found; conflict: two of that name, or the kernel shows another table.
 Result<std::string> find_partition(const Files& files, const std::string& name, const DiskFacts& disk);
 
-// Kernel name of what the disks lead to: the array over them, or the one disk, or its partition of this name.
-// not_found: the disks carry no array, or no such partition.
+// Kernel name of the selected device: the array over them, or the one disk, or its partition of this name.
+// not_found: no array on the disks, or no such partition.
 Result<std::string> selected_device(const Files& files, const std::vector<WantedDisk>& wanted,
                                     const std::string& partition);
 
@@ -23,10 +22,10 @@ struct FileSystemOn {
   std::string device;  // kernel name
   std::string type, label, uuid;
 };
-// What is on that device at this moment. not_found: no file system. conflict: more than one thing, or a type
-// whose UUID is not known.
+// The present content of that device. not_found: no file system. conflict: several signatures, or a type
+// whose UUID is unknown.
 Result<FileSystemOn> file_system_on(const Files& files, const std::string& device);
-// Nothing else here carries its UUID, nor does udev take another device for it. conflict names those that do.
+// No other device here has its UUID, nor does udev map the UUID to another one. conflict names those.
 Status only_bearer(const Files& files, const FileSystemOn& fs);
 
 }  // namespace muster::steps

@@ -33,7 +33,7 @@ Result<Wanted> wanted(const Json& params) {
     return fail(Code::invalid, "config: 'format' is ini, keyvalue or json");
   if (out.values->empty()) return fail(Code::invalid, "config: 'values' is empty");
   if ((out.format == "ini") == out.section.empty())
-    return fail(Code::invalid, "config: 'section' belongs to the format ini, and to no other");
+    return fail(Code::invalid, "config: 'section' is only for the format ini");
   if (out.format == "json") return out;
   if (trimmed(out.separator) != "=" && trimmed(out.separator) != ":" && !trimmed(out.separator).empty())
     return fail(Code::invalid, "config: 'separator' is '=', ':' or a blank, with blanks around it as wanted");
@@ -95,7 +95,7 @@ Result<std::string> edited_json(const Wanted& want, const std::string& text) {
     if (!parsed.ok()) return fail(Code::conflict, want.path + " is not JSON: " + parsed.error().message);
     have = std::move(*parsed);
   }
-  if (!have.is_object()) return fail(Code::conflict, want.path + " holds no JSON object");
+  if (!have.is_object()) return fail(Code::conflict, want.path + " does not contain a JSON object");
   Json merged = have;
   merged.merge_patch(*want.values);
   return merged == have && !trimmed(text).empty() ? text : dump_json(merged, 2) + "\n";
@@ -138,8 +138,8 @@ StepModule config_module() {
   StepModule m;
   m.name = "config";
   m.help =
-      "Settings inside a structured file that others write to as well: ini, key = value, or JSON (merged, "
-      "never overwritten). What `values` does not name stays; null removes a key.";
+      "Settings inside a structured file that other programs write to as well: ini, key = value, or JSON "
+      "(merged, never overwritten). Keys that `values` does not name stay; null removes a key.";
   m.parameters = Json::array(
       {parameter("path", "string", true, "absolute path; made when it does not exist"),
        parameter("format", "string", true, "ini | keyvalue | json"),

@@ -46,7 +46,7 @@ Status apply(StepContext& context, const Json& params) {
 StepModule directory_module() {
   StepModule m;
   m.name = "directory";
-  m.help = "A directory with this mode and owner. Its content is left alone.";
+  m.help = "A directory with this mode and owner. Its content is not changed.";
   m.parameters = Json::array({parameter("path", "string", true, "absolute path"),
                               parameter("mode", "string", false, "octal", "0755"),
                               parameter("owner", "string", false, "user name or number"),

@@ -53,7 +53,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     diff.add(want.path + ": " + text);
   for (const auto& beside : keeps_written(context.files, want.path))
     if (differs_from(context.files, beside))
-      diff.add(want.path + " would be written again at the next boot; " + beside.path + " keeps it as it is");
+      diff.add(want.path + " would be rewritten at the next boot; " + beside.path + " keeps it as it is");
   return diff.result();
 }
 
@@ -62,7 +62,7 @@ Status apply(StepContext& context, const Json& params) {
   const FileState state = look(context.files, want.path);
   if (state.directory) return fail(Code::conflict, want.path + " is a directory");
   if (want.absent) return context.files.remove(want.path);
-  // Before the file: once that is right, nothing writes over it.
+  // Before the file: once that is right, nothing overwrites it.
   for (const auto& beside : keeps_written(context.files, want.path)) TRY_(put(context.files, beside));
   const auto have =
       state.regular ? context.files.read(want.path) : Result<std::string>(fail(Code::not_found, ""));
@@ -76,13 +76,13 @@ StepModule file_module() {
   StepModule m;
   m.name = "file";
   m.help =
-      "A regular file with exactly this content, mode and owner. Its content is not shown in diffs when only "
-      "the owner may read it. /etc/hosts: cloud-init, where the host has it, is kept from writing it again.";
+      "A regular file with exactly this content, mode and owner. Its content is not shown in diffs if only "
+      "the owner may read it. For /etc/hosts, cloud-init, if present, is kept from rewriting it.";
   m.parameters = Json::array(
       {parameter("path", "string", true, "absolute path"),
        parameter("content", "string", false, "whole content", ""),
        parameter("mode", "string", false, "octal", "0644"),
-       parameter("owner", "string", false, "user name or number; default: left alone (root for a new file)"),
+       parameter("owner", "string", false, "user name or number; default: unchanged (root for a new file)"),
        parameter("group", "string", false, "group name or number"),
        parameter("ensure", "string", false, "present | absent", "present")});
   m.check = check;

@@ -17,7 +17,7 @@ Result<Wanted> wanted(const Json& params) {
   if (out.line.empty() && out.prefix.empty())
     return fail(Code::invalid, "line: 'line' or 'prefix' is needed");
   if (out.line.find('\n') != std::string::npos)
-    return fail(Code::invalid, "line: 'line' holds more than one line");
+    return fail(Code::invalid, "line: 'line' has more than one line");
   if (!out.absent && out.line.empty()) return fail(Code::invalid, "line: 'line' is needed");
   if (!out.prefix.empty() && !out.line.empty() && out.line.rfind(out.prefix, 0) != 0)
     return fail(Code::invalid,
@@ -58,7 +58,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (edited(want, have) == have) return holds();
   return differs(want.path + (want.absent
                                   ? ": remove '" + (want.prefix.empty() ? want.line : want.prefix) + "'"
-                                  : ": '" + want.line + "' is not there"));
+                                  : ": '" + want.line + "' is missing"));
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -77,12 +77,12 @@ StepModule line_module() {
   StepModule m;
   m.name = "line";
   m.help =
-      "One line of a text file, found by `prefix` (or by being equal); other lines stay. For files that no "
-      "drop-in folder serves.";
+      "One line of a text file, found by `prefix` (or by equality); other lines stay. For files without a "
+      "drop-in folder.";
   m.parameters =
       Json::array({parameter("path", "string", true, "absolute path"),
                    parameter("line", "string", false, "the whole line"),
-                   parameter("prefix", "string", false, "lines that begin so are replaced by `line`"),
+                   parameter("prefix", "string", false, "lines with this beginning are replaced by `line`"),
                    parameter("ensure", "string", false, "present | absent", "present")});
   m.check = check;
   m.apply = apply;

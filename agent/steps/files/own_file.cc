@@ -63,9 +63,9 @@ Status check_name(const std::string& name, const char* module) {
               fmt::format("{}: '{}' is not a name (letters, digits, '.', '_', '-')", module, name));
 }
 
-bool owes(const Files& files, const std::string& what) { return files.exists(kDebts + what); }
-Status note_debt(const Files& files, const std::string& what) { return files.write(kDebts + what, ""); }
-Status clear_debt(const Files& files, const std::string& what) { return files.remove(kDebts + what); }
+bool has_pending_reload(const Files& files, const std::string& what) { return files.exists(kDebts + what); }
+Status mark_pending(const Files& files, const std::string& what) { return files.write(kDebts + what, ""); }
+Status clear_pending(const Files& files, const std::string& what) { return files.remove(kDebts + what); }
 
 bool is_booted(const Files& files) { return files.is_directory("/run/systemd/system"); }
 
@@ -76,7 +76,7 @@ Status reload_units(StepContext& context) {
   return Ok{};
 }
 
-Status ask_reboot(const Files& files, const std::string& who, const std::string& why) {
+Status request_reboot(const Files& files, const std::string& who, const std::string& why) {
   if (!is_booted(files)) return Ok{};
   return files.write("/run/muster/reboot/" + who, why + "\n");
 }

@@ -1,9 +1,8 @@
-// Small configuration files that belong to muster as a whole, and what a module still owes after writing
-// them.
+// Small configuration files that belong to muster as a whole, and the pending effects after writing them.
 //
 // A file changes at once, its effect (a reload, a trigger) later: a crash in between must not look like done.
-// So a module notes the debt before it writes and clears it after the effect; a check that finds a debt says
-// no. The notes live in /run: what a reboot does by itself need not be remembered over one.
+// So a module records the pending effect before it writes and clears it afterwards; a check with a pending
+// effect fails. The records are in /run: a reboot has these effects by itself.
 // Thread: plain functions over Files.
 #pragma once
 
@@ -26,19 +25,19 @@ Status put(const Files& files, const OwnFile& want);
 // Names become parts of file names: a letter or digit, then letters, digits, '.', '_' and '-'.
 Status check_name(const std::string& name, const char* module);
 
-bool owes(const Files& files, const std::string& what);
-Status note_debt(const Files& files, const std::string& what);
-Status clear_debt(const Files& files, const std::string& what);
+bool has_pending_reload(const Files& files, const std::string& what);
+Status mark_pending(const Files& files, const std::string& what);
+Status clear_pending(const Files& files, const std::string& what);
 
-// False in a chroot, a container or an image build: nothing that lives in the running kernel or in systemd
-// can be changed or asked there (sd_booted(3)).
+// False in a chroot, a container or an image build: nothing in the running kernel or in systemd can be
+// changed or read there (sd_booted(3)).
 bool is_booted(const Files& files);
 
-// `systemctl daemon-reload`, where there is a systemd.
+// `systemctl daemon-reload`, if there is a systemd.
 Status reload_units(StepContext& context);
 
-// A change that only a reboot brings into force. The `reboot` module makes one for all that asked.
-Status ask_reboot(const Files& files, const std::string& who, const std::string& why);
+// A change that only a reboot brings into force. The `reboot` module does one for all requests.
+Status request_reboot(const Files& files, const std::string& who, const std::string& why);
 
 // Fetches `url` with apt's own downloader and puts it at `path` once its digest is right. Never leaves a
 // wrong or partial file there.

@@ -1,6 +1,5 @@
-// Files that another program of the host writes again at its next start, and what keeps it from doing so: a
-// file with the declared content is not done while it would be gone after a boot. Thread: plain functions
-// over Files.
+// Files that another program of the host rewrites at its next start, and what prevents that: a file with the
+// declared content is not done while a boot would replace it. Thread: plain functions over Files.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace muster::steps {
 
-// What has to stand beside `path` so that it stays as written; empty where nothing on this host rewrites it.
+// What must exist beside `path` so that it stays as written; empty if nothing on this host rewrites it.
 //   /etc/hosts  cloud-init, with `manage_etc_hosts` in its configuration or in what the provider gives the
 //               machine (which counts more than any file of the host): its module is taken out of the list
 std::vector<OwnFile> keeps_written(const Files& files, const std::string& path);

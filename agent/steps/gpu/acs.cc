@@ -68,7 +68,7 @@ uint16_t wanted_value(const AcsSetting& setting, uint16_t now) {
 Result<std::string> full_address(std::string text) {
   if (text.size() == 7) text = "0000:" + text;
   if (!is_pci_address(text))
-    return fail(Code::invalid, "acs: '" + text + "' is no PCI address (0000:00:1c.0)");
+    return fail(Code::invalid, "acs: '" + text + "' is not a PCI address (0000:00:1c.0)");
   return lower(text);
 }
 
@@ -105,7 +105,7 @@ std::string guests_device(const Files& files) {
   }
   for (const auto& name : files.list("/dev/vfio"))
     if (name != "vfio" && name != "devices")
-      return "/dev/vfio/" + name + " is there: its devices are a guest's";
+      return "/dev/vfio/" + name + " is present: its devices are a guest's";
   for (const auto& name : files.list("/dev/vfio/devices"))
     return "/dev/vfio/devices/" + name + " is a guest's";
   for (const auto& name : files.list("/sys/bus/mdev/devices"))
@@ -281,13 +281,13 @@ StepModule acs_module() {
   m.name = "acs";
   m.help =
       "PCIe Access Control Services off on the bridges between GPUs, NICs and NVMe drives that share a root "
-      "port (classic rule), or set as ConnectX-8 beside a Grace GPU needs it; elsewhere left alone. Applied "
+      "port (classic rule), or set as ConnectX-8 beside a Grace GPU needs it; not changed elsewhere. Applied "
       "again at boot, after driver binds and error recoveries, and every five minutes. It removes the "
-      "isolation between these devices: refused where a device is passed through to a guest. A bridge "
-      "without the capability is named in the report, not an error.";
-  m.parameters =
-      Json::array({parameter("bridges", "list", false,
-                             "addresses (0000:00:1c.0) instead of what the topology says; all must exist")});
+      "isolation between these devices: refused if a device is passed through to a guest. A bridge without "
+      "the capability is named in the report and is not an error.";
+  m.parameters = Json::array(
+      {parameter("bridges", "list", false,
+                 "addresses (0000:00:1c.0) instead of those found from the topology; all must exist")});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

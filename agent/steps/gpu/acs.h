@@ -16,11 +16,10 @@ namespace muster::steps {
 
 inline constexpr const char* kAcsFile = "/etc/muster/acs.json";  // [{"bridge", "clear", "set", "why"}...]
 
-// The control register; nothing when the bridge has no ACS capability. not_found when there is no such
-// device.
+// The control register; nothing if the bridge has no ACS capability. not_found: no such device.
 Result<std::optional<uint16_t>> read_acs(const Files& files, const std::string& bridge);
-// Sets and clears what the setting says and reads it back: denied when the bridge keeps another value.
-// False when there is no capability (not an error).
+// Sets and clears the setting's bits and reads them back: denied when the bridge keeps another value. False
+// when there is no capability (not an error).
 Result<bool> write_acs(const Files& files, const AcsSetting& setting);
 
 std::string acs_settings_text(const std::vector<AcsSetting>& settings);

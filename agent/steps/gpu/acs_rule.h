@@ -1,4 +1,4 @@
-// Which bits of PCIe Access Control Services stand in the way of peer-to-peer traffic, on which bridges.
+// Which bits of PCIe Access Control Services block peer-to-peer traffic, on which bridges.
 //
 // Pure: from a PCI tree to a list of bridges with the bits to clear and to set. Bits of the ACS control
 // register: 0 source validation, 1 translation blocking, 2 request redirect, 3 completion redirect, 4
@@ -43,7 +43,7 @@ constexpr uint16_t kAcsRedirects = 0x1d;  // SV, RR, CR, UF: what the kernel swi
 // Sorted by address; one entry per bridge.
 std::vector<AcsSetting> choose_acs(const std::vector<PciNode>& tree);
 
-// The tree as the kernel shows it in /sys/bus/pci/devices.
+// The tree from /sys/bus/pci/devices.
 std::vector<PciNode> read_pci_tree(const Files& files);
 
 }  // namespace muster::steps

@@ -52,7 +52,7 @@ Result<std::map<std::string, std::string>> driver_libraries(StepContext& context
   for (const char* needed : kNeeded)
     if (!out.count(needed))
       return fail(Code::not_found,
-                  fmt::format("the driver's {} is not among the libraries that ldconfig knows", needed));
+                  fmt::format("the driver's {} is not among the libraries of ldconfig", needed));
   return out;
 }
 
@@ -76,7 +76,7 @@ Result<OwnFile> file_of(StepContext& context, const Json& params) {
   for (int64_t i = 0; i < gpus; ++i) {
     const std::string path = fmt::format("/dev/nvidia{}", i);
     if (!files.exists(path))
-      return fail(Code::not_found, fmt::format("there is no {}: {} GPUs are to be there", path, gpus));
+      return fail(Code::not_found, fmt::format("there is no {}: {} GPUs are expected", path, gpus));
     devices.push_back({{"name", std::to_string(i)}, {"containerEdits", nodes_of({path})}});
     all.push_back(path);
   }
@@ -112,7 +112,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!found.ours_in_the_way)
     add_difference(context.files, file, diff);
   else if (context.files.exists(kFile))
-    diff.add(fmt::format("{} is to go: engines find no device that two files of a folder have", kFile));
+    diff.add(
+        fmt::format("{} must be removed: engines find no device that two files of a folder have", kFile));
   CheckResult out = diff.result();
   if (standin_gpus(context.files))
     out.note = fmt::format("{}: the devices are the lab's stand-ins", kSimulatedGpu);
@@ -159,13 +160,11 @@ StepModule cdi_module() {
   m.name = "cdi";
   m.help =
       "/etc/cdi/nvidia.json for container engines: each GPU as nvidia.com/gpu=N, all of them as =all, with "
-      "the "
-      "driver's device files, the libraries of it that ldconfig knows, and nvidia-smi. Read back: everything "
-      "named "
-      "is there. A host's own file of these devices in /etc/cdi or /run/cdi stays: where it is whole ours is "
-      "not "
-      "written beside it, and where it is not the step is refused.";
-  m.parameters = Json::array({parameter("gpus", "int", true, "how many there are: /dev/nvidia0 and so on")});
+      "the driver's device files, its libraries known to ldconfig, and nvidia-smi. Read back: everything "
+      "named exists. A host's own file for these devices in /etc/cdi or /run/cdi stays: if it is complete, "
+      "muster's is not written beside it; if it is not, the step is refused.";
+  m.parameters =
+      Json::array({parameter("gpus", "int", true, "how many GPUs there are: /dev/nvidia0 and so on")});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

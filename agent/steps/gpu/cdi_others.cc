@@ -102,14 +102,12 @@ CdiOthers other_cdi_files(const Files& files, const std::string& own, const std:
   // Two of one folder are no device's, also where the other folder has it: engines drop what is in conflict.
   const auto& doubled = beside.size() > 1 ? beside : above;
   if (doubled.size() > 1) {
-    out.problem =
-        fmt::format("{} and {} both have {} devices, and engines take them from neither: remove one",
-                    doubled[0].path, doubled[1].path, kind);
+    out.problem = fmt::format("{} and {} both have {} devices, and engines use them from neither: remove one",
+                              doubled[0].path, doubled[1].path, kind);
   } else if (const std::string lacks = lacking(files, first, devices, alone); !lacks.empty()) {
     out.problem = fmt::format(
-        "{} {}, and engines take devices from it: generate it again (`nvidia-ctk cdi generate --output={}`) "
-        "or "
-        "remove it (`rm {}`)",
+        "{} {}, and engines read devices from it: generate it again (`nvidia-ctk cdi generate --output={}`) "
+        "or remove it (`rm {}`)",
         first.path, lacks, first.path, first.path);
   } else {
     out.served_by = first.path;

@@ -1,9 +1,9 @@
-// Files of others that name the same devices as ours to container engines.
+// Other files that name the same devices to container engines.
 //
 // Engines read all of /etc/cdi and then all of /run/cdi, which wins. A device that two files of one folder
-// name is a device of neither: no container finds a GPU any more. So what a host has of its own, from
-// NVIDIA's Container Toolkit or by hand, is looked at before ours is written. Only as much of YAML and
-// JSON is read as such files have: keys with a plain value behind them. Thread: plain functions over Files.
+// name is a device of neither: no container finds a GPU any more. So the host's own files, from NVIDIA's
+// Container Toolkit or by hand, are read before ours is written. Only the YAML and JSON of such files is
+// supported: keys with a plain value. Thread: plain functions over Files.
 #pragma once
 
 #include <set>
@@ -15,8 +15,8 @@
 namespace muster::steps {
 
 struct CdiOthers {
-  std::string served_by;  // the file that engines take all these devices from; "" when it is none
-  std::string problem;    // why engines find no device, or a wrong one, and what to do; "" when there is none
+  std::string served_by;  // the file from which engines read all these devices; "" if none
+  std::string problem;    // why engines find no device, or a wrong one, and what to do; "" if all is well
   bool ours_in_the_way = false;  // with `own` beside it they would find none
 };
 
@@ -24,7 +24,7 @@ struct CdiOthers {
 CdiOthers other_cdi_files(const Files& files, const std::string& own, const std::string& kind,
                           const std::set<std::string>& devices);
 
-// Values of a key wherever it stands in the text: plain_values_of("- name: \"0\"", "name") is {"0"}.
+// Values of a key anywhere in the text: plain_values_of("- name: \"0\"", "name") is {"0"}.
 std::vector<std::string> plain_values_of(const std::string& text, const std::string& key);
 
 }  // namespace muster::steps

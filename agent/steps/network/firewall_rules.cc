@@ -166,7 +166,7 @@ std::string filter_block(const std::string& text) {
 }
 
 // Another program's way in for its own guests, "-A LIBVIRT_INP -i virbr0 -p udp -m udp --dport 53": it comes
-// back whenever that program starts, and lets in nobody but what the bridge of this host connects.
+// back whenever that program starts, and allows only what the bridge of this host connects.
 bool is_of_guests(const FilterTable::Rule& rule) {
   if (rule.chain == "INPUT" || rule.chain.rfind("ufw", 0) == 0) return false;
   const std::string port = value_of(rule.words, {"-i", "--in-interface"});
@@ -204,9 +204,9 @@ bool is_broad(const std::string& option, const std::string& value) {
 
 bool refuses(const std::string& target) { return is_one_of(target, {"DROP", "REJECT", "TARPIT"}); }
 
-// Whether this keeps out what is declared, whoever sends it; of IPv6, of which nothing is, what the network
-// itself needs. What is said of some senders, of an interface or of a rate (fail2ban, a limit) is no such
-// rule: the site's own restrictions stay. Nor is a chain that lets some go on before it refuses the rest.
+// Whether this blocks declared packets of all senders; of IPv6, of which nothing is, what the network itself
+// needs. What is said of some senders, of an interface or of a rate (fail2ban, a limit) is no such rule: the
+// site's own restrictions stay. Nor is a chain that lets some go on before it refuses the rest.
 bool closes(const FilterTable& table, Family family, const FilterTable::Rule& rule, const Words& declared,
             std::set<std::string>& seen) {
   const Words& words = rule.words;

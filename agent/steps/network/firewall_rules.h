@@ -1,12 +1,12 @@
-// Rules of the kernel's firewall and of ufw's files, as text: what of them lets in packets that are not
-// declared, what of ufw's own frame is missing, and the one text that puts a family right.
+// Rules of the kernel's firewall and of ufw's files, as text: which of them allow undeclared packets, what is
+// missing of ufw's own frame, and the one text that corrects a family.
 //
 // A packet comes in when a rule of the filter table accepts it on its way from INPUT, so every chain that
-// INPUT leads to is looked at, whatever made it. What ufw itself always lets in counts as declared: what
-// is on `lo` or belongs to a connection that exists, the ICMP types that it names, answers of a DHCP
-// server, and multicast names (mDNS, UPnP). So do guests' bridges in other programs' chains (libvirt's DNS
-// on virbr0). Tables of nft can refuse a packet but never let one past these; a redirection in the table
-// nat makes another port of it first, and is not looked at. Thread: plain functions; no I/O.
+// INPUT leads to is checked, from any program. What ufw itself always allows counts as declared: packets on
+// `lo` or of an existing connection, the ICMP types that it names, answers of a DHCP server, and multicast
+// names (mDNS, UPnP). So do guests' bridges in other programs' chains (libvirt's DNS on virbr0). Tables of
+// nft can reject a packet but never allow one past these; a redirection in the table nat changes its port
+// first, and is not checked. Thread: plain functions; no I/O.
 #pragma once
 
 #include <map>
@@ -35,7 +35,7 @@ std::string ufw_chain(Family family, const std::string& name);
 // Lines of a chain, in their order.
 std::vector<std::string> lines_of_chain(const FilterTable& table, const std::string& chain);
 
-// Lines that let in what neither ufw itself nor `declared` does, in INPUT, ufw's chains for incoming packets
+// Lines that allow what neither ufw itself nor `declared` does, in INPUT, ufw's chains for incoming packets
 // (in a file, which ufw hangs in, and in the kernel whether they hang there or not) and all that these lead
 // to.
 std::vector<std::string> undeclared_accepts(const FilterTable& table, Family family,
@@ -43,23 +43,23 @@ std::vector<std::string> undeclared_accepts(const FilterTable& table, Family fam
 // The text of one of ufw's files, before.rules for one, with those lines made comments.
 std::string without_undeclared(const std::string& text, Family family);
 
-// Lines that keep out what is declared before ufw's own rules are reached, whoever sends it: the REJECT at
-// the end of a provider's INPUT, another program's chain that drops the rest. Restrictions of some
-// senders, of an interface or of a rate are none.
+// Lines that block declared packets of all senders before ufw's own rules are reached: the REJECT at the end
+// of a provider's INPUT, another program's chain that drops the rest. Restrictions of some senders, of an
+// interface or of a rate do not count.
 std::vector<std::string> closed_before(const FilterTable& table, Family family,
                                        const std::vector<std::string>& declared);
 
-// What ufw's frame lacks in the kernel: jumps from INPUT to its chains and to the declared rules, and what
-// lets the answers of existing connections in. Empty when it is whole.
+// What ufw's frame lacks in the kernel: jumps from INPUT to its chains and to the declared rules, and the
+// rule for answers of existing connections. Empty if complete.
 std::vector<std::string> missing_frame(const FilterTable& table, Family family);
 
-// For `iptables-restore -n`: in one transaction everything that is not declared goes, and ufw's chains for
-// incoming packets become what its files say, whatever `live` was. Incoming packets are denied by default,
-// outgoing ones allowed; rules of others that let nothing in stay, behind ufw's where they would keep out
-// what is declared. `by_number`: rules are deleted by their number in `live`, for those of which iptables
+// For `iptables-restore -n`: in one transaction everything undeclared is removed, and ufw's chains for
+// incoming packets become those of its files, whatever `live` was. Incoming packets are denied by default,
+// outgoing ones allowed; other programs' rules that allow nothing stay, behind ufw's if they would block
+// declared packets. `by_number`: rules are deleted by their number in `live`, for those of which iptables
 // does not find the text again (recent, connlimit).
 struct UfwFiles {
-  std::string before, after, user;  // what before.rules, after.rules and user.rules hold
+  std::string before, after, user;  // content of before.rules, after.rules and user.rules
 };
 std::string load_text(const FilterTable& live, Family family, const UfwFiles& files,
                       const std::vector<std::string>& declared, bool by_number = false);

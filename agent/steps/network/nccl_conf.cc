@@ -135,10 +135,8 @@ StepModule nccl_conf_module() {
   StepModule m;
   m.name = "nccl_conf";
   m.help =
-      "/etc/nccl.conf of a node with declared rails: their RDMA ports, the GID of their addresses where it "
-      "is "
-      "the same on all, the interfaces for sockets (the provisioning port; the rails where they have no "
-      "RDMA).";
+      "/etc/nccl.conf of a node with declared rails: their RDMA ports, the GID of their addresses if it is "
+      "the same on all, the interfaces for sockets (the provisioning port; the rails if they have no RDMA).";
   m.check = check;
   m.apply = apply;
   m.verify = verify;

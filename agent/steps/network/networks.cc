@@ -192,7 +192,7 @@ void routes_diff(const Live& live, const GivenPort& given, const std::string& wh
 void port_diff(const Files& files, const Live& live, const GivenPort& given, const std::string& who,
                Diff& diff) {
   const Json* link = link_of(live, given.port.name);
-  if (!link) return diff.add(who + "is not there");
+  if (!link) return diff.add(who + "is missing");
   const std::string want = fmt::format("{}/{}", given.want.address, given.want.prefix()),
                     have = addresses(*link);
   if (have != want) diff.add(fmt::format("{}address {} -> {}", who, have.empty() ? "none" : have, want));
@@ -231,7 +231,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   for (const auto& file : own_files(context.files, text_of(params, "mac"), *ports))
     add_difference(context.files, file, diff);
-  if (owes(context.files, kDebt)) diff.add("an earlier change was not loaded");
+  if (has_pending_reload(context.files, kDebt)) diff.add("an earlier change was not loaded");
   if (ports->empty()) return diff.result();
   TRY(const auto live, live_of(context));
   for (const auto& given : *ports) {
@@ -250,7 +250,7 @@ bool wait_a_little(const StepContext& context, Clock::time_point until) {
 }
 
 // An interface that is down does not say whether it has a link. Which of the candidates do is seen when they
-// are up; what is not used goes down again.
+// are up; unused ones go down again.
 Result<std::vector<GivenPort>> find_by_link(StepContext& context, const Json& params,
                                             const std::vector<NetPort>& candidates) {
   TRY(const auto live, live_of(context));
@@ -304,10 +304,10 @@ Status apply(StepContext& context, const Json& params) {
   const auto files = own_files(context.files, text_of(params, "mac"), *ports);
   if (std::any_of(files.begin(), files.end(),
                   [&](const OwnFile& f) { return differs_from(context.files, f); }))
-    TRY_(note_debt(context.files, kDebt));
+    TRY_(mark_pending(context.files, kDebt));
   for (const auto& file : files) TRY_(put(context.files, file));
-  TRY_(load(context, *ports, owes(context.files, kDebt)));
-  return clear_debt(context.files, kDebt);
+  TRY_(load(context, *ports, has_pending_reload(context.files, kDebt)));
+  return clear_pending(context.files, kDebt);
 }
 
 // A port gets some time: networkd answers before it is done, and a link is trained.
@@ -328,15 +328,15 @@ StepModule networks_module() {
   m.name = "networks";
   m.help =
       "The ports of rails and of the storage network, by systemd-networkd: address, MTU, a routing table and "
-      "rule for each rail. Compared with what the kernel has; a port that is missing or has no link fails "
-      "the step. Which port is which is found where it is not named (the rail of a GPU is the port nearest "
-      "to it on PCI Express), and stays as it was found.";
+      "rule for each rail. Compared with the kernel's state; a port that is missing or has no link fails the "
+      "step. A port that is not named is found (the rail of a GPU is the port nearest to it on PCI Express), "
+      "and the choice is kept.";
   m.parameters = Json::array(
-      {parameter("mac", "string", true, "MAC address of the provisioning port, which is left alone"),
+      {parameter("mac", "string", true, "MAC address of the provisioning port, which is not changed"),
        parameter("rails", "list", false, "[{rail, address, network, port?, gateway?, mtu?, kind?}]"),
        parameter("storage", "list", false, "none or one of the same, without `rail`"),
        parameter("gpus", "int", false, "how many the node must have for rails to be numbered by them", 0),
-       parameter("deadline_seconds", "int", false, "a port that is not ready yet gets so long", 60)});
+       parameter("deadline_seconds", "int", false, "how long to wait for a port that is not ready yet", 60)});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

@@ -36,9 +36,9 @@ std::vector<std::string> paths_of_gpus(const Files& files) {
 }
 
 // Hands out ports, each once.
-class Giver {
+class PortAssigner {
  public:
-  Giver(const PortsAsked& asked, const std::vector<WantedPort>& wanted)
+  PortAssigner(const PortsAsked& asked, const std::vector<WantedPort>& wanted)
       : asked_(asked), wanted_(wanted), ports_(physical_ports(asked.files)), given_(wanted.size()) {}
 
   Status exclude_provisioning() {
@@ -46,7 +46,7 @@ class Giver {
     for (const auto& port : ports_)
       if (!asked_.mac.empty() && port.mac == asked_.mac) return used_.insert(port.name), Ok{};
     return fail(Code::not_found, fmt::format("{} has no port with the MAC address {}, which is its "
-                                             "provisioning port: which are the others is not known",
+                                             "provisioning port: the other ports cannot be identified",
                                              asked_.node, asked_.mac));
   }
 
@@ -69,7 +69,7 @@ class Giver {
                                                 meant[0]->ethernet ? "Ethernet" : "InfiniBand"));
       if (!used_.insert(meant[0]->name).second)
         return fail(Code::conflict,
-                    fmt::format("{}{} is the provisioning port, or given already", who, meant[0]->said()));
+                    fmt::format("{}{} is the provisioning port, or already used", who, meant[0]->said()));
       given_[i] = *meant[0];
     }
     return Ok{};
@@ -126,12 +126,11 @@ class Giver {
           found = &port;
       }
       if (!found)
-        return fail(
-            Code::not_found,
-            fmt::format("{} on {}: its port {} ({}) is gone. Where the machine was rebuilt, remove {} "
-                        "there to have the ports found anew, or name them in the spec",
-                        wanted_[place].title(), asked_.node, was.interface,
-                        was.pci.empty() ? "no PCI address" : was.pci, kNetworksRecord));
+        return fail(Code::not_found,
+                    fmt::format("{} on {}: its port {} ({}) is gone. If the machine was rebuilt, remove {} "
+                                "on it to have the ports found again, or name them in the spec",
+                                wanted_[place].title(), asked_.node, was.interface,
+                                was.pci.empty() ? "no PCI address" : was.pci, kNetworksRecord));
       take(place, *found);
     }
     return Ok{};
@@ -207,12 +206,12 @@ Result<std::vector<WantedPort>> wanted_ports(const Json& params) {
 
 Result<std::vector<GivenPort>> give_ports(const PortsAsked& asked, const std::vector<WantedPort>& wanted,
                                           std::vector<NetPort>& open) {
-  Giver giver(asked, wanted);
-  TRY_(giver.exclude_provisioning());
-  TRY_(giver.give_named());
-  TRY_(giver.give_found(true, open));
-  TRY_(giver.give_found(false, open));
-  return giver.result();
+  PortAssigner assigner(asked, wanted);
+  TRY_(assigner.exclude_provisioning());
+  TRY_(assigner.give_named());
+  TRY_(assigner.give_found(true, open));
+  TRY_(assigner.give_found(false, open));
+  return assigner.result();
 }
 
 }  // namespace muster::steps

@@ -2,9 +2,9 @@
 //
 // Named in the spec: that one. Otherwise found among the physical ports of the right kind that are neither
 // the provisioning port nor named for something else: rails by the GPUs they are nearest to
-// (base/rail_choice.h), the storage port where it is the only one, or the only one with a link. Where that
-// does not settle it, nobody guesses. What was found once stays: a dead adapter must not move the rails
-// behind it to other networks.
+// (base/rail_choice.h), the storage port where it is the only one, or the only one with a link. If that is
+// ambiguous, the step fails. A choice once made is kept: a dead adapter must not move the following rails to
+// other networks.
 // Thread: plain functions over Files.
 #pragma once
 
@@ -26,18 +26,18 @@ struct NetPort {
   std::string said() const;          // "eth5 (0000:41:00.0)"
 };
 // Physical ones: no loopback, bridges, VLANs, virtual functions, InfiniBand partitions, nothing on USB (a BMC
-// shows its host such a port), and none that is part of a bridge or a bond. Ordered by PCI address, port
-// number, name.
+// presents such a port to its host), and none that is part of a bridge or a bond. Ordered by PCI address,
+// port number, name.
 std::vector<NetPort> physical_ports(const Files& files);
 
 struct WantedPort {
   int rail = -1;  // -1: the storage port
   std::string address, network, gateway, port;
   bool ethernet = true;
-  int64_t mtu = 0;  // 0: whatever it is
+  int64_t mtu = 0;  // 0: 0: any
   std::string title() const { return PortRecord{rail, {}, {}, {}}.title(); }
   int prefix() const;
-  // The part of file names: "rail3", "storage"
+  // Part of file names: "rail3", "storage"
   std::string key() const { return rail < 0 ? "storage" : "rail" + std::to_string(rail); }
 };
 // Of the parameters `rails` and `storage`; invalid when an entry lacks something.
@@ -52,10 +52,10 @@ struct PortsAsked {
   std::string node;  // own name, for messages
   std::string mac;   // of the provisioning port
   NetworksRecord before;
-  int gpus_declared = 0;  // 0: the spec does not say
+  int gpus_declared = 0;  // 0: 0: not in the spec
 };
-// In the order of `wanted`. Code::not_found: a port is not there. Code::conflict: more ports than are wanted,
-// and not as many with a link as there must be; `open` then holds the candidates.
+// In the order of `wanted`. Code::not_found: a port is missing. Code::conflict: more ports than needed, and
+// not the needed number with a link; `open` then has the candidates.
 Result<std::vector<GivenPort>> give_ports(const PortsAsked& asked, const std::vector<WantedPort>& wanted,
                                           std::vector<NetPort>& open);
 

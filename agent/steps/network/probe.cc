@@ -32,8 +32,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     if (fits(answer.state, expected)) return holds();
     if (is_cancelled(context)) return fail(Code::cancelled, "cancelled");
     if (std::chrono::steady_clock::now() >= until)
-      return differs(
-          fmt::format("{} port {} is {} from here, not {}", host, port, to_string(answer.state), expected));
+      return differs(fmt::format("{} port {} is {} from this node, not {}", host, port,
+                                 to_string(answer.state), expected));
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
 }
@@ -48,8 +48,8 @@ StepModule probe_module() {
   m.parameters = Json::array(
       {parameter("host", "string", true, "numeric address"), parameter("port", "int", true, "TCP port"),
        parameter("expect", "string", false, "open | refused | filtered | closed", "open"),
-       parameter("attempt_ms", "int", false, "one attempt waits so long for an answer", 3000),
-       parameter("deadline_seconds", "int", false, "attempts are repeated so long", 10)});
+       parameter("attempt_ms", "int", false, "timeout of one attempt", 3000),
+       parameter("deadline_seconds", "int", false, "attempts are repeated for this time", 10)});
   m.check = check;
   return m;
 }

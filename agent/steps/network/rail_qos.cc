@@ -105,8 +105,8 @@ Result<std::string> show(StepContext& context, const PortRecord& port, const Wor
     driver = "driver " + link->substr(link->rfind('/') + 1);
   if (out.err.find("not supported") != std::string::npos || out.err.find("not found") != std::string::npos)
     return fail(Code::denied,
-                fmt::format("{} with {} has no DCB: PFC, DSCP and ETS cannot be set on it. Take "
-                            "network.rails.qos out of the spec, or use adapters that have it",
+                fmt::format("{} with {} has no DCB: PFC, DSCP and ETS cannot be set on it. Remove "
+                            "network.rails.qos from the spec, or use adapters that have it",
                             who_of(context, port), driver));
   return fail(Code::failed, fmt::format("{}: dcb: {}", who_of(context, port), out.err.substr(0, 200)));
 }
@@ -223,7 +223,7 @@ Status set_port(StepContext& context, const PortRecord& port, const Wanted& want
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   TRY(const auto rails, rails_of(context.files));
-  // All are asked before one is changed: half of the rails lossless helps nobody.
+  // All are checked before one is changed: half of the rails lossless is useless.
   for (const auto& port : rails) TRY_(now_of(context, port, want));
   for (const auto& port : rails) TRY_(set_port(context, port, want));
   const OwnFile unit = unit_file(rails, want);
@@ -239,13 +239,13 @@ StepModule rail_qos_module() {
   StepModule m;
   m.name = "rail_qos";
   m.help =
-      "PFC, DSCP and ETS of the rails by iproute2's dcb, now and at every boot, read back from the driver. A "
-      "port whose driver has no DCB is refused.";
-  m.parameters = Json::array(
-      {parameter("pfc", "list", false, "priorities that are paused instead of dropped, e.g. [3]"),
-       parameter("dscp", "object", false, "DSCP -> priority"),
-       parameter("ets", "object", false,
-                 "priority -> percent of the bandwidth; those that are not listed share the rest")});
+      "PFC, DSCP and ETS of the rails by iproute2's dcb, now and at every boot, read back from the driver. "
+      "Refused for a port whose driver has no DCB.";
+  m.parameters =
+      Json::array({parameter("pfc", "list", false, "priorities that are paused instead of dropped, e.g. [3]"),
+                   parameter("dscp", "object", false, "DSCP -> priority"),
+                   parameter("ets", "object", false,
+                             "priority -> percent of the bandwidth; those not listed share the rest")});
   m.check = check;
   m.apply = apply;
   return m;

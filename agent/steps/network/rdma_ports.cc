@@ -2,9 +2,9 @@
 // Pure test.
 //
 // Which ports: those that are declared; without a declaration those with a link. An adapter's ports for
-// management or storage that nobody cabled say nothing about the fabric. Which counts: how far they move from
-// now on. What they were at before says nothing: a link goes down once while the machine boots, and fast
-// links have symbol errors that their error correction takes care of.
+// management or storage without a cable mean nothing for the fabric. Which counts: how far they move from now
+// on. What they were at before says nothing: a link goes down once while the machine boots, and fast links
+// have symbol errors that their error correction takes care of.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -73,11 +73,11 @@ std::vector<Port> wanted(const std::vector<Port>& ports, const std::vector<std::
 
 // "" when they are, else which is not.
 std::string lacking(const std::vector<Port>& ports, const std::vector<std::string>& declared) {
-  if (ports.empty()) return "no RDMA device here";
+  if (ports.empty()) return "no RDMA device";
   Diff diff;
   for (const auto& name : declared)
     if (std::none_of(ports.begin(), ports.end(), [&](const Port& port) { return is_meant(name, port); }))
-      diff.add(name + " is not there");
+      diff.add(name + " is missing");
   const auto must = wanted(ports, declared);
   for (const auto& port : must)
     if (!port.active()) diff.add(port.said());
@@ -187,17 +187,17 @@ StepModule rdma_ports_module() {
   StepModule m;
   m.name = "rdma_ports";
   m.help =
-      "The RDMA ports that are declared, else those with a link, are active; with `watch_seconds` also that "
-      "in this time no link goes down and symbol errors do not come faster than they may. What was counted "
-      "before is not looked at. No active port is never a pass.";
+      "The declared RDMA ports, else those with a link, are active; with `watch_seconds` also: in this time "
+      "no link goes down and symbol errors stay below the limit. Earlier counts are ignored. A node without "
+      "an active port never passes.";
   m.parameters = Json::array(
       {parameter("ports", "list", false,
-                 "ports that must be active: mlx5_0, or mlx4_0/2; none: those with a link"),
+                 "ports that must be active: mlx5_0, or mlx4_0/2; default: those with a link"),
        parameter("rails", "bool", false, "the ports of the declared rails (step `networks`), all of them",
                  false),
-       parameter("deadline_seconds", "int", false, "a port that is not active yet gets so long", 60),
-       parameter("watch_seconds", "int", false, "how long their counters are watched; not given: not at all"),
-       parameter("symbol_errors_per_hour", "int", false, "as many a good link may have", 120)});
+       parameter("deadline_seconds", "int", false, "how long to wait for a port that is not active yet", 60),
+       parameter("watch_seconds", "int", false, "how long their counters are watched; default: not at all"),
+       parameter("symbol_errors_per_hour", "int", false, "limit for a good link", 120)});
   m.check = check;
   return m;
 }

@@ -50,7 +50,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     return std::find(methods.begin(), methods.end(), method) != methods.end();
   };
   Diff diff;
-  if (has("none")) diff.add("lets anybody in without authentication");
+  if (has("none")) diff.add("accepts logins without authentication");
   for (const auto& method : list_of(params, "refused"))
     if (has(method)) diff.add("offers " + method);
   for (const auto& method : list_of(params, "offered"))
@@ -66,8 +66,7 @@ StepModule ssh_probe_module() {
   StepModule m;
   m.name = "ssh_probe";
   m.help =
-      "The SSH server of another machine offers these ways of logging in and not those, asked from this "
-      "node.";
+      "The SSH server of another machine, seen from this node, offers these login methods and not those.";
   m.parameters = Json::array({parameter("host", "string", true, "numeric address"),
                               parameter("port", "int", false, "TCP port", 22),
                               parameter("refused", "list", false,

@@ -12,17 +12,17 @@ namespace muster::steps {
 
 enum class TcpState {
   open,         // a connection was made
-  refused,      // the host answered that nobody listens
-  filtered,     // no answer, or the network's "not allowed" / "no way there": a firewall or a dead host
-  unreachable,  // nothing was sent: this node has no route there, or forbids it. Says nothing of the host
+  refused,      // the host answered that nothing listens
+  filtered,     // no answer, or an ICMP error of the network: a firewall or a dead host
+  unreachable,  // nothing was sent: this node has no route there, or forbids it. Means nothing for the host
 };
 std::string_view to_string(TcpState state);
 
 struct TcpAnswer {
   TcpState state = TcpState::filtered;
-  std::string banner;  // first bytes the server sent, when asked for
+  std::string banner;  // first bytes the server sent, if requested
 };
-// `invalid` for an address that is not numeric. `banner` waits for the server to speak first (SSH does).
+// `invalid` for an address that is not numeric. `banner` waits for the server's first bytes (as of SSH).
 Result<TcpAnswer> tcp_probe(const std::string& address, uint16_t port, DurationMs deadline,
                             bool banner = false);
 

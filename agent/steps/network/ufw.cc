@@ -206,7 +206,7 @@ bool is_loaded(const FilterTable& table, Family family) {
 void family_diff(const FilterTable& live, Family family, const std::vector<Rule>& rules, Diff& diff) {
   const std::string name = family == Family::v6 ? "IPv6" : "IPv4";
   const auto want = declared_lines(family, rules);
-  add_lines(name + " lets in what is not declared", undeclared_accepts(live, family, want), diff);
+  add_lines(name + " allows what is not declared", undeclared_accepts(live, family, want), diff);
   const auto policy = live.policies.find("INPUT");
   const bool drops = policy != live.policies.end() && policy->second == "DROP";
   // Without ufw's chains IPv6 is as closed as it is declared: that is what ufw makes of IPV6=no.
@@ -217,7 +217,7 @@ void family_diff(const FilterTable& live, Family family, const std::vector<Rule>
   }
   if (!drops) diff.add(name + ": incoming traffic is not denied by default");
   add_lines(name + " lacks", missing_frame(live, family), diff);
-  add_lines(name + " keeps out what is declared", closed_before(live, family, want), diff);
+  add_lines(name + " blocks what is declared", closed_before(live, family, want), diff);
   const auto have = lines_of_chain(live, ufw_chain(family, "user-input"));
   if (have != want)
     diff.add(fmt::format("{}: loaded rules differ: {} loaded, {} declared", name, have.size(), want.size()));
@@ -340,17 +340,16 @@ StepModule ufw_module() {
   StepModule m;
   m.name = "ufw";
   m.help =
-      "The firewall's whole rule set, of IPv4 and IPv6: what `allow` lists may come in, everything else may "
-      "not, wherever the rule stands that lets it in. Taken back by a timer unless the "
-      "controller is still reachable afterwards.";
+      "The firewall's whole rule set, for IPv4 and IPv6: what `allow` lists may come in, everything else may "
+      "not, wherever a rule would allow it. Rolled back by a timer unless the controller is still reachable "
+      "afterwards.";
   m.parameters = Json::array(
-      {parameter(
-           "allow", "list", true,
-           "[{from: CIDR, to: own address, port | ports: \"A:B\", proto, comment}]; without port: everything "
-           "from there; without `to`: to any of the node's addresses"),
+      {parameter("allow", "list", true,
+                 "[{from: CIDR, to: own address, port | ports: \"A:B\", proto, comment}]; without port: "
+                 "everything from there; without `to`: to any of the node's addresses"),
        parameter("controller", "string", false, "URL that must be reachable afterwards"),
        parameter("logging", "string", false, "ufw log level", "off"),
-       parameter("rollback_seconds", "int", false, "taken back after so long without confirmation", 120)});
+       parameter("rollback_seconds", "int", false, "rolled back after this time without confirmation", 120)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,7 +1,7 @@
 // apt_mirror: the distribution's own packages come from this mirror. /etc/apt/sources.list is muster's as a
 // whole; sources of other packages (sources.list.d) are left alone.
 //
-// As in apt_repository the new file is put in place only after apt has fetched and believed its lists.
+// As in apt_repository the new file is put in place only after apt has fetched and verified its lists.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -87,9 +87,8 @@ StepModule apt_mirror_module() {
   StepModule m;
   m.name = "apt_mirror";
   m.help =
-      "The mirror that the system's own packages come from: /etc/apt/sources.list with the release, its "
-      "updates and its security pocket. It is put in place only after apt has fetched and verified the "
-      "lists.";
+      "The mirror of the system's own packages: /etc/apt/sources.list with the release, its updates and its "
+      "security pocket. It is written only after apt has fetched and verified the lists.";
   m.parameters =
       Json::array({parameter("mirror", "string", true, "URL"),
                    parameter("security_mirror", "string", true, "URL, or none"),

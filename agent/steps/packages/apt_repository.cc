@@ -1,7 +1,7 @@
 // apt_repository: a package source with the one key that may sign it, as a deb822 file.
 //
-// The source is put in place only after apt has fetched and believed its lists with that key, so a source
-// that stands there has worked once; a crash before leaves nothing that breaks a later `apt-get update`.
+// The source is put in place only after apt has fetched and verified its lists with that key, so an existing
+// source has worked once; a crash before leaves nothing that breaks a later `apt-get update`.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -48,8 +48,7 @@ Status read_key(const Json& params, Wanted& want) {
   want.signed_by = text_of(params, "signed_by");
   const int ways = !want.key.empty() + !want.key_url.empty() + !want.signed_by.empty();
   if (ways != 1)
-    return fail(Code::invalid,
-                "apt_repository: exactly one of 'key', 'key_url' and 'signed_by' says who may sign");
+    return fail(Code::invalid, "apt_repository: give exactly one of 'key', 'key_url' and 'signed_by'");
   if (!want.key.empty() && want.key.rfind(kArmour, 0) != 0)
     return fail(Code::invalid, "apt_repository: 'key' is not an ASCII-armoured public key");
   if (!want.key.empty() && want.key.back() != '\n') want.key += '\n';
@@ -125,7 +124,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   std::string key = present_key(context.files, want);
   if (key.empty()) {
-    diff.add("the key of " + want.name + " is not there or another one");
+    diff.add("the key of " + want.name + " is missing or different");
     key = want.key_path(true);
   } else {
     auto named = common_key(context.files, want.uris, want.suites, key, want.source_path());
@@ -176,13 +175,12 @@ StepModule apt_repository_module() {
   StepModule m;
   m.name = "apt_repository";
   m.help =
-      "A package source as a deb822 file, with the key that may sign it pinned: given whole, or by URL and "
-      "digest, or by the path of a key the distribution installed. It is put in place only after apt has "
+      "A package source as a deb822 file, with the key that may sign it pinned: given in full, or by URL and "
+      "digest, or by the path of a key that the distribution installed. It is written only after apt has "
       "fetched and verified its lists.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "names the files: muster-NAME.sources"),
-       parameter("uris", "list", false,
-                 "base URLs; default: the mirror this system's own packages come from"),
+       parameter("uris", "list", false, "base URLs; default: the mirror of this system's own packages"),
        parameter("suites", "list", false,
                  "suites, or one path that ends in '/' for a flat repository; default: this system's own"),
        parameter("components", "list", false, "components; none for a flat repository"),
@@ -192,8 +190,8 @@ StepModule apt_repository_module() {
        parameter("key_sha256", "string", false, "digest of the file at key_url"),
        parameter("signed_by", "string", false, "path of a keyring that is already on the node"),
        parameter("check_valid_until", "bool", false,
-                 "false: lists that have outlived their date are believed too, as long as they are signed: "
-                 "for mirrors that stand still",
+                 "false: lists past their expiry date are accepted too, as long as they are signed: for "
+                 "mirrors that are no longer updated",
                  true),
        parameter("pins", "list", false,
                  "apt preferences: {packages, pin, priority}, e.g. {packages: \"*\", pin: \"release "

@@ -178,7 +178,7 @@ Result<std::string> common_key(const Files& files, const std::vector<std::string
                   source.file + " has the same repository with " +
                       (source.signed_by.empty() ? "no key" : "Signed-By " + source.signed_by) +
                       (by.empty() ? ", not " + key : ", and " + by + " with " + named) +
-                      ": apt would read no list any more. Take one of the two out");
+                      ": apt would read no lists any more. Remove one of the two");
     named = source.signed_by;
     by = source.file;
   }

@@ -42,7 +42,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   const std::string have = context.files.read(want.into + kStamp).value_or("");
   if (have.empty()) return differs(want.into + " was not made by this module");
   return have == stamp_text(want) ? holds()
-                                  : differs(want.into + " holds another archive: " + have.substr(0, 71));
+                                  : differs(want.into + " contains another archive: " + have.substr(0, 71));
 }
 
 Status unpack(StepContext& context, const Wanted& want, const std::string& place) {
@@ -55,7 +55,7 @@ Status unpack(StepContext& context, const Wanted& want, const std::string& place
                          30 * kMinute));
   (void)out;
   if (context.files.list(place).empty())
-    return fail(Code::failed, want.source + " holds nothing below 'strip'");
+    return fail(Code::failed, want.source + " contains nothing below 'strip'");
   return context.files.write(place + kStamp, stamp_text(want));
 }
 
@@ -65,7 +65,7 @@ Status apply(StepContext& context, const Json& params) {
   if (state.exists && context.files.read(want.into + kStamp).value_or("") == stamp_text(want)) return Ok{};
   const bool ours = context.files.exists(want.into + kStamp);
   if (state.exists && !ours && !(state.directory && context.files.list(want.into).empty()))
-    return fail(Code::conflict, want.into + " holds files that this module did not put there");
+    return fail(Code::conflict, want.into + " contains files that this module did not put there");
   TRY(const std::string have, sha256_file(context.files.real(want.source)));
   if (have != want.sha256)
     return fail(Code::corrupt, fmt::format("{} has digest {}, not {}", want.source, have, want.sha256));
@@ -87,8 +87,9 @@ StepModule archive_module() {
   StepModule m;
   m.name = "archive";
   m.help =
-      "A folder is what a tar archive (any compression tar knows) holds. The folder belongs to the archive "
-      "as a whole: another version replaces it in one move; a folder with foreign files in it is refused.";
+      "A folder has the content of a tar archive (any compression that tar supports). The folder belongs to "
+      "the archive as a whole: another version replaces it in one move; a folder with foreign files in it is "
+      "refused.";
   m.parameters = Json::array({parameter("source", "string", true, "the archive on the node (see `download`)"),
                               parameter("sha256", "string", true, "of the archive, 64 hexadecimal digits"),
                               parameter("into", "string", true, "the folder, absolute"),

@@ -18,7 +18,7 @@ Result<Wanted> wanted(const Json& params) {
   if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "download: 'path' must be absolute");
   const auto has_scheme = [&](const char* scheme) { return out.url.rfind(scheme, 0) == 0; };
   if (!has_scheme("https://") && !has_scheme("http://") && !has_scheme("file:/"))
-    return fail(Code::invalid, "download: '" + out.url + "' is no https, http or file URL");
+    return fail(Code::invalid, "download: '" + out.url + "' is not an https, http or file URL");
   TRY(out.sha256, digest_of(params, "sha256"));
   TRY(out.mode, parse_mode(text_of(params, "mode", "0644")));
   return out;
@@ -54,13 +54,12 @@ StepModule download_module() {
   m.name = "download";
   m.help =
       "One file from a URL with a known SHA-256. Fetched by apt's downloader (proxies and trust as for apt) "
-      "beside its place and moved there when the digest is right; a wrong or partial file never stands "
-      "there.";
+      "beside its place and moved there if the digest is right; a wrong or partial file never appears there.";
   m.parameters = Json::array({parameter("url", "string", true, "https, http or file URL"),
-                              parameter("path", "string", true, "where it goes, absolute"),
+                              parameter("path", "string", true, "where to put it, absolute"),
                               parameter("sha256", "string", true, "64 hexadecimal digits"),
                               parameter("mode", "string", false, "octal", "0644"),
-                              parameter("deadline_seconds", "int", false, "given up after so long", 1800)});
+                              parameter("deadline_seconds", "int", false, "gives up after this time", 1800)});
   m.check = check;
   m.apply = apply;
   return m;

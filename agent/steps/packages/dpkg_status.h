@@ -1,7 +1,7 @@
-// What dpkg says is installed: its status file, and its journal of a run that was cut off.
+// The installed packages according to dpkg: its status file, and its journal of an interrupted run.
 //
-// Reads only. Errors are those of reading /var/lib/dpkg/status; what is missing or broken in a record makes
-// that record count as not installed. Thread: plain functions.
+// Reads only. Errors are those of reading /var/lib/dpkg/status; an incomplete or broken record counts as not
+// installed. Thread: plain functions.
 #pragma once
 
 #include <map>
@@ -18,11 +18,11 @@ struct InstalledPackage {
 };
 using Packages = std::map<std::string, InstalledPackage>;
 
-// By name, of whatever architecture. Not in it: what is only half installed or not configured, and what the
-// journal says has become so since the status file was written.
+// By name, of any architecture. Without packages that are half installed or not configured, or became so
+// since according to the journal.
 Result<Packages> installed_packages(const Files& files);
 
-// Whether there is such a journal: of a run under way, or of one that was interrupted.
+// Whether there is such a journal: of an active or interrupted run.
 bool has_journal(const Files& files);
 
 }  // namespace muster::steps

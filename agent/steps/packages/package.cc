@@ -159,7 +159,7 @@ Status finish_interrupted_run(StepContext& context) {
   if (!has_journal(context.files)) return Ok{};
   (void)apt(context, {"check"}, 10 * kMinute).ok();
   if (!has_journal(context.files)) return Ok{};
-  say(context, "dpkg was interrupted: going on where it was");
+  say(context, "dpkg was interrupted: continuing");
   auto done = unattended(context, {"dpkg", "--force-confold", "--configure", "-a"}, kInstall);
   // What one package's own script cannot do is apt's to say of the packages that are wanted.
   if (!done.ok() && has_journal(context.files))
@@ -177,14 +177,15 @@ Status check_removals(const std::string& simulation, const Json& params) {
     if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) others.push_back(name);
   }
   if (others.empty()) return Ok{};
-  return fail(Code::conflict, "apt would remove " + join(others, " ") + "; name what may go in 'removes'");
+  return fail(Code::conflict, "apt would remove " + join(others, " ") +
+                                  "; name the packages that may be removed in 'removes'");
 }
 
 // What would be there in the end, dependencies included, is of the locked versions.
 Status check_locks(const Packages& have, const std::string& simulation, const Locks& locks) {
   const auto odd = outside_locks(locks, after_simulation(versions_of(have), simulation));
   if (odd.empty()) return Ok{};
-  return fail(Code::conflict, "nothing was installed, the versions do not go together: " + join(odd, "; "));
+  return fail(Code::conflict, "nothing was installed, the versions do not fit together: " + join(odd, "; "));
 }
 
 Status check_simulation(const Packages& have, const std::string& simulation, const Json& params,
@@ -247,10 +248,10 @@ StepModule package_module() {
   StepModule m;
   m.name = "package";
   m.help =
-      "Debian packages are installed, `name=version` for an exact version (it may hold a `*`), and held "
-      "there if told so. apt is asked first what it would remove and install: a removal that `removes` does "
-      "not name, or a version outside `locked`, stops the step before anything is changed. Packages baked "
-      "into the image cost one file read.";
+      "Debian packages are installed, `name=version` for an exact version (it may contain a `*`), and held "
+      "there if requested. apt's simulation is checked first: a removal that `removes` does not name, or a "
+      "version outside `locked`, stops the step before anything is changed. For packages baked into the "
+      "image this reads one file.";
   m.parameters = Json::array(
       {parameter("names", "list", true, "package names, optionally name=version"),
        parameter(
@@ -259,10 +260,10 @@ StepModule package_module() {
        parameter("install", "bool", false, "false: they must be in the image, nothing is installed here",
                  true),
        parameter("hold", "bool", false,
-                 "held at their version, or not, with all that is locked; left alone when not given"),
+                 "held at their version, or not, with all that is locked; default: unchanged"),
        parameter("locked", "list", false,
-                 "sets that only work together: {packages: [patterns], version: pattern}; also dependencies "
-                 "that nobody named must be of that version"),
+                 "sets that only work together: {packages: [patterns], version: pattern}; dependencies that "
+                 "are not named must be of that version, too"),
        parameter("removes", "list", false, "packages that apt may remove to make them fit")});
   m.check = check;
   m.check_many = check_many;

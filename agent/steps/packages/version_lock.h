@@ -1,8 +1,7 @@
 // Version locks: packages that only work together at one version, such as a driver's user space and its
 // kernel module.
 //
-// A lock covers packages by pattern, so also those that come in as dependencies and are named nowhere.
-// Thread: plain functions.
+// A lock covers packages by pattern, including dependencies that are not named. Thread: plain functions.
 #pragma once
 
 #include <map>
@@ -19,15 +18,15 @@ struct VersionLock {
   std::string version;                // shell pattern of Debian's version: "550.163.01-*"
 };
 
-// From [{packages: [...], version: "..."}]; invalid when it is anything else, or when a lock is empty.
+// From [{packages: [...], version: "..."}]; invalid for anything else, or an empty lock.
 Result<std::vector<VersionLock>> version_locks(const Json& list);
 bool is_locked(const std::vector<VersionLock>& locks, const std::string& package);
-// The packages (name -> version) that stand outside their lock: "libcuda1 is 560.1-1, its set 550.163.01-*";
-// empty when none does.
+// The packages (name -> version) outside their lock: "libcuda1 is 560.1-1, its set 550.163.01-*"; empty when
+// none does.
 std::vector<std::string> outside_locks(const std::vector<VersionLock>& locks,
                                        const std::map<std::string, std::string>& packages);
 
-// What is installed after apt did what `apt-get --simulate` told, without architectures.
+// What is installed after the actions of `apt-get --simulate`, without architectures.
 std::map<std::string, std::string> after_simulation(std::map<std::string, std::string> installed,
                                                     const std::string& simulation);
 

@@ -62,7 +62,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 StepModule prometheus_targets_module() {
   StepModule m;
   m.name = "prometheus_targets";
-  m.help = "Prometheus says that this job's target on every given node is up. Pure test.";
+  m.help = "Prometheus reports this job's target on every given node as up. Only tests, changes nothing.";
   m.parameters = Json::array({parameter("url", "string", false, "of Prometheus", "http://127.0.0.1:9090"),
                               parameter("job", "string", true, "job_name of its configuration"),
                               parameter("nodes", "list", true, "[{name, address}]"),

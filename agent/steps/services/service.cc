@@ -110,9 +110,8 @@ Difference difference(const StepContext& context, const Json& params, const Prop
   if (want_running && running) {
     const Unread file_unread = unread(context, params, p);
     if (file_unread.ahead)
-      d.restart = true, d.text.add(file_unread.path +
-                                   " is dated ahead of the clock, so the running service may "
-                                   "not have read it");
+      d.restart = true,
+      d.text.add(file_unread.path + " has a date in the future, so the running service may not have read it");
     else if (!file_unread.path.empty())
       d.restart = true, d.text.add(file_unread.path + " is newer than the running service");
     else if (property(p, "NeedDaemonReload") == "yes")
@@ -236,13 +235,13 @@ StepModule service_module() {
   StepModule m;
   m.name = "service";
   m.help =
-      "systemd units: enabled, running, or masked. A running one is restarted when a file of `restart_for` "
-      "is newer than its start.";
+      "systemd units: enabled, running, or masked. A running one is restarted if a file of `restart_for` is "
+      "newer than its start.";
   m.parameters = Json::array(
       {parameter("names", "list", true, "unit names; .service is added where there is no suffix"),
-       parameter("enabled", "bool", false, "started at boot; left alone when not given"),
+       parameter("enabled", "bool", false, "started at boot; default: unchanged"),
        parameter("running", "bool", false, "active now", true),
-       parameter("masked", "bool", false, "stopped and masked; a unit that does not exist counts", false),
+       parameter("masked", "bool", false, "stopped and masked; a unit that does not exist is fine", false),
        parameter("restart_for", "list", false, "files it reads at its start")});
   m.check = check;
   m.check_many = check_many;

@@ -1,10 +1,10 @@
-// Slurm, asked and told through its own programs: the nodes' states, one node in or out of the schedule, and
-// an MPI job as the proof that launching works. Installation and configuration are ordinary steps of
+// Slurm, read and changed through its own programs: the nodes' states, one node in or out of the schedule,
+// and an MPI job as the proof that launching works. Installation and configuration are ordinary steps of
 // playbooks/scheduler.yaml.
 //
 // States are read in Slurm's long form ("idle", "drained$", "mixed-"), or as scontrol joins them
-// ("IDLE+DRAIN"). The word says what the node does; the mark behind it what else there is to say, and Slurm
-// shows one of them only.
+// ("IDLE+DRAIN"). The word is the node's state; the mark after it adds a detail, and Slurm shows only one of
+// them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -100,7 +100,8 @@ std::string hint_of(const std::string& state) {
   return maintained ? " (`scontrol show reservation` shows which)" : "";
 }
 
-// Asks until `lacking` says "" or the deadline passes. slurmctld may be starting: an error counts as not yet.
+// Polls until `lacking` returns "" or the deadline passes. slurmctld may be starting: an error counts as not
+// yet.
 Result<CheckResult> wait_until(StepContext& context, const Json& params,
                                const std::function<Result<std::string>()>& lacking) {
   const auto until =
@@ -134,7 +135,7 @@ Result<NodeState> state_of(StepContext& context, const Json& params) {
   TRY(const auto have, states(context));
   const std::string node = text_of(params, "node");
   const auto it = have.find(node);
-  if (it == have.end()) return fail(Code::not_found, "slurmctld knows no node " + node);
+  if (it == have.end()) return fail(Code::not_found, "slurmctld has no node " + node);
   return it->second;
 }
 
@@ -145,14 +146,14 @@ Result<bool> wants_drain(const Json& params) {
   return want == "drain";
 }
 
-// A node that somebody else took out, for a reason of their own, is not given back unless that is asked for.
+// A node that was drained elsewhere, for another reason, is not resumed unless requested.
 bool left_alone(const NodeState& now, const Json& params) {
   const std::string only = text_of(params, "only_reason");
   return !only.empty() && now.reason.rfind(only, 0) != 0;
 }
 
-// A node that is given back after its own restart can wait for slurmctld, which may be starting, too. What
-// slurmctld does not know it will not know later.
+// A node that is given back after its own restart can wait for slurmctld, which may be starting, too. A node
+// unknown to slurmctld stays unknown.
 bool may_answer_later(const Error& error, const Json& params) {
   return !text_of(params, "only_reason").empty() && error.code != Code::not_found;
 }
@@ -217,8 +218,8 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
   Command command;
   const int64_t deadline_s = int_of(params, "deadline_seconds", 180);
   constexpr int64_t kSpare = 20;
-  // One rank that cannot begin leaves the others waiting for it. Asked to end, srun says what it knows and
-  // gives the nodes back; killed, it leaves them allocated to nobody, and the next try finds no node free.
+  // One rank that cannot begin leaves the others waiting for it. On a signal to end, srun prints its state
+  // and releases the nodes; killed, it leaves them allocated, and the next try finds no node free.
   command.argv = {"runuser",
                   "-u",
                   text_of(params, "user", "mpi"),
@@ -256,7 +257,7 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
     return differs(fmt::format("srun ended with {}{}: {}", out.exit_code,
                                out.exit_code == kTimedOut ? " (out of time)" : "", said(out)));
   if (json->value("outcome", "") != "measured")
-    return differs("the all-reduce is wrong: " + json->value("error", ""));
+    return differs("the result of the all-reduce is wrong: " + json->value("error", ""));
   const Json ranks = json->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
     return differs(fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()));
@@ -268,7 +269,9 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
 StepModule slurm_nodes_module() {
   StepModule m;
   m.name = "slurm_nodes";
-  m.help = "slurmctld has every one of these nodes, and each answers and takes jobs. Pure test.";
+  m.help =
+      "slurmctld has every one of these nodes, and each answers and accepts jobs. Only tests, changes "
+      "nothing.";
   m.parameters = Json::array({parameter("nodes", "list", true, "[{name}]"),
                               parameter("deadline_seconds", "int", false, "to register", 60)});
   m.check = check_nodes;
@@ -278,12 +281,12 @@ StepModule slurm_nodes_module() {
 StepModule slurm_node_module() {
   StepModule m;
   m.name = "slurm_node";
-  m.help = "Takes a node out of Slurm's schedule (its jobs may end first) or gives it back.";
+  m.help = "Drains a node in Slurm (its jobs may end first) or resumes it.";
   m.parameters = Json::array(
       {parameter("node", "string", true, "its name"), parameter("state", "string", true, "drain | resume"),
        parameter("reason", "string", false, "shown by sinfo -R", "muster drain"),
        parameter("only_reason", "string", false, "resume only nodes whose reason begins with this"),
-       parameter("deadline_seconds", "int", false, "its jobs get so long to end", 60)});
+       parameter("deadline_seconds", "int", false, "time for its jobs to end", 60)});
   m.check = check_node;
   m.apply = apply_node;
   return m;
@@ -294,7 +297,7 @@ StepModule slurm_mpi_module() {
   m.name = "slurm_mpi";
   m.help =
       "An MPI all-reduce started by srun, one rank on every given node, every element of the result "
-      "verified. Pure test.";
+      "verified. Only tests, changes nothing.";
   m.parameters = Json::array(
       {parameter("hosts", "list", true, "[{name}]"),
        parameter("user", "string", false, "account that submits", "mpi"),
@@ -302,7 +305,7 @@ StepModule slurm_mpi_module() {
        parameter("program", "string", false, "the all-reduce", "/usr/lib/muster/muster-mpi-check"),
        parameter("seconds", "string", false, "time budget", "1"),
        parameter("max_bytes", "int", false, "largest message", 65536),
-       parameter("deadline_seconds", "int", false, "killed after so long", 180)});
+       parameter("deadline_seconds", "int", false, "time after which it is killed", 180)});
   m.check = check_mpi;
   return m;
 }

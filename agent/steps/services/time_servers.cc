@@ -1,4 +1,4 @@
-// time_servers: chrony asks the servers of one file and no others.
+// time_servers: chrony uses the servers of one file and no others.
 //
 // Others come from where installers, clouds and DHCP write them: lines of chrony.conf and of what it includes
 // (in any spelling that chrony reads), files of its source folders, and /run/chrony-dhcp, which every lease
@@ -109,24 +109,24 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   for (const auto& [path, text] : wrong)
     add_difference(context.files, {path, text, look(context.files, path).mode}, diff);
-  if (owes(context.files, kDebt)) diff.add("chrony has not read its files again");
+  if (has_pending_reload(context.files, kDebt)) diff.add("chrony has not read its files again");
   return diff.result();
 }
 
 Status apply(StepContext& context, const Json& params) {
   TRY(const auto wrong, edits(context, params));
-  if (!wrong.empty()) TRY_(note_debt(context.files, kDebt));
+  if (!wrong.empty()) TRY_(mark_pending(context.files, kDebt));
   for (const auto& [path, text] : wrong) {
     const FileState state = look(context.files, path);
     TRY_(context.files.write(path, text, state.mode));
     TRY_(set_permissions(context.files, path, state.mode, state.uid, state.gid));
   }
-  if (!owes(context.files, kDebt)) return Ok{};
+  if (!has_pending_reload(context.files, kDebt)) return Ok{};
   if (is_booted(context.files)) {
     TRY(auto out, run_tool(context, {"systemctl", "try-restart", "chrony.service"}, 3 * kMinute));
     (void)out;
   }
-  return clear_debt(context.files, kDebt);
+  return clear_pending(context.files, kDebt);
 }
 
 }  // namespace
@@ -135,10 +135,9 @@ StepModule time_servers_module() {
   StepModule m;
   m.name = "time_servers";
   m.help =
-      "chrony asks the time servers of one file and no others: server, pool and peer lines elsewhere in its "
-      "configuration become comments, and servers that come with a DHCP lease are not read. A reference "
-      "clock "
-      "stays. chrony is restarted when something changed.";
+      "chrony uses the time servers of one file and no others: server, pool and peer lines elsewhere in its "
+      "configuration become comments, and servers from a DHCP lease are not read. A reference clock stays. "
+      "chrony is restarted if something changed.";
   m.parameters =
       Json::array({parameter("file", "string", true, "the one with the declared servers, NAME.sources")});
   m.check = check;

@@ -104,18 +104,17 @@ Status apply(StepContext& context, const Json& params) {
 StepModule timer_module() {
   StepModule m;
   m.name = "timer";
-  m.help =
-      "A program that systemd runs now and then: writes NAME.service and NAME.timer, and starts the timer.";
+  m.help = "A program that systemd runs at times: writes NAME.service and NAME.timer, and starts the timer.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "name of the two units"),
        parameter("argv", "list", true, "program (absolute path) and arguments; no shell"),
        parameter("calendar", "string", false, "as OnCalendar of systemd.timer(5), e.g. '*-*-* 02:00'"),
-       parameter("after_boot", "string", false, "first run so long after boot, e.g. 5min"),
-       parameter("every", "string", false, "then again so long after each run, e.g. 15min"),
-       parameter("spread", "string", false, "random delay up to this, so that nodes do not act at once"),
+       parameter("after_boot", "string", false, "delay of the first run after boot, e.g. 5min"),
+       parameter("every", "string", false, "delay after each run, e.g. 15min"),
+       parameter("spread", "string", false, "random delay up to this, so that not all nodes act at once"),
        parameter("catch_up", "bool", false, "run at once when a run was missed", false),
        parameter("user", "string", false, "default: root"),
-       parameter("description", "string", false, "for people; default: the name")});
+       parameter("description", "string", false, "description of the units; default: the name")});
   m.check = check;
   m.apply = apply;
   return m;

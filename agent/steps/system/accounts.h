@@ -27,7 +27,7 @@ std::optional<GroupEntry> find_group(const Files& files, const std::string& name
 // Second field of /etc/shadow; empty when there is no such line.
 std::string password_field(const Files& files, const std::string& name);
 
-// What lstat says.
+// Result of lstat.
 struct FileState {
   bool exists = false, directory = false, regular = false, link = false;
   unsigned mode = 0;
@@ -35,7 +35,7 @@ struct FileState {
   int64_t modified_us = 0;  // wall clock
 };
 FileState look(const Files& files, const std::string& path);
-// Makes now the time at which it was modified.
+// Sets its modification time to now.
 Status date_now(const Files& files, const std::string& path);
 
 // "0644" -> 0644; invalid for anything but three or four octal digits.

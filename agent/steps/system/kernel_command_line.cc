@@ -1,8 +1,8 @@
-// kernel_command_line: arguments of the next boot. Takes effect with a reboot, which it asks for.
+// kernel_command_line: arguments of the next boot. Takes effect with a reboot, which it requests.
 //
 // A node with muster's layout boots the entry of its slot on the ESP of its disk (own_esp.h,
 // loader/entries/muster-SLOT.conf): that one is edited, never the other slot's or another disk's. Elsewhere
-// GRUB's drop-in folder is used. The check asks the running kernel too: an entry that nobody booted has no
+// GRUB's drop-in folder is used. The check reads the running kernel too: an entry that was not booted has no
 // effect.
 #include <algorithm>
 
@@ -39,14 +39,14 @@ Result<Wanted> wanted(const Json& params) {
   Wanted out{text_of(params, "name", "base"), list_of(params, "present"), list_of(params, "absent")};
   TRY_(check_name(out.name, "kernel_command_line"));
   if (out.present.empty() && out.absent.empty())
-    return fail(Code::invalid, "kernel_command_line: nothing is asked for");
+    return fail(Code::invalid, "kernel_command_line: nothing to set or remove");
   for (const auto* list : {&out.present, &out.absent})
     for (const auto& argument : *list) {
       if (argument.empty() || argument.find_first_of(" \t\n\"") != std::string::npos)
         return fail(Code::invalid, "kernel_command_line: '" + argument + "' is not one argument");
       if (is_ours(key_of(argument)))
         return fail(Code::denied, "kernel_command_line: '" + key_of(argument) +
-                                      "' decides what is booted; it is not for playbooks");
+                                      "' decides what is booted; it is not available to playbooks");
     }
   return out;
 }
@@ -169,10 +169,10 @@ Status boot_diff(StepContext& context, const Wanted& want, Diff& diff) {
   const std::string slot = read_image_record(context.files).slot;
   if (slot.empty()) {
     if (!has_grub(context.files))
-      return fail(Code::not_found, "neither a boot entry of muster's nor GRUB is here");
+      return fail(Code::not_found, "neither a boot entry of muster's nor GRUB was found");
     add_difference(context.files, grub_file(want), diff);
     add_difference(context.files, earlier_grub_file(want), diff);
-    if (owes(context.files, "grub-" + want.name)) diff.add("GRUB's menu is not up to date");
+    if (has_pending_reload(context.files, "grub-" + want.name)) diff.add("GRUB's menu is not up to date");
     if (const auto menu = menu_diff(context.files, want); !menu.empty()) diff.add(menu);
     return Ok{};
   }
@@ -216,17 +216,17 @@ Status apply_entry(StepContext& context, const Wanted& want, const std::string& 
 Status apply_grub(StepContext& context, const Wanted& want) {
   const std::string debt = "grub-" + want.name;
   for (const auto& file : {grub_file(want), earlier_grub_file(want)}) {
-    if (differs_from(context.files, file)) TRY_(note_debt(context.files, debt));
+    if (differs_from(context.files, file)) TRY_(mark_pending(context.files, debt));
     TRY_(put(context.files, file));
   }
-  if (!owes(context.files, debt) && menu_diff(context.files, want).empty()) return Ok{};
+  if (!has_pending_reload(context.files, debt) && menu_diff(context.files, want).empty()) return Ok{};
   TRY(auto out, run_tool(context, {"update-grub"}, 3 * kMinute));
   (void)out;
   // A restart would not help.
   if (const auto menu = menu_diff(context.files, want); !menu.empty())
     return fail(Code::conflict, menu + ": something behind " + grub_file(want).path +
-                                    " sets it, in /etc/default/grub.d or /etc/grub.d; take it out there");
-  return clear_debt(context.files, debt);
+                                    " sets it, in /etc/default/grub.d or /etc/grub.d; remove it there");
+  return clear_pending(context.files, debt);
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -234,8 +234,8 @@ Status apply(StepContext& context, const Json& params) {
   const std::string slot = read_image_record(context.files).slot;
   TRY_(slot.empty() ? apply_grub(context, want) : apply_entry(context, want, slot));
   if (running_has(context.files, want)) return Ok{};
-  return ask_reboot(context.files, "kernel_command_line-" + want.name,
-                    "kernel arguments " + join(want.present, " "));
+  return request_reboot(context.files, "kernel_command_line-" + want.name,
+                        "kernel arguments " + join(want.present, " "));
 }
 
 }  // namespace
@@ -245,12 +245,13 @@ StepModule kernel_command_line_module() {
   m.name = "kernel_command_line";
   m.help =
       "Arguments of the kernel, in the boot entry of the running slot (or GRUB's drop-in on an adopted "
-      "host). They count when the running kernel has them: the step asks for a reboot (see `reboot`). A "
-      "re-image writes the entry anew.";
-  m.parameters = Json::array(
-      {parameter("name", "string", false, "tells several such steps apart", "base"),
-       parameter("present", "list", false, "arguments, e.g. iommu=pt; another value of the same key goes"),
-       parameter("absent", "list", false, "arguments or keys that must not be there")});
+      "host). They count once the running kernel has them: the step requests a restart (see `reboot`). A "
+      "re-image writes the entry again.";
+  m.parameters =
+      Json::array({parameter("name", "string", false, "distinguishes several such steps", "base"),
+                   parameter("present", "list", false,
+                             "arguments, e.g. iommu=pt; another value of the same key is removed"),
+                   parameter("absent", "list", false, "arguments or keys that must not be there")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -38,8 +38,8 @@ Result<Wanted> wanted(const Json& params) {
     TRY_(check_name(module, "kernel_module"));
     for (const auto& other : out.load)
       if (underscored(other) == underscored(module))
-        return fail(Code::invalid, "kernel_module: '" + module + "' is to be loaded and blacklisted");
-    // "blacklist" only stops loading by alias; "install" also stops what asks for it by name.
+        return fail(Code::invalid, "kernel_module: '" + module + "' is both loaded and blacklisted");
+    // "blacklist" only stops loading by alias; "install" also stops loading by name.
     settings += fmt::format("blacklist {0}\ninstall {0} /bin/false\n", module);
   }
   for (const auto& [module, value] : object_of(params, "options").items()) {
@@ -79,7 +79,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   add_difference(context.files, want.load_file, diff);
   add_difference(context.files, want.settings_file, diff);
-  if (owes(context.files, debt(want))) diff.add("the initial RAM disk is not up to date");
+  if (has_pending_reload(context.files, debt(want))) diff.add("the initial RAM disk is not up to date");
   if (!is_booted(context.files) || !bool_of(params, "now", true)) return diff.result();
   for (const auto& module : want.load)
     if (!is_loaded(context.files, module) && !is_built_in(context.files, module))
@@ -97,12 +97,12 @@ Status write_files(StepContext& context, const Wanted& want) {
   // Where the boot goes through initramfs-tools, that image carries a copy of modprobe.d. muster's own has
   // none.
   const bool has_tool = context.files.exists("/usr/sbin/update-initramfs");
-  if (changed && has_tool) TRY_(note_debt(context.files, debt(want)));
+  if (changed && has_tool) TRY_(mark_pending(context.files, debt(want)));
   TRY_(put(context.files, want.settings_file));
-  if (!owes(context.files, debt(want))) return Ok{};
+  if (!has_pending_reload(context.files, debt(want))) return Ok{};
   TRY(auto out, run_tool(context, {"update-initramfs", "-u"}, 5 * kMinute));
   (void)out;
-  return clear_debt(context.files, debt(want));
+  return clear_pending(context.files, debt(want));
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -120,8 +120,8 @@ Status apply(StepContext& context, const Json& params) {
     if (!run_tool(context, {"rmmod", underscored(module)}).ok()) busy.push_back(module);
   }
   if (busy.empty()) return Ok{};
-  return ask_reboot(context.files, "kernel_module-" + want.name,
-                    "in use and to be gone: " + join(busy, ", "));
+  return request_reboot(context.files, "kernel_module-" + want.name,
+                        "in use, but blacklisted: " + join(busy, ", "));
 }
 
 }  // namespace
@@ -131,14 +131,14 @@ StepModule kernel_module_module() {
   m.name = "kernel_module";
   m.help =
       "Kernel modules: loaded now and at every boot, or never loaded again, and their options. A blacklisted "
-      "module that is in use asks for a reboot (see `reboot`).";
-  m.parameters = Json::array(
-      {parameter("name", "string", false, "names the files: muster-NAME.conf", "base"),
-       parameter("load", "list", false, "loaded at every boot, and now"),
-       parameter("blacklist", "list", false,
-                 "never loaded, neither by a device nor by name; unloaded now if nothing uses it"),
-       parameter("options", "object", false, "module -> its options, as in modprobe.d(5)"),
-       parameter("now", "bool", false, "false: only from the next boot on", true)});
+      "module that is in use requests a restart (see `reboot`).";
+  m.parameters =
+      Json::array({parameter("name", "string", false, "names the files: muster-NAME.conf", "base"),
+                   parameter("load", "list", false, "loaded at every boot, and now"),
+                   parameter("blacklist", "list", false,
+                             "never loaded, neither by a device nor by name; unloaded now if not in use"),
+                   parameter("options", "object", false, "module -> its options, as in modprobe.d(5)"),
+                   parameter("now", "bool", false, "false: only from the next boot on", true)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -98,10 +98,10 @@ StepModule limits_module() {
   m.name = "limits";
   m.help =
       "Resource limits, soft and hard alike: of log-in sessions in /etc/security/limits.d, and of services "
-      "as systemd's defaults, which limits.d does not reach. The check asks the running systemd.";
+      "as systemd's defaults, which limits.d does not reach. Checked against the running systemd.";
   m.parameters = Json::array(
       {parameter("name", "string", false, "names the files: 60-muster-NAME.conf", "base"),
-       parameter("domain", "string", false, "whom `values` are for, as in limits.conf(5)", "*"),
+       parameter("domain", "string", false, "users that `values` are for, as in limits.conf(5)", "*"),
        parameter("values", "object", false, "item -> value for sessions, e.g. memlock: unlimited"),
        parameter("services", "object", false, "item -> value for services, e.g. memlock: unlimited")});
   m.check = check;

@@ -34,7 +34,7 @@ Result<std::string> guid_of(const Files& files, const std::string& part) {
   const auto all = partition_bearers(files, found->guid);
   if (all.size() > 1)
     return fail(Code::conflict, "PARTUUID=" + found->guid + " is " + join(all, " and ") +
-                                    ": one disk is a copy of the other; take one away");
+                                    ": one disk is a copy of the other; remove one");
   return found->guid;
 }
 
@@ -121,9 +121,8 @@ StepModule own_devices_module() {
   StepModule m;
   m.name = "own_devices";
   m.help =
-      "Where an earlier version of muster named the system's own partitions by their labels, in /etc/fstab "
-      "and in "
-      "the boot entry of the running slot, their UUIDs are written instead.";
+      "Replaces labels by UUIDs where an earlier version of muster named the system's own partitions by "
+      "their labels: in /etc/fstab and in the boot entry of the running slot.";
   m.check = check;
   m.apply = apply;
   return m;

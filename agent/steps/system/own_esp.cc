@@ -38,17 +38,17 @@ std::string list_of_esps(const Files& files) {
   std::vector<std::string> out;
   for (const auto& name : esps(files, "")) out.push_back(device_path(name));
   return out.empty() ? "no partition is named muster-esp"
-                     : "partitions named muster-esp: " + join(out, ", ") + "; none of them is touched";
+                     : "partitions named muster-esp: " + join(out, ", ") + "; none of them is changed";
 }
 
 Error unknown(const Files& files, const std::string& why) {
   return fail(Code::conflict,
-              "which disk this system runs from is not known: " + why + "; " + list_of_esps(files));
+              "the disk that this system runs from is unknown: " + why + "; " + list_of_esps(files));
 }
 
 Status check_mounted(const Files& files, const MountEntry& entry, const std::string& esp) {
   if (is_on_device(files, entry, esp)) return Ok{};
-  return fail(Code::conflict, fmt::format("{} is {}, and this system's partition is {}: it is left alone",
+  return fail(Code::conflict, fmt::format("{} is {}, but this system's partition is {}: left unchanged",
                                           kEspFolder, entry.source, device_path(esp)));
 }
 

@@ -2,7 +2,7 @@
 //
 // Found from the root file system down: the partition that / is mounted from (or that the kernel was given as
 // root=PARTUUID=...), its disk, and there the one partition named muster-esp. Another disk may carry muster's
-// partitions as well, an older system's or a copy's: its entries are never touched. Not mounted in normal
+// partitions as well, an older system's or a copy's: its entries are never changed. Not mounted in normal
 // operation; mounted at /boot/efi for as long as an OwnEsp lives. Thread: blocking.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace muster::steps {
 
 inline constexpr const char* kEspFolder = "/boot/efi";
 
-// "nvme0n1p3": the partition that this system runs from. conflict: it is not known, or two could be it.
+// "nvme0n1p3": the partition that this system runs from. conflict: unknown or ambiguous.
 Result<std::string> own_root(const Files& files);
-// "nvme0n1p1". conflict names the partitions that are called so.
+// "nvme0n1p1". conflict names the partitions with that name.
 Result<std::string> own_esp(const Files& files);
 // "loader/entries/muster-a.conf" below the mounted partition.
 std::string boot_entry_path(const std::string& slot);

@@ -1,11 +1,10 @@
-// reboot: one restart for all steps before it that asked for one.
+// reboot: one restart for all steps before it that requested one.
 //
-// A step whose change needs a reboot leaves a note in /run/muster/reboot (own_file.h, ask_reboot). This step
-// restarts the machine when there is such a note, or Debian's own /run/reboot-required. The order is given to
-// the agent again afterwards and starts from its first step, so that everything before the reboot is checked
-// and verified in the system that came up (step_runner.h, `reverify`). Who asks again for the same thing
-// after the reboot gets a failure, not a loop. A system that is not committed yet (slot.cc) comes up again
-// and is no more committed than before.
+// A step whose change needs a reboot leaves a record in /run/muster/reboot (own_file.h, request_reboot). This
+// step restarts the machine if there is such a record, or Debian's own /run/reboot-required. The agent gets
+// the order again afterwards and starts from its first step, so that everything before the reboot is checked
+// and verified in the new system (step_runner.h, `reverify`). The same request again after the reboot is a
+// failure, not a loop. A system that is not committed yet (slot.cc) boots again and remains uncommitted.
 #include <chrono>
 #include <thread>
 
@@ -44,7 +43,7 @@ std::string text(const Json& reasons) {
 Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!is_booted(context.files)) return CheckResult{Holds::not_applicable, "nothing to restart in an image"};
   const Json why = reasons(context.files, params);
-  return why.empty() ? holds() : differs("to be restarted for " + text(why));
+  return why.empty() ? holds() : differs("restart requested by " + text(why));
 }
 
 Status apply(StepContext& context, const Json& params) {
@@ -54,7 +53,7 @@ Status apply(StepContext& context, const Json& params) {
   const auto record = parse_json(context.files.read(kRecord).value_or("{}"));
   if (record.ok() && record->is_object() && record->value("reasons", Json()) == why &&
       record->value("boot_id", "") != now)
-    return fail(Code::failed, "was restarted for the same, which did not help: " + text(why));
+    return fail(Code::failed, "already restarted for the same, which did not help: " + text(why));
   TRY_(context.files.write(kRecord, dump_json(Json{{"boot_id", now}, {"reasons", why}}) + "\n"));
   TRY_(keep_trial(context.files));
   say(context, "restarting for " + text(why));
@@ -65,7 +64,7 @@ Status apply(StepContext& context, const Json& params) {
     if (reasons(context.files, params).empty()) return Ok{};  // it came up again around this process
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
-  return fail(Code::failed, "five minutes after `systemctl reboot` this system still runs");
+  return fail(Code::failed, "five minutes after `systemctl reboot` this system is still running");
 }
 
 }  // namespace
@@ -74,11 +73,10 @@ StepModule reboot_module() {
   StepModule m;
   m.name = "reboot";
   m.help =
-      "Restarts the node once if any step before it asked for that, or if Debian's /run/reboot-required is "
-      "there. The order goes on in the new system with all its steps checked and verified again. Put it "
-      "after the steps that may ask.";
-  m.parameters =
-      Json::array({parameter("packages", "bool", false, "also for what packages asked for", true)});
+      "Restarts the node once if any step before it requested that, or if Debian's /run/reboot-required "
+      "exists. The order continues in the new system with all its steps checked and verified again. Put it "
+      "after the steps that may request it.";
+  m.parameters = Json::array({parameter("packages", "bool", false, "also if packages requested it", true)});
   m.check = check;
   m.apply = apply;
   return m;

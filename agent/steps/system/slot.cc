@@ -72,7 +72,7 @@ Status apply(StepContext& context, const Json& params) {
     if (!committed.ok()) {
       const auto now = uncommitted(context.files, commit);
       if (!now.ok() || !now->empty()) return committed;
-      say(context, "the slot is committed all the same: " + committed.error().message);
+      say(context, "the slot is committed nevertheless: " + committed.error().message);
     }
   }
   TRY_(end_trial(context, commit.slot));
@@ -85,7 +85,7 @@ Status verify(StepContext& context, const Json& params) {
   if (!left.empty()) return fail(Code::failed, "not committed: " + left);
   TRY(const std::string state, timer_state(context));
   if (!has_ended(state) || on_trial(context.files))
-    return fail(Code::failed, fmt::format("{} is {}: it would take the system back", kTimer, state));
+    return fail(Code::failed, fmt::format("{} is {}: it would roll the system back", kTimer, state));
   return Ok{};
 }
 
@@ -94,8 +94,7 @@ Status verify(StepContext& context, const Json& params) {
 StepModule slot_module() {
   StepModule m;
   m.name = "slot";
-  m.help =
-      "Makes the running root slot the one that boots by default. Fails where another slot or image runs.";
+  m.help = "Makes the running root slot the default one. Fails if another slot or image is running.";
   m.parameters = Json::array({parameter("slot", "string", true, "a or b: the running slot"),
                               parameter("digest", "string", true, "of the image in it")});
   m.check = check;

@@ -1,5 +1,5 @@
-// What the firmware's SMBIOS tables tell beside the few fields that the kernel shows: the OEM strings, and by
-// them whether this machine is a lab's guest with stand-ins for GPUs.
+// SMBIOS tables beyond the few fields that the kernel shows: the OEM strings, and from them whether this
+// machine is a lab's guest with stand-ins for GPUs.
 //
 // Reads /sys/firmware/dmi/tables/DMI, which is the superuser's; a table that cannot be read or is broken has
 // no strings. Thread: stateless, over Files.
@@ -17,9 +17,9 @@ namespace muster {
 // The strings of all structures of type 11, in order.
 std::vector<std::string> oem_strings(const Files& files);
 
-// Stand-ins for GPUs of this machine. Nothing unless all of this holds, so that no real machine is ever taken
-// for a guest, nor a real GPU for a stand-in: the processor says that a hypervisor is there, the maker is
-// QEMU, the product is the lab's, just one OEM string is the lab's, and no GPU of NVIDIA is on the PCI bus.
+// Stand-ins for GPUs of this machine. Empty unless all of this holds, so that no real machine is ever taken
+// for a guest, nor a real GPU for a stand-in: the processor reports a hypervisor, the maker is QEMU, the
+// product is the lab's, just one OEM string is the lab's, and no GPU of NVIDIA is on the PCI bus.
 std::optional<StandinGpus> standin_gpus(const Files& files);
 
 }  // namespace muster

@@ -117,7 +117,7 @@ Status effective(const Settings& have, const Json& params) {
   for (const auto& [name, value] : object_of(params, "settings").items()) {
     const auto it = have.find(lower(name));
     // Lists are printed one element a line; their first line is what can be compared.
-    if (it == have.end()) return fail(Code::failed, "sshd does not know " + name);
+    if (it == have.end()) return fail(Code::failed, "sshd has no setting " + name);
     const std::string want = canonical(value_text(value));
     if (canonical(it->second) != want && want.rfind(canonical(it->second) + " ", 0) != 0)
       return fail(Code::failed, name + " is in effect '" + it->second + "', not '" + value_text(value) + "'");
@@ -168,7 +168,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 Status answers(const Json& params) {
   const int64_t port = int_of(params, "port", 22);
   if (port <= 0) return Ok{};
-  // A reload is a new start of the server: for a moment, on a slow machine for seconds, nobody listens.
+  // A reload is a new start of the server: for a moment, on a slow machine for seconds, it does not listen.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (std::chrono::steady_clock::now() < until) {
     TRY(const TcpAnswer answer, tcp_probe("127.0.0.1", static_cast<uint16_t>(port), 10 * kSecond, true));
@@ -211,13 +211,13 @@ StepModule sshd_module() {
   StepModule m;
   m.name = "sshd";
   m.help =
-      "Settings of the SSH server, tested before the reload, compared with what `sshd -T` says is in effect, "
-      "and taken back by a timer unless the server still answers and the controller is reachable.";
+      "Settings of the SSH server, tested before the reload, compared with the settings in effect (`sshd "
+      "-T`), and rolled back by a timer unless the server still answers and the controller is reachable.";
   m.parameters = Json::array(
       {parameter("settings", "object", true, "setting -> value"),
        parameter("controller", "string", false, "URL that must be reachable afterwards"),
-       parameter("port", "int", false, "where the server must still answer; 0: not asked", 22),
-       parameter("rollback_seconds", "int", false, "taken back after so long without confirmation", 120)});
+       parameter("port", "int", false, "where the server must still answer; 0: not checked", 22),
+       parameter("rollback_seconds", "int", false, "rolled back after this time without confirmation", 120)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -144,7 +144,7 @@ StepModule sys_values_module() {
   StepModule m;
   m.name = "sys_values";
   m.help =
-      "Values in /sys, now and at every boot. The kernel is asked, also where it offers several "
+      "Values in /sys, now and at every boot. Read back from the kernel, also where it offers several "
       "(`always [madvise] never`); what a machine does not have is not applicable.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "names the file: /etc/tmpfiles.d/60-muster-NAME.conf"),

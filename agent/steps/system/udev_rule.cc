@@ -35,7 +35,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   Diff diff;
   add_difference(context.files, want.file, diff);
-  if (owes(context.files, "udev-" + want.name)) diff.add("not applied to the devices that are there");
+  if (has_pending_reload(context.files, "udev-" + want.name)) diff.add("not applied to the present devices");
   return diff.result();
 }
 
@@ -43,15 +43,15 @@ Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   const std::string debt = "udev-" + want.name;
   if (differs_from(context.files, want.file) && is_booted(context.files))
-    TRY_(note_debt(context.files, debt));
+    TRY_(mark_pending(context.files, debt));
   TRY_(put(context.files, want.file));
-  if (!owes(context.files, debt)) return Ok{};
+  if (!has_pending_reload(context.files, debt)) return Ok{};
   TRY(auto loaded, run_tool(context, {"udevadm", "control", "--reload"}));
   std::vector<std::string> argv = {"udevadm", "trigger", "--settle"};
   for (const auto& subsystem : want.subsystems) argv.push_back("--subsystem-match=" + subsystem);
   TRY(auto triggered, run_tool(context, argv, 3 * kMinute));
   (void)loaded, (void)triggered;
-  return clear_debt(context.files, debt);
+  return clear_pending(context.files, debt);
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ Status apply(StepContext& context, const Json& params) {
 StepModule udev_rule_module() {
   StepModule m;
   m.name = "udev_rule";
-  m.help = "A udev rules file, loaded and applied to the devices that are there already.";
+  m.help = "A udev rules file, loaded and applied to the present devices.";
   m.parameters =
       Json::array({parameter("name", "string", true, "names the file: ORDER-muster-NAME.rules"),
                    parameter("rules", "list", true, "one rule each, as in udev(7)"),

@@ -5,7 +5,7 @@
 // get in.
 //
 // Check reads the account files; apply runs useradd or usermod, writes authorized_keys and the sudoers
-// drop-in (tested by visudo before it is put in place: a broken one would take sudo away from everybody).
+// drop-in (tested by visudo before it is put in place: a broken one would disable sudo for all users).
 #include <fmt/format.h>
 
 #include "agent/steps/system/accounts.h"
@@ -154,12 +154,11 @@ StepModule user_module() {
   StepModule m;
   m.name = "user";
   m.help =
-      "An account that no password opens (`*`, so that keys do, also where sshd runs with `UsePAM no`). "
-      "`keys` "
+      "An account that no password opens (`*`, so that keys do, even if sshd runs with `UsePAM no`). `keys` "
       "is the complete set: keys that are not listed are removed.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "login name"), parameter("uid", "int", false, "0: any", 0),
-       parameter("keys", "list", false, "complete set of SSH public keys; left alone when not given"),
+       parameter("keys", "list", false, "complete set of SSH public keys; default: unchanged"),
        parameter("sudo", "bool", false, "may use sudo without a password", false),
        parameter("groups", "list", false, "further groups"),
        parameter("shell", "string", false, "login shell", "/bin/bash"),

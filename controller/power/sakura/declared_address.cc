@@ -32,10 +32,10 @@ Result<std::string> address_of_server(const std::string& node, const std::string
                                 : fmt::format("which is the declared address of {}", other->second);
   return fail(
       Code::denied,
-      fmt::format("server {0} has the address {1} in the provider's API, {2}, and {3} is declared with "
-                  "{4}: nothing was done. One of the two is another server's: correct power.address "
-                  "(the server's id) or address of {3} in the spec. Where it was the id, take {3} out "
-                  "of the spec first: `muster node rm {3}` then forgets server {0}",
+      fmt::format("server {0} has the address {1} in the provider's API, {2}, but {3} is declared with {4}: "
+                  "nothing was done. One of the two belongs to another server: correct power.address (the "
+                  "server's id) or address of {3} in the spec. If it was the id, remove {3} from the spec "
+                  "first: `muster node rm {3}` then removes the record of server {0}",
                   server, reported, whose, node, declared.own));
 }
 

@@ -37,7 +37,7 @@ PhyServer server_from(const Json& json) {
   out.service = text_at(at(json, "service"), "service_id");
   out.nickname = text_at(at(json, "service"), "nickname");
   const Json& lock = at(json, "lock_status");
-  // What is no text and not null is a lock of a kind that nobody knows yet.
+  // Neither text nor null: an unknown kind of lock.
   out.lock = lock.is_null() ? "" : lock.is_string() ? lock.get<std::string>() : "unreadable";
   out.power = text_at(at(json, "cached_power_status"), "status");
   out.address = text_at(at(json, "ipv4"), "ip_address");
@@ -76,12 +76,12 @@ std::optional<PhyLock> phy_lock(const PhyServer& server) {
   if (server.lock.empty()) return std::nullopt;
   if (server.lock == "administrative_lock")
     return PhyLock{Code::denied,
-                   "people of the provider work at the machine (administrative_lock), and it takes no order: "
-                   "ask the provider when they are done, then run this again"};
+                   "the provider's staff work on the machine (administrative_lock), and it accepts no "
+                   "orders: ask the provider when they are done, then run this again"};
   const std::string what = server.lock == "os_install"       ? "its operating system is being installed"
                            : server.lock == "configure_raid" ? "its RAID is being configured"
-                                                             : "an operation of the provider's runs";
-  return PhyLock{Code::unavailable, fmt::format("{} (lock {}), and it takes no order until that is over",
+                                                             : "an operation of the provider is running";
+  return PhyLock{Code::unavailable, fmt::format("{} (lock {}), and it accepts no orders until that is over",
                                                 what, std::string(first_bytes(server.lock, 40)))};
 }
 
@@ -98,13 +98,12 @@ Status PhyAccount::take(bool for_order, TimeMs end) {
       const std::lock_guard hold(budget_mutex_);
       const TimeMs at = now();
       if (at < refused_until_)
-        return fail(Code::denied,
-                    fmt::format("the API refused the account's token, and is not asked with it again for {}: "
-                                "`muster secret set` with the right one",
-                                to_human(refused_until_ - at)));
+        return fail(Code::denied, fmt::format("the API rejected the account's token; the next request with "
+                                              "it is tried in {}: `muster secret set` with the right one",
+                                              to_human(refused_until_ - at)));
       if (const DurationMs blocked = budget_.blocked(); blocked > 0)
         return fail(Code::unavailable,
-                    fmt::format("the account's quota is used up; the API takes no request for {} (429)",
+                    fmt::format("the account's quota is used up; the API accepts no request for {} (429)",
                                 to_human(blocked)));
       wait = budget_.take(for_order);
       if (wait == 0) {
@@ -113,10 +112,9 @@ Status PhyAccount::take(bool for_order, TimeMs end) {
       }
     }
     if (now() + wait >= end)
-      return fail(Code::unavailable,
-                  fmt::format("this account's budget of requests (300 an hour for all its servers) is used "
-                              "up for now; the next may go in {}",
-                              to_human(wait)));
+      return fail(Code::unavailable, fmt::format("this account's budget of requests (300 an hour for all its "
+                                                 "servers) is used up; the next one can be sent in {}",
+                                                 to_human(wait)));
     options_.waiter.sleep(wait);
   }
 }
@@ -128,13 +126,13 @@ Status PhyAccount::connect(DurationMs deadline) {
   if (options_.api.empty()) {
     TRY(client.ca_pem, Files("/").read(kRoots));
     auto found = first_address(kHost, deadline);
-    if (!found.ok()) return fail(Code::unavailable, found.error().message);  // nothing was asked
+    if (!found.ok()) return fail(Code::unavailable, found.error().message);  // nothing was sent
     const std::string address = *found;
     client.base = "https://" + address;
     client.host_name = kHost;
   } else {
     client.base = "https://" + options_.api;
-    if (pin_.empty()) {  // without a token: whoever answers first gets nothing for it
+    if (pin_.empty()) {  // without a token: an unverified peer does not get it
       client.insecure_first_use = true;
       TRY(auto stranger, make_http_client(client));
       HttpRequest hello;
@@ -171,7 +169,7 @@ Result<PhyAccount::Answer> PhyAccount::exchange(const std::string& method, const
     request.headers["Content-Type"] = "application/json";
     request.body = dump_json(body);
   }
-  if (may_send && !may_send()) return fail(Code::cancelled, what + ": not wanted any more; it was not sent");
+  if (may_send && !may_send()) return fail(Code::cancelled, what + ": no longer needed; not sent");
   auto response = http_->request(std::move(request), left);
   if (!response.ok()) {
     Error error = std::move(response).error();
@@ -188,7 +186,7 @@ Result<PhyAccount::Answer> PhyAccount::exchange(const std::string& method, const
   return answer;
 }
 
-// Whoever answers may repeat what it was sent.
+// An answer may repeat the request.
 std::string PhyAccount::clean(std::string text) const {
   for (const std::string& secret : {options_.secret, options_.token})
     for (size_t found = 0; !secret.empty() && (found = text.find(secret, found)) != std::string::npos;
@@ -209,34 +207,34 @@ Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
        {text_at(answer.body, "detail"), text_at(answer.body, "error_msg"), invalid_fields(answer.body)})
     if (!more.empty()) said += (said.empty() ? "" : ", ") + more;
   const std::string says =
-      fmt::format("{}: the API says {}{}{}", what, status, said.empty() ? "" : " ", clean(said));
+      fmt::format("{}: the API answers {}{}{}", what, status, said.empty() ? "" : " ", clean(said));
   const std::lock_guard hold(budget_mutex_);
   switch (status) {
     case 401:
     case 403:
       refused_until_ = now() + kRefusalHolds;
-      return fail(Code::denied, says + ": the account's token (`muster secret set`) is not the right one");
+      return fail(Code::denied, says + ": the account's token is wrong (`muster secret set`)");
     case 404:
       return fail(Code::not_found, says + ": the account has no such server or image");
     case 409:
-      return fail(Code::conflict, says + ": another operation of this server runs; it was not begun by this");
+      return fail(Code::conflict,
+                  says + ": another operation of this server is running, which muster did not start");
     case 429: {
       const DurationMs span =
           answer.retry_after > 0 ? std::min(answer.retry_after, PhyBudget::kLongestBlock) : kUnsaid;
       budget_.block(span);
-      return fail(
-          Code::unavailable,
-          fmt::format("{}: the account's quota is used up; nothing is asked for {}", says, to_human(span)));
+      return fail(Code::unavailable, fmt::format("{}: the account's quota is used up; nothing is sent for {}",
+                                                 says, to_human(span)));
     }
     case 503:
-      return fail(Code::unavailable, says + ": the machine's hardware did not answer the provider now");
+      return fail(Code::unavailable, says + ": the machine's hardware did not answer the provider");
     case 400:
     case 422:
       return fail(Code::invalid, says);
     default:
       break;
   }
-  // Of the API, or of a gateway before it. A look may be asked again; post() knows what it means of an order.
+  // Of the API, or of a gateway before it. A read may be retried; post() handles it for an order.
   return fail(status / 100 == 5 ? Code::unavailable : Code::failed, says);
 }
 
@@ -272,9 +270,11 @@ Result<PhyServer> PhyAccount::server(const std::string& name, const PhyAsk& ask)
   }
   if (alike == 1) return *found;
   if (alike > 1)
-    return fail(Code::invalid, fmt::format("{} servers of the account have the nickname '{}': write the "
-                                           "server's id (12 digits) instead",
-                                           alike, name));
+    return fail(
+        Code::invalid,
+        fmt::format(
+            "{} servers of the account have the nickname '{}': use the server's id (12 digits) instead",
+            alike, name));
   std::string known;
   for (size_t i = 0; i < all.size() && i < 8; ++i)
     known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", all[i].id, clean(all[i].nickname));
@@ -298,7 +298,7 @@ Status PhyAccount::post(const std::string& id, const std::string& path, const Js
   }
   TRY(const Answer answer, exchange("POST", full, body, true, deadline, may_send));
   if (answer.status / 100 == 2) return Ok{};
-  // What a server that breaks while it works did before is not known.
+  // It is unknown what a server that broke during the request had done.
   Error error = refusal(answer, "POST " + full);
   if (answer.status / 100 == 5 && answer.status != 503) error.code = Code::timeout;
   return error;

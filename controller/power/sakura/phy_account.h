@@ -1,17 +1,17 @@
 // PhyAccount: one account of the provider's API ("Sakura dedicated server PHY" 1.1), shared by all nodes
-// whose servers are in it: the list of servers, the budget of requests, and what answers mean.
+// whose servers are in it: the list of servers, the budget of requests, and the meaning of answers.
 //
-// The provider lets an account make 300 requests an hour, all servers together. So a server's lock is read
-// from the list, which one request brings for all and which everybody who asks within `max_age` shares; of
-// the requests themselves kBurst may go at once and kPerMinute after that, which is fewer than 300 in any
-// hour, restarts of the controller included (controller/power/sakura/phy_budget.h). The last of them are
-// kept for orders, so that looking never uses up what is needed to act. After a 429 nothing is sent until
-// the time that it names is over. A refused token is not sent again for ten minutes.
-// No call of the API can be told from its repetition: a POST whose answer did not come is Code::timeout and
-// is never sent again from here. Codes beside that: `unavailable` nothing was done (budget, 429, 503, a
-// lock that passes); `denied` token refused, or people of the provider work at the machine; `conflict`
-// another operation of this server runs; `not_found`; `invalid`.
-// The token's secret is in no message, whatever the API says. Answers may be hostile: size and depth are
+// The provider allows an account 300 requests an hour, all servers together. So a server's lock is read from
+// the list, which one request returns for all and which is reused within `max_age`; kBurst requests may go at
+// once and kPerMinute after that, which is fewer than 300 in any hour, restarts of the controller included
+// (controller/power/sakura/phy_budget.h). The last of them are reserved for orders, so that reading never
+// uses up what is needed to act. After a 429 nothing is sent for the time that it names. A rejected token is
+// not sent again for ten minutes.
+// The API cannot distinguish a call from its repetition: a POST without an answer is Code::timeout and is
+// never repeated here. Other codes: `unavailable` nothing was done (budget, 429, 503, a temporary lock);
+// `denied` token rejected, or the provider's staff work on the machine; `conflict` another operation of this
+// server runs; `not_found`; `invalid`.
+// The token's secret is in no message, whatever the API answers. Answers may be hostile: size and depth are
 // limited, unknown values of enumerations are kept as they are. Thread: any; callers of one account wait for
 // each other's requests.
 #pragma once
@@ -32,22 +32,22 @@
 
 namespace muster {
 
-// One server as the list has it.
+// One server, from the list.
 struct PhyServer {
   std::string id, service, nickname;
   std::string lock;     // "" none, "os_install", "configure_raid", "administrative_lock", or what came later
-  std::string power;    // what the API remembers, which may be old: "on", "off", ""
+  std::string power;    // cached by the API, may be old: "on", "off", ""
   std::string address;  // its IPv4 address; "" none
   Json raw;             // all of it
 };
 
-// Whether for an order, or only to look; how old an answer may be, where somebody else asked meanwhile.
+// Whether for an order, or only to read; how old a shared answer may be.
 struct PhyAsk {
   bool for_order = false;
   DurationMs max_age = 0, deadline = 0;
 };
 
-// None: it takes orders. Else why it does not, what is to be done, and whether that passes by itself.
+// None: it accepts orders. Else why not, what to do, and whether that passes by itself.
 struct PhyLock {
   Code code = Code::unavailable;
   std::string words;
@@ -61,7 +61,7 @@ class PhyAccount {
     std::string token, secret;
     Waiter waiter;
     std::function<TimeMs()> of_day;
-    std::string folder, budget;  // where its budget is kept, and the file; folder "": nowhere
+    std::string folder, budget;  // folder and file of its budget; folder "": not kept
   };
   static constexpr int kBurst = PhyBudget::kBurst, kPerMinute = PhyBudget::kPerMinute;
   static constexpr DurationMs kRequest = 30 * kSecond;
@@ -71,18 +71,18 @@ class PhyAccount {
         budget_({options_.folder, options_.budget, options_.waiter.now, options_.of_day}) {}
 
   Result<std::vector<PhyServer>> servers(const PhyAsk& ask);
-  // By its id, or by the nickname that exactly one has.
+  // By its id, or by a unique nickname.
   Result<PhyServer> server(const std::string& name, const PhyAsk& ask);
   // GET servers/ID/PATH; 200 or an Error.
   Result<Json> get(const std::string& id, const std::string& path, const PhyAsk& ask);
-  // POST servers/ID/PATH; Ok: 2xx, the operation was begun, which says nothing of its end. `may_send` is
-  // asked when all waiting is over and the connection made, right before the request is written: false, and
-  // nothing is sent (Code::cancelled).
+  // POST servers/ID/PATH; Ok: 2xx, the operation was begun; its result is unknown. `may_send` is called when
+  // all waiting is over and the connection made, right before the request is written: if false, nothing is
+  // sent (Code::cancelled).
   using MaySend = std::function<bool()>;
   Status post(const std::string& id, const std::string& path, const Json& body, DurationMs deadline,
               const MaySend& may_send = {});
-  // Whether the machine is on, as its hardware says: "on", "off", "" where that did not answer the API. An
-  // earlier look counts as far as the list does not contradict it.
+  // Whether the machine is on, from its hardware: "on", "off", "" if that did not answer the API. An earlier
+  // reading counts unless the list contradicts it.
   Result<std::string> power(const PhyServer& server, const PhyAsk& ask);
 
   int requests() const;  // sent so far
@@ -124,7 +124,7 @@ class PhyAccounts {
  public:
   PhyAccounts(Waiter waiter, std::function<TimeMs()> of_day)
       : waiter_(std::move(waiter)), of_day_(std::move(of_day)) {}
-  // `folder`: where what is left of its budget is kept; "" nowhere.
+  // `folder`: for the remaining budget; "": not kept.
   std::shared_ptr<PhyAccount> of(const std::string& api, const std::string& token, const std::string& secret,
                                  const std::string& folder);
 

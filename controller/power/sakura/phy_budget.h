@@ -1,13 +1,12 @@
-// PhyBudget: how many requests an account of the provider's may still send from here, over restarts of the
-// controller, too.
+// PhyBudget: how many requests an account of the provider may still send, over restarts of the controller,
+// too.
 //
-// A bucket of kBurst that fills at kPerMinute: fewer than 300 in any hour. The last kForOrders are not given
-// out for looks. What is left is in the file `name` before a request goes out, with the provider's own
-// refusal to take any (429), so a controller that restarts again and again sends no more than one that does
-// not. A file that is not there is that of an account that was never used from here. Of one that cannot be
-// read nobody knows what was sent: then there is the orders' share, and looks wait. Beside the file only a
-// wrong clock could deceive it: one that went back fills nothing, one that went ahead at most the bucket.
-// Thread: one at a time; blocking, for the time of a small file.
+// A bucket of kBurst that fills at kPerMinute: fewer than 300 in any hour. The last kForOrders are reserved
+// for orders. The remainder is written to the file `name` before a request goes out, and so is the provider's
+// refusal (429), so a controller that restarts repeatedly sends no more than one that does not. No file means
+// an account that was never used here. If it cannot be read, the past is unknown: then there is the orders'
+// share, and reads wait. Otherwise only a wrong clock can falsify it: one set back fills nothing, one set
+// ahead at most the bucket. Thread: one at a time; blocking, for the time of a small file.
 #pragma once
 
 #include <functional>
@@ -23,15 +22,15 @@ class PhyBudget {
   static constexpr DurationMs kLongestBlock = 2 * 60 * kMinute;
 
   struct Options {
-    std::string folder, name;        // folder "": kept nowhere
+    std::string folder, name;        // folder "": not kept
     std::function<TimeMs()> now;     // monotonic
-    std::function<TimeMs()> of_day;  // the same for whoever comes after a restart
+    std::function<TimeMs()> of_day;  // the same after a restart
   };
   explicit PhyBudget(Options options);
 
-  // 0: one was taken. Else so long it takes until there is one for this.
+  // 0: 0: one was taken. Else the time until there is one for this.
   DurationMs take(bool for_order);
-  // The provider takes none for so long; see blocked().
+  // The provider accepts none for this time; see blocked().
   void block(DurationMs span);
   DurationMs blocked() const;
 

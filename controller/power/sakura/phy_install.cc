@@ -9,8 +9,7 @@
 namespace muster {
 namespace {
 
-// Younger than any list in which an installation could still be missing that was accepted before it was asked
-// for.
+// Younger than any list in which an installation that was accepted before the request could still be missing.
 constexpr DurationMs kListAge = 15 * kSecond;
 
 std::string text_at(const Json& json, const char* key) {
@@ -46,8 +45,8 @@ class PhyInstall : public Reinstall {
     TRY(PhyServer found, phy_server_of(target_, *account_, ask));
     if (found.id == server) return found;
     return fail(Code::denied,
-                fmt::format("its installation was begun on server {}, and '{}' leads to server {}: nothing "
-                            "was done; `muster node rm {}` forgets that installation",
+                fmt::format("its installation was started on server {}, but '{}' leads to server {}: nothing "
+                            "was done; `muster node rm {}` removes the record of that installation",
                             server, target_.address, found.id, target_.node));
   }
   Result<Json> image_named(const PhyServer& server, const std::string& image, DurationMs deadline);
@@ -65,20 +64,20 @@ Result<Json> PhyInstall::image_named(const PhyServer& server, const std::string&
     if (id == image) return one;
     known += (known.empty() ? "" : ", ") + id;
   }
-  return fail(Code::invalid, fmt::format("there is no image '{}' for this server (power.install.image); it "
-                                         "can have {}",
-                                         image, known.empty() ? "none" : known.substr(0, 400)));
+  return fail(Code::invalid,
+              fmt::format("there is no image '{}' for this server (power.install.image); available: {}",
+                          image, known.empty() ? "none" : known.substr(0, 400)));
 }
 
 Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationMs deadline) {
-  const char* what = "looking whether it can be installed anew";
+  const char* what = "checking whether it can be reinstalled";
   auto server = unlocked("", deadline);
   if (!server.ok()) return about(std::move(server).error(), what);
   auto found = image_named(*server, image, deadline);
   if (!found.ok()) return about(std::move(found).error(), what);
   if (!is_true(*found, "public_key_authentication"))
-    return about(fail(Code::invalid, fmt::format("image '{}' takes no SSH keys, so nobody could get into it: "
-                                                 "choose another one (power.install.image)",
+    return about(fail(Code::invalid, fmt::format("image '{}' accepts no SSH keys, so muster could not log in "
+                                                 "to it: choose another one (power.install.image)",
                                                  image)),
                  what);
   Ready ready;
@@ -90,12 +89,12 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
   return ready;
 }
 
-// All five fields: the published description demands one of them, the clients' copy of it all. By hand on a
-// console nobody would partition anything.
+// All five fields: the published description demands one of them, the clients' copy of it all. Manual
+// partitioning at a console is not possible.
 Status PhyInstall::begin(const Order& order, DurationMs deadline) {
-  const char* what = "installing its operating system anew";
-  if (!order.permit) return about(fail(Code::invalid, "nobody could call it off"), what);
-  if (order.server.empty()) return about(fail(Code::invalid, "no server is written down"), what);
+  const char* what = "reinstalling its operating system";
+  if (!order.permit) return about(fail(Code::invalid, "internal: order without a cancellation permit"), what);
+  if (order.server.empty()) return about(fail(Code::invalid, "no server is recorded"), what);
   const auto server = unlocked(order.server, deadline);
   if (!server.ok()) return about(server.error(), what);
   const Json body = {{"os_image_id", order.image},
@@ -111,7 +110,7 @@ Status PhyInstall::begin(const Order& order, DurationMs deadline) {
 
 Result<Reinstall::Look> PhyInstall::look(const std::string& name, DurationMs deadline) {
   const auto server = only(name, {false, kListAge, deadline});
-  if (!server.ok()) return about(server.error(), "looking how its installation goes");
+  if (!server.ok()) return about(server.error(), "reading the state of its installation");
   if (server->lock == "os_install") return Look::installing;
   const auto lock = phy_lock(*server);
   if (!lock) return Look::idle;

@@ -1,4 +1,4 @@
-// Re-installation through the API of `sakura-phy` (controller/power/reinstall.h): the driver's other half.
+// Reinstallation through the API of `sakura-phy` (controller/power/reinstall.h): the driver's other half.
 #pragma once
 
 #include "controller/power/sakura/phy_account.h"

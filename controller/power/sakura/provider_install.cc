@@ -94,10 +94,10 @@ Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, Dura
   const auto key = hooks.host_key(record.address);
   if (!key.ok())
     return fail(Code::unavailable,
-                fmt::format("nobody answers SSH at {}: {}", record.address, key.error().message));
+                fmt::format("no answer to SSH at {}: {}", record.address, key.error().message));
   if (*key == record.old_host_key)
     return fail(Code::unavailable,
-                fmt::format("{} still has the host key of the system before ({})", record.address, *key));
+                fmt::format("{} still has the previous system's host key ({})", record.address, *key));
   SshTarget target;
   target.address = record.address;
   target.user = record.user;
@@ -105,27 +105,26 @@ Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, Dura
   target.host_key = *key;
   auto session = hooks.connect(target);
   if (!session.ok())
-    return fail(Code::unavailable, fmt::format("{}@{} does not let the key of this installation in: {}",
-                                               record.user, record.address, session.error().message));
+    return fail(Code::unavailable, fmt::format("{}@{} rejects the key of this installation: {}", record.user,
+                                               record.address, session.error().message));
   const auto said = (*session)->run(kAsk, "", kMinute);
   if (!said.ok() || !said->ok())
-    return fail(Code::unavailable, fmt::format("{} does not say what it is: {}", record.address,
+    return fail(Code::unavailable, fmt::format("{} does not report its system: {}", record.address,
                                                said.ok() ? last_words(*said) : said.error().message));
   const std::string os = word_after(said->out, "os"), up = word_after(said->out, "up");
   if (os != record.os)
-    return fail(Code::conflict, fmt::format("image '{}' is {}, and the spec says {} (power.install.os)",
+    return fail(Code::conflict, fmt::format("image '{}' is {}, but the spec says {} (power.install.os)",
                                             record.image, os.empty() ? "unknown" : os, record.os));
   const bool number =
       !up.empty() && up.size() < 10 && up.find_first_not_of("0123456789") == std::string::npos;
   if (!number || std::stol(up) * kSecond > since_request + kMinute)
     return fail(Code::unavailable,
-                fmt::format("{} runs for {} s, longer than since its installation was asked for",
+                fmt::format("{} has been up for {} s, since before its installation was ordered",
                             record.address, up));
   const std::string boot = word_after(said->out, "boot");
-  if (!is_boot_id(boot)) return fail(Code::unavailable, record.address + " does not say which boot it runs");
+  if (!is_boot_id(boot)) return fail(Code::unavailable, record.address + " does not report its boot id");
   if (boot == record.old_boot_id)
-    return fail(Code::unavailable,
-                fmt::format("{} still runs the boot that it ran before ({})", record.address, boot));
+    return fail(Code::unavailable, fmt::format("{} still runs the previous boot ({})", record.address, boot));
   return session;
 }
 
@@ -138,7 +137,7 @@ Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, co
     return fail(Code::denied, "its new system cannot hand over to the RAM system: " + last_words(ready));
   if (!ready.ok())
     return fail(Code::failed, "its new system did not get ready to hand over: " + last_words(ready));
-  if (!permit.take()) return fail(Code::cancelled, "called off before its new system handed over");
+  if (!permit.take()) return fail(Code::cancelled, "cancelled before its new system handed over");
   // The connection ends with the system; whether it did so in time is no matter.
   const auto left = session.run(std::string(kAgent) + " hand-over --now", "", kMinute);
   if (left.ok() && left->exit_code > 0)
@@ -149,10 +148,10 @@ Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, co
 struct ProviderInstall::Job {
   std::string node, image, os, approval;
   InstallRecord record;
-  Done done;  // null: nobody waits any more
+  Done done;  // null: no longer needed
   SteadyMs phase = {};
   std::function<Result<std::unique_ptr<Reinstall>>()> provider;
-  std::string last;  // what was seen last, for whoever waited in vain
+  std::string last;  // the last observation, for the error
   // The order to the provider, from the moment that it is written down; null: this job gives none.
   std::shared_ptr<Permit> order = {};
   std::shared_ptr<Permit> leave = {};  // the order to its new system
@@ -188,8 +187,7 @@ void ProviderInstall::keep(const JobPtr& job, std::function<void()> then) {
   hooks_.save(job->node, to_text(job->record), [this, alive = alive_, job, then](Status saved) {
     if (!*alive || gone(job)) return;
     if (saved.ok()) return then();
-    end(job, fail(Code::unavailable, "the installation cannot be written down: " + saved.error().message),
-        false);
+    end(job, fail(Code::unavailable, "the installation cannot be recorded: " + saved.error().message), false);
   });
 }
 
@@ -212,20 +210,19 @@ void ProviderInstall::forget(const std::string& node) {
   const JobPtr job = found->second;
   jobs_.erase(found);
   if (job->order && job->order->withdraw()) {
-    hooks_.erase(node);  // it says that something may have been asked for, and nothing was
-    return hooks_.tell(node, "called off before the provider was asked for its installation");
+    hooks_.erase(node);  // it records a possible order, but nothing was sent
+    return hooks_.tell(node, "cancelled before the installation was ordered from the provider");
   }
   if (is_over(job->record)) return;  // its RAM system is there
   if (job->leave && !job->leave->withdraw())
-    return hooks_.tell(node, "called off when its new system was told to hand over, which it may still do");
+    return hooks_.tell(node, "cancelled when its new system was ordered to hand over, which it may still do");
   if (job->record.stage == "intended")
-    hooks_.tell(node, "called off when the order to install it was on its way: the provider may install it");
+    hooks_.tell(node, "cancelled while the order to install it was being sent: the provider may install it");
   else if (!job->record.stage.empty())
-    hooks_.tell(node, "called off; the provider was asked for its installation, and goes on with it");
+    hooks_.tell(node, "cancelled; the installation is ordered and goes on at the provider");
 }
 
-// Whoever waits is told by the RAM system's hello. Should that never come, the installed system is where it
-// was.
+// The caller waits for the RAM system's hello. If that never comes, the installed system is still there.
 void ProviderInstall::joined(const std::string& node) {
   jobs_.erase(node);
   const auto text = hooks_.load(node);
@@ -235,7 +232,7 @@ void ProviderInstall::joined(const std::string& node) {
   record->stage = "joined";
   hooks_.save(node, to_text(*record), [node](const Status& saved) {
     if (!saved.ok())
-      log::error("not written down that the RAM system joined",
+      log::error("not recorded that the RAM system joined",
                  {{"node", node}, {"error", saved.error().message}});
   });
 }
@@ -269,9 +266,10 @@ void ProviderInstall::install(const std::string& node, const Json& order, Done d
   });
 }
 
-// Of a record that is there, the machine decides what it is worth; of none, nothing was ever asked for.
+// Of a record that is there, the machine decides what it is worth; without one, nothing was ever ordered.
 void ProviderInstall::resume(const JobPtr& job) {
-  if (job->approval.empty()) return end(job, fail(Code::invalid, "nobody approved its installation"), false);
+  if (job->approval.empty())
+    return end(job, fail(Code::invalid, "reinstall order without an approval"), false);
   auto provider = hooks_.provider(job->node);
   if (!provider.ok()) return end(job, provider.error(), false);
   job->provider = std::move(*provider);
@@ -282,19 +280,16 @@ void ProviderInstall::resume(const JobPtr& job) {
   const bool same = record->approval == job->approval;
   if (!same && is_over(*record)) return prepare(job);
   if (record->stage == "spent")
-    return end(
-        job,
-        fail(Code::denied,
-             "its provider was asked for its installation once, which is what was approved, and nothing "
-             "came of it: ask the provider, then plan again"),
-        false);
+    return end(job,
+               fail(Code::denied,
+                    "its installation was ordered once, as approved, and did not complete: ask the provider, "
+                    "then plan again"),
+               false);
   if (record->image != job->image || record->os != job->os) {
-    if (same)
-      return end(job, fail(Code::denied, "another installation of this approval is under way"), false);
-    // It is written over when the new one is asked for.
+    if (same) return end(job, fail(Code::denied, "another installation of this approval is running"), false);
+    // It is overwritten when the new one is ordered.
     hooks_.tell(job->node,
-                fmt::format("the installation of {} that was asked for before is not what is declared now, "
-                            "and counts no more",
+                fmt::format("the earlier installation of {} is not what is declared now, and is ignored",
                             record->image));
     return prepare(job);
   }
@@ -313,7 +308,7 @@ void ProviderInstall::go_on(const JobPtr& job) {
       },
       [this, job](const Result<Reinstall::Look>& look) {
         if (!look.ok()) return end(job, look.error(), false);
-        hooks_.tell(job->node, "goes on with the installation that was asked for before");
+        hooks_.tell(job->node, "continues with the installation that is already ordered");
         const bool done = job->record.stage == "ended" || job->record.stage == "joined";
         if (done && *look == Reinstall::Look::idle) return provider_is_done(job);
         watch(job);
@@ -372,9 +367,8 @@ void ProviderInstall::begin(const JobPtr& job) {
                      true);
         if (!begun.ok() && begun.error().code != Code::timeout && begun.error().code != Code::failed)
           return end(job, begun, true);
-        hooks_.tell(job->node, begun.ok()
-                                   ? "the provider accepted its installation"
-                                   : "the provider's answer to its installation was lost; it is looked at");
+        hooks_.tell(job->node, begun.ok() ? "the provider accepted its installation"
+                                          : "the provider's answer to its installation was lost; checking");
         if (begun.ok()) job->record.stage = "accepted";
         keep(job, [this, job] { watch(job); });
       });
@@ -399,19 +393,19 @@ void ProviderInstall::looked(const JobPtr& job, const Result<Reinstall::Look>& l
     return end(
         job,
         fail(Code::failed,
-             fmt::format("its installation is not over after {}: ask the provider, then run this again{}",
+             fmt::format("its installation is not finished after {}: ask the provider, then run this again{}",
                          to_human(times_.installs), job->last.empty() ? "" : "; " + job->last)),
         false);
   if (!look.ok() || *look == Reinstall::Look::busy) return watch(job);
   if (*look == Reinstall::Look::idle) return job->record.locked ? provider_is_done(job) : nothing_runs(job);
   if (job->record.locked) return watch(job);
-  hooks_.tell(job->node, "its installation runs");
+  hooks_.tell(job->node, "its installation is running");
   job->record.locked = true;
   job->record.stage = "accepted";
   keep(job, [this, job] { watch(job); });
 }
 
-// Not yet, or already over, or never: a system that lets the one-time key in settles it.
+// Not yet, or already over, or never: a system that accepts the one-time key settles it.
 void ProviderInstall::nothing_runs(const JobPtr& job) {
   const DurationMs waited = reactor_.steady() - job->phase;
   if (waited < times_.grace) return watch(job);
@@ -430,20 +424,20 @@ void ProviderInstall::nothing_runs(const JobPtr& job) {
         const bool accepted = job->record.stage != "intended";
         const Error error =
             fail(accepted ? Code::denied : Code::failed,
-                 fmt::format("the provider {} the installation, and none was seen to run within {}; {}",
-                             accepted ? "accepted" : "may have heard", to_human(times_.begins),
+                 fmt::format("the provider {} the installation, but none started within {}; {}",
+                             accepted ? "accepted" : "may have accepted", to_human(times_.begins),
                              there.error().message));
         // What it accepted it may still begin.
         accepted ? spend(job, error) : end(job, error, true);
       });
 }
 
-// Nobody says whether the machine is left on.
+// It is unknown whether the machine is left on.
 void ProviderInstall::provider_is_done(const JobPtr& job) {
   if (job->record.stage != "joined") job->record.stage = "ended";
   job->phase = reactor_.steady();
   keep(job, [this, job] {
-    hooks_.tell(job->node, "the provider is done; its new system is looked for");
+    hooks_.tell(job->node, "the provider has finished; waiting for the new system");
     hooks_.power_on(job->node, [this, alive = alive_, job](Status on) {
       if (!*alive || gone(job)) return;
       if (!on.ok() && (on.error().code == Code::denied || on.error().code == Code::invalid))
@@ -467,11 +461,14 @@ void ProviderInstall::await_system(const JobPtr& job) {
         const bool never = there.error().code == Code::conflict;
         if (!never && waited < times_.answers)
           return later(job, times_.look, [this, job] { await_system(job); });
-        spend(job,
-              fail(Code::denied, never ? there.error().message
-                                       : fmt::format("the provider says that it is installed, and within {} "
-                                                     "no new system was found: {}",
-                                                     to_human(times_.answers), there.error().message)));
+        spend(
+            job,
+            fail(Code::denied,
+                 never
+                     ? there.error().message
+                     : fmt::format(
+                           "the provider reports it as installed, but no new system was found within {}: {}",
+                           to_human(times_.answers), there.error().message)));
       });
 }
 

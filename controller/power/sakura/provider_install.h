@@ -1,21 +1,20 @@
-// ProviderInstall: from a rented machine that nobody can boot from the network to one that starts the RAM
-// system: its provider installs a system of its own with a key that exists for this only, that system is
-// reached over SSH and hands over by kexec.
+// ProviderInstall: from a rented machine that cannot be booted from the network to one that starts the RAM
+// system: its provider installs a system of its own with a single-use key, that system is reached over SSH
+// and hands over by kexec.
 //
-// One record per node, sealed in the vault under "install-NODE", says how far it is, and holds the key. It is
-// durable before the provider is asked: the provider cannot tell a repeated order from a second one, so a
-// controller that comes back, or that never heard the answer, looks at what the machine does and asks anew
-// only when nothing began. The provider never says that it succeeded. What counts is a system that lets the
-// one-time key in, has another host key than the one that answered before, runs in another boot than the last
-// one that muster heard of on that machine, is the declared operating system, and started after the request.
-// A RAM system that did not join, or was lost after it, leads back to the installed system, which then hands
-// over again without another installation.
-// An approval is used up by one installation. The record holds it, and stays when what it says turned out
-// to be of no use ("spent"): under the same approval nothing is asked for again, under another one it is.
-// It ends with the run in which the RAM system joined, with the node, or when the provider certainly began
-// nothing. The host key of a new system is taken as it is: nobody can say it beforehand, and what is told
-// to that system is the one-time token that an iPXE script would show
-// (docs/decisions/0004-first-boot-stage.md). Thread: the reactor's; what blocks runs through `offload`.
+// One record per node, sealed in the vault under "install-NODE", has its progress and the key. It is durable
+// before the order is sent: the provider cannot distinguish a repeated order from a second one, so a
+// controller that restarted, or got no answer, checks what the machine does and orders again only if nothing
+// began. The provider never reports success. What counts is a system that accepts the one-time key, has
+// another host key than the one before, runs in another boot than the last one seen on that machine, is the
+// declared operating system, and started after the order. A RAM system that did not join, or was lost after
+// it, leads back to the installed system, which then hands over again without another installation. An
+// approval is used up by one installation. The record has it, and stays if the installation turned out
+// useless ("spent"): under the same approval nothing is ordered again, under another one it is. It ends with
+// the run in which the RAM system joined, with the node, or when the provider certainly began nothing. The
+// host key of a new system is accepted as it is: it cannot be known beforehand, and that system gets only the
+// one-time token that an iPXE script would show (docs/decisions/0004-first-boot-stage.md). Thread: the
+// reactor's; what blocks runs through `offload`.
 #pragma once
 
 #include <functional>
@@ -33,23 +32,23 @@
 
 namespace muster {
 
-// How far one re-installation is, as it is kept.
+// The stored progress of one reinstallation.
 struct InstallRecord {
   std::string server, image, os;
   std::string address, user;  // of the new system
-  std::string old_host_key;   // of whoever answered there before; "" nobody
-  std::string old_boot_id;    // of whatever muster heard last on that machine; "" nothing
+  std::string old_host_key;   // of the system that answered before; "" none
+  std::string old_boot_id;    // of the last system seen on that machine; "" none
   std::string key;            // private; secret
-  // intended: perhaps asked for; accepted; ended: the provider is done; joined: the RAM system was there;
-  // spent: nothing more comes of it, and the key is gone.
+  // intended: perhaps ordered; accepted; ended: the provider is done; joined: the RAM system joined; spent:
+  // of no more use, and the key is gone.
   std::string stage;
   TimeMs requested = 0;
-  bool locked = false;   // it was seen to run
+  bool locked = false;   // it was seen running
   std::string approval;  // digest of the plan that it belongs to
 };
 std::string to_text(const InstallRecord& record);
 Result<InstallRecord> install_record_from(const std::string& text);
-// The secret that it is kept as. Node rows and records go together: who deletes the one deletes the other.
+// The name of its secret. A node's row and record are deleted together.
 std::string install_record_name(const std::string& node);
 // The node of such a secret; "" it is another one.
 std::string node_of_install_record(const std::string& secret);
@@ -80,9 +79,9 @@ class ProviderInstall {
   struct Times {
     DurationMs call = 90 * kSecond;      // one request, budget and all
     DurationMs look = 20 * kSecond;      // between two looks
-    DurationMs grace = 2 * kMinute;      // without a lock: then a new system may be there already
+    DurationMs grace = 2 * kMinute;      // without a lock: then there may be a new system already
     DurationMs begins = 10 * kMinute;    // without a lock and without a new system: nothing began
-    DurationMs installs = 60 * kMinute;  // a lock that does not go
+    DurationMs installs = 60 * kMinute;  // a lock that stays
     DurationMs answers = 15 * kMinute;   // the new system, after the provider was done
   };
   // What hand_over() and look_at() of the new system may take.
@@ -93,14 +92,14 @@ class ProviderInstall {
   ~ProviderInstall();
 
   // `order`: {"image", "os", "approval"}. Done: Ok when the RAM system is on its way. unavailable: not now,
-  // nothing was begun; failed: this attempt is over; denied, invalid: no attempt can help.
+  // nothing was begun; failed: this attempt has failed; denied, invalid: no attempt can help.
   void install(const std::string& node, const Json& order, Done done);
-  // Nobody waits for it any more: from here on nothing is sent, neither to the provider nor to its new
-  // system. What was sent before, or may have been, is told; what the provider does goes on.
+  // No longer needed: from here on nothing is sent, neither to the provider nor to its new system. What was
+  // sent before, or may have been, is reported; the provider's operation goes on.
   void forget(const std::string& node);
-  // The RAM system is there.
+  // The RAM system joined.
   void joined(const std::string& node);
-  // A run is over, and its approval with it: records of its nodes that nothing more comes of are gone.
+  // A run has ended, and its approval with it: spent records of its nodes are deleted.
   void run_over(const std::vector<std::string>& nodes);
 
  private:
@@ -133,13 +132,13 @@ class ProviderInstall {
   std::map<std::string, JobPtr> jobs_;
 };
 
-// A look at the system that answers at the record's address. Ok: it is the one that was ordered, and who may
-// hand over is logged in. unavailable: not yet; conflict: it is another one, for good. Worker thread.
+// Checks the system that answers at the record's address. Ok: it is the ordered one, and the session is
+// logged in. unavailable: not yet; conflict: it is another one, for good. Worker thread.
 Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, DurationMs since_request,
                                                const ProviderInstall::Hooks& hooks);
-// Puts the agent there and has it hand over to the RAM system that `job` (wire::KexecJob) names. denied: that
-// system does not allow it.
-// `permit` is taken right before it leaves; cancelled: it was called off, and stays.
+// Copies the agent to it and orders it to hand over to the RAM system that `job` (wire::KexecJob) names.
+// denied: that system does not allow it.
+// `permit` is taken right before it leaves; cancelled: it stays.
 Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, const Json& job,
                         DurationMs deadline, Permit& permit);
 

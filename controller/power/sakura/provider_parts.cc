@@ -16,7 +16,7 @@ void keep_in_vault(Vault& vault, ProviderInstall::Hooks& hooks) {
   hooks.erase = [&vault](const std::string& node) {
     vault.remove(install_record_name(node), [node](const Status& removed) {
       if (!removed.ok())
-        log::error("the record of an installation stays",
+        log::error("the record of an installation was not deleted",
                    {{"node", node}, {"error", removed.error().message}});
     });
   };
@@ -72,7 +72,8 @@ void forget_installs(Vault& vault, Store& store, const Spec& spec) {
   }
   if (gone.empty()) return;
   store.write(std::move(gone), [](const Status& written) {
-    if (!written.ok()) log::error("records of installations stay", {{"error", written.error().message}});
+    if (!written.ok())
+      log::error("records of installations were not deleted", {{"error", written.error().message}});
   });
 }
 

@@ -1,4 +1,4 @@
-// What a ProviderInstall is made of in the daemon: the power drivers, the boot service, the vault, and SSH.
+// The parts of a ProviderInstall in the daemon: the power drivers, the boot service, the vault, and SSH.
 #pragma once
 
 #include <functional>
@@ -26,15 +26,15 @@ struct ProviderParts {
   std::function<void(const std::string& node, const std::string& what)> tell;
   std::function<std::string(const std::string& node)> known_boot;  // its agent's last boot id; "" none
 };
-// Made, and what `power` hands reinstall() to.
+// Created; `power` forwards reinstall() to it.
 std::unique_ptr<ProviderInstall> install_by_provider(const ProviderParts& parts);
 
-// Records of installations of nodes that the spec does not have any more, or not as nodes that a provider
-// installs: a node that gets such a name later begins anew.
+// Records of installations of nodes that are no longer in the spec, or not as nodes that a provider installs:
+// a node that gets such a name later starts without a record.
 void forget_installs(Vault& vault, Store& store, const Spec& spec);
 
-// What a driver of the provider's has to know beside its own server: whose the others are, as the spec says,
-// and what the machine under our feet is known by.
+// What the provider's driver needs beside its own server: the owners of the others, from the spec, and the
+// identity of the controller host.
 void know_servers(const Spec& spec, const OwnMachine& own, PowerTarget& target);
 
 }  // namespace muster

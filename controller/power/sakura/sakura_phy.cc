@@ -64,11 +64,12 @@ class SakuraPhy : public Power {
     return *power == "on" ? PowerState::on : *power == "off" ? PowerState::off : PowerState::unknown;
   }
   Status no_network_boot() const {
-    return fail(Code::invalid,
-                fmt::format("{} (server {}): the provider's API cannot boot a machine from the "
-                            "network; with power.install in the spec the provider re-installs "
-                            "it, and `muster reimage` goes through the system it runs",
-                            target_.node, target_.address));
+    return fail(
+        Code::invalid,
+        fmt::format(
+            "{} (server {}): the provider's API cannot boot a machine from the network; with power.install "
+            "in the spec the provider reinstalls it, and `muster reimage` uses the system it runs",
+            target_.node, target_.address));
   }
   Status reach(PowerState wanted, const std::string& what, const std::string& operation, DurationMs reserve);
   Status wait_for(PowerState wanted, const std::string& what, DurationMs reserve);
@@ -93,14 +94,14 @@ Status SakuraPhy::reach(PowerState wanted, const std::string& what, const std::s
     if (error.code == Code::conflict) error.code = Code::unavailable;
     return about(std::move(error), what);
   }
-  // An order of which nobody knows whether it arrived: half of the time, so that the caller can look and give
-  // it again.
+  // An order that may not have arrived: half of the time, so that the caller can read the state and repeat
+  // it.
   const Status reached = wait_for(wanted, what, ordered.ok() ? reserve : std::max(reserve, left() / 2));
   return reached.ok() || ordered.ok() ? reached : about(ordered.error(), what);
 }
 
-// The list is asked until it shows a change, the machine where it does and from time to time, since nobody
-// says when the list looks.
+// The list is polled until it shows a change, the machine then and at intervals, since the refresh time of
+// the list is unknown.
 Status SakuraPhy::wait_for(PowerState wanted, const std::string& what, DurationMs reserve) {
   std::string last = "nothing yet";
   TimeMs looked = waiter_.now();
@@ -120,8 +121,8 @@ Status SakuraPhy::wait_for(PowerState wanted, const std::string& what, DurationM
     if (now.ok() && *now == wanted) return Ok{};
     last = now.ok() ? fmt::format("it is {}", to_string(*now)) : now.error().message;
   }
-  return about(fail(Code::timeout, fmt::format("the API accepted the order, and the machine is not {}: {}; "
-                                               "`muster power state {}` looks again",
+  return about(fail(Code::timeout, fmt::format("the API accepted the order, but the machine is not {}: {}; "
+                                               "`muster power state {}` reads it again",
                                                to_string(wanted), last, target_.node)),
                what);
 }
@@ -159,29 +160,28 @@ TimeMs time_of_day() {
   return static_cast<TimeMs>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
 }
 
-// Before anything is learnt or done: which of two nodes is right nobody can tell from here.
+// Before anything is pinned or done: it is unknown which of the two nodes is right.
 Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
   for (const std::string& name : {server.id, kPin + server.id, server.nickname}) {
     const auto other = target.servers_of_others.find(name);
     if (name.empty() || other == target.servers_of_others.end()) continue;
     return fail(
         Code::denied,
-        fmt::format("'{}' leads to server {} ({}), which is {}'s: nothing was done. Name each node's own "
-                    "server by its id; where {} has it no more, `muster node rm {}` forgets that",
+        fmt::format("'{}' leads to server {} ({}), which belongs to {}: nothing was done. Name each node's "
+                    "own server by its id; if {} no longer has it, `muster node rm {}` removes that record",
                     target.address, server.id, server.nickname, other->second, other->second, other->second));
   }
   return Ok{};
 }
 
-// The provider says no MAC and no UUID: its address and its nickname are all that a server can be told by
-// before anybody looked into it.
+// The provider says no MAC and no UUID: its address and its nickname are the only identity of a server before
+// its system is reached.
 Status is_not_ours(const PowerTarget& target, const PhyServer& server) {
   for (const std::string& name : {server.address, lower(server.nickname)})
     if (!name.empty() && target.own_names.count(name))
-      return fail(Code::denied,
-                  fmt::format("own-machine: the controller runs on server {} ('{}' is this machine's): it is "
-                              "neither installed nor switched from here",
-                              server.id, name));
+      return fail(Code::denied, fmt::format("own-machine: the controller runs on server {} ('{}' is this "
+                                            "machine's): muster neither installs nor switches it",
+                                            server.id, name));
   return Ok{};
 }
 
@@ -200,8 +200,8 @@ Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, 
   }
   if (target.pin_sha256 != pin)
     return fail(Code::denied,
-                fmt::format("'{}' leads to server {}, and {} was {} so far: nothing was done; where the "
-                            "machine was replaced, `muster node rm {}` forgets the old one",
+                fmt::format("'{}' leads to server {}, but {} was {} so far: nothing was done; if the machine "
+                            "was replaced, `muster node rm {}` removes the old record",
                             target.address, server.id, target.node, target.pin_sha256, target.node));
   return server;
 }
@@ -216,7 +216,7 @@ PowerDriver sakura_phy_driver() {
   driver.name = "sakura-phy";
   driver.help =
       "A rented machine behind the provider's API (Sakura dedicated server PHY): power, and with "
-      "power.install its re-installation. Needs address (the server's id or nickname) and secret "
+      "power.install its reinstallation. Needs address (the server's id or nickname) and secret "
       "(TOKEN:SECRET of the account).";
   // One budget for all servers of an account, so one account for all drivers of this process.
   const auto accounts = std::make_shared<PhyAccounts>(real_waiter(), time_of_day);

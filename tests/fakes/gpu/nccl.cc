@@ -4,7 +4,7 @@
 //
 // Each rank sends all operations of a group to a hub, with their data; when all ranks' are there, the hub
 // works out what each receives. Operations that do not fit together (another count) are an error for all
-// ranks, where NCCL would hang; a receive that nobody sends to waits. MUSTER_FAKE_NCCL_BAD_RANK: what this
+// ranks, where NCCL would hang; a receive without a sender waits. MUSTER_FAKE_NCCL_BAD_RANK: what this
 // rank receives from an all-reduce has one wrong bit.
 #include <arpa/inet.h>
 #include <nccl.h>
@@ -142,11 +142,11 @@ class Hub {
         else
           post(rank);
         const bool right = answer(fd, rank);
-        if (together) meet();  // nobody reads them any more
+        if (together) meet();  // no rank reads them any more
         if (!right) break;
       }
     const std::lock_guard lock(mutex_);
-    gone_ = true;  // whoever waits will not be waited for
+    gone_ = true;  // ranks that wait will not be waited for
     met_.notify_all();
     ::close(fd);
   }

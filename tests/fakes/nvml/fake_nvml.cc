@@ -1,6 +1,6 @@
 // A libnvidia-ml.so.1 of made-up GPUs, for tests. No hardware is behind it; its driver's version says so.
 //
-// Its state is the file that MUSTER_FAKE_NVML names, read anew at every call, so that a test moves a counter
+// Its state is the file that MUSTER_FAKE_NVML names, read again at every call, so that a test moves a counter
 // by writing it. One word after the other, separated by blanks; what is not named is 0, and a link that is
 // not named is not there:
 //   gpus N                     number of GPUs; their UUIDs are GPU-fake-0 ...

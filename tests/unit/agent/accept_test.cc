@@ -10,13 +10,13 @@ using namespace muster;
 
 namespace {
 
-// Answers for muster-accept and mpirun: a measurement per program, and a record of what was asked.
+// Answers for muster-accept and mpirun: a measurement per program, and a record of the calls.
 struct Kernels : Process {
   std::vector<std::vector<std::string>> runs;
   std::map<std::string, Output> answers;  // by kernel name, or any other word of the command
   bool hangs = false;
-  std::string hangs_with = "nobody";  // a word of the command
-  std::mutex mutex;                   // pairs of an all-reduce run at the same time
+  std::string hangs_with = "nothing";  // a word of the command
+  std::mutex mutex;                    // pairs of an all-reduce run at the same time
   Result<Output> run(const Command& command) override {
     const std::lock_guard hold(mutex);
     runs.push_back(command.argv);
@@ -138,7 +138,7 @@ TEST_CASE("a kernel may be about the next peer that is there") {
             .empty());
 }
 
-TEST_CASE("a storage test is told whose it is: its file lies where other nodes test too") {
+TEST_CASE("a storage test gets the name of its node: its file lies where other nodes test too") {
   Bench bench;
   bench.context.order = "7-1a2024c8906/node02/accept-2#1";
   bench.process.answers["fio"] = prints(result("fio"));
@@ -240,7 +240,7 @@ TEST_CASE("a partner whose measurement is killed takes nothing from the measurem
   CHECK_FALSE(links[0]["result"]["detail"].contains("inconclusive"));
   CHECK(links[1]["result"] == result("link"));
   // A program that crashes is this node's own affair.
-  bench.process.hangs_with = "nobody";
+  bench.process.hangs_with = "nothing";
   bench.process.answers["rdma"] = {139, "", "Segmentation fault"};
   const Json crashed = checks::accept_rdma_module().measure(bench.context, params).value()["parts"];
   REQUIRE(crashed.size() == 2);
@@ -317,7 +317,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "NCCL over nodes is told its program, its network and its GPUs, and in pairs the algorithm that shows a "
+    "NCCL over nodes gets its program, its network and its GPUs, and in pairs the algorithm that shows a "
     "link") {
   Bench bench;
   Json all = result("nccl");

@@ -175,7 +175,7 @@ struct Node {
 
 TEST_CASE(
     "acs: the bridges of the node's own topology are cleared, others keep their bits, and a bridge without "
-    "ACS is told") {
+    "ACS is reported") {
   Node n;
   const std::string root = "pci0000:00/0000:00:01.0", sw = root + "/0000:01:00.0",
                     other = "pci0000:00/0000:00:02.0";

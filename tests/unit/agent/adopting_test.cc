@@ -72,7 +72,7 @@ TEST_CASE("an adopter hears why joining was refused, and may ask again", "[adopt
   }
 }
 
-TEST_CASE("an adopter that looks is told what is there, and nothing is written or joined", "[adopt]") {
+TEST_CASE("an adopter that looks gets what is there, and nothing is written or joined", "[adopt]") {
   FakeMachine machine;
   REQUIRE(machine.files().make_directories("/run/systemd/system").ok());
   Asked asked;

@@ -139,7 +139,7 @@ TEST_CASE("an agent's hello says whether its boot is on trial, as it is then", "
     REQUIRE_FALSE(b.link.events.empty());
     return b.link.events[0].data.at("trial");
   };
-  CHECK(told("i1") == false);  // where nobody can say
+  CHECK(told("i1") == false);  // where it is unknown
   b.on_trial = [&trial] { return trial; };
   CHECK(told("i2") == true);
   trial = false;  // committed; the agent is started again

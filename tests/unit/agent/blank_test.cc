@@ -180,7 +180,7 @@ const std::vector<Layout>& layouts() {
 }  // namespace
 
 TEST_CASE(
-    "a disk that somebody may want back is not blank, is shown by name, is bound, and is blank once muster "
+    "a disk whose data may be needed is not blank, is shown by name, is bound, and is blank once muster "
     "wiped it",
     "[disk]") {
   for (const auto& layout : layouts()) {

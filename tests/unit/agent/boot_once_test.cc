@@ -81,7 +81,7 @@ struct Host : Process {
     return boot_grub();
   }
   // As the head of grub.cfg in Debian 12, then custom.cfg. save_env may fail, or say that it wrote and not do
-  // so: to whoever reads the block afterwards that is the same.
+  // so: a later read of the block shows the same.
   std::string boot_grub() {
     std::map<std::string, std::string> vars{{"default", "0"}, {"next_entry", next_entry()}};
     if (!vars["next_entry"].empty()) {
@@ -189,7 +189,7 @@ struct Host : Process {
       restarts = !systemd_fails && c.argv.back() == "reboot.target";
       return Output{systemd_fails ? 1 : 0, "", ""};
     }
-    return Output{4, "", "the running kernel refuses it: Operation not permitted\n"};
+    return Output{4, "", "the running kernel rejects it: Operation not permitted\n"};
   }
   Result<Json> prepare() {
     const wire::KexecJob job = {
@@ -228,7 +228,7 @@ TEST_CASE("GRUB: one boot into the RAM system, and the one after it is the old s
     host.put("/sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
     REQUIRE(host.files.remove("/sys/kernel/kexec_loaded"));
   }
-  SECTION("the kernel says no when it is asked") {
+  SECTION("the kernel refuses") {
     host.put("/sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
   }
   const auto ready = host.prepare();
@@ -273,7 +273,7 @@ TEST_CASE("the entry for one boot is in no other boot's menu", "[kexec][once]") 
   const auto menu = [&](std::map<std::string, std::string> vars) { return host.run_grub(script, vars); };
   host.set_env("next_entry=\n");
   CHECK_FALSE(menu({{"boot_once", "true"}, {"default", "muster-once"}}).empty());
-  // Chosen by default, or another entry for one boot, or nobody's choice at all.
+  // Chosen by default, or another entry for one boot, or not chosen at all.
   CHECK(menu({{"default", "muster-once"}}).empty());
   CHECK(menu({{"boot_once", "true"}, {"default", "memtest"}}).empty());
   CHECK(menu({{"default", "0"}}).empty());
@@ -378,7 +378,7 @@ TEST_CASE("a full boot partition is refused for want of room, not for the folder
           "[kexec][once]") {
   Host host;
   host.has_systemd_boot();
-  // A file system without a free block, which takes no folder; nobody else may read it.
+  // A file system without a free block, which takes no folder; only root may read it.
   REQUIRE(host.files.symlink("/proc/self/fd", "/run/muster-esp"));
   const auto ready = host.prepare();
   REQUIRE_FALSE(ready.ok());

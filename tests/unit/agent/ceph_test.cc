@@ -65,10 +65,10 @@ struct Node {
 TEST_CASE("ceph: a disk is given to it only by the plan, and what is on it stays otherwise") {
   for (const std::string what : {"keep", "no hash", "not blank", "changed", "in use"}) {
     Node node;
-    if (what == "not blank") node.machine.write_disk("nvme3n1", 0, "precious data of somebody");
+    if (what == "not blank") node.machine.write_disk("nvme3n1", 0, "precious data of a user");
     Json params = node.disks(what == "keep" ? "keep" : "format-if-blank");
     if (what == "no hash") params["disks"][0]["content_hash"] = "";
-    if (what == "changed") node.machine.write_disk("nvme3n1", 0, "precious data of somebody");
+    if (what == "changed") node.machine.write_disk("nvme3n1", 0, "precious data of a user");
     if (what == "in use") node.machine.mount_entry("nvme3n1", "/data", "xfs");
     const std::string before = node.machine.disk_bytes("nvme3n1", 0, 4096);
     INFO(what);
@@ -89,7 +89,7 @@ TEST_CASE("ceph: another cluster's object store is foreign, and no tool of Ceph 
 }
 
 TEST_CASE(
-    "ceph: after the node was installed anew its store is used again, under its old number and without a "
+    "ceph: after the node was reinstalled its store is used again, under its old number and without a "
     "right to write") {
   Node node;
   node.machine.write_disk("nvme3n1", 0, kStore);
@@ -235,8 +235,9 @@ TEST_CASE(
   Node node;
   node.osds(2);
   Json params = {{"node", "node02"}, {"state", "out"}, {"copies", 2}, {"deadline_seconds", 0}};
-  CHECK(node.apply("ceph_drain", params).error().message.find("2 copies need as many other nodes, and 1") !=
-        std::string::npos);
+  CHECK(node.apply("ceph_drain", params)
+            .error()
+            .message.find("2 copies need as many other nodes, but only 1") != std::string::npos);
   node.osds(3);
   node.machine.put("/ceph/full", "");
   CHECK(node.apply("ceph_drain", params).error().message.find("do not fit") != std::string::npos);
@@ -279,7 +280,7 @@ TEST_CASE("ceph: noout is set when the others have what the node has, and not be
   REQUIRE(node.apply("ceph_noout", params).ok());
   CHECK(has_flag());
   CHECK(node.check("ceph_noout", params).holds == Holds::yes);
-  // Not by somebody before, either.
+  // Not by an operator before, either.
   node.machine.put("/ceph/degraded", "");
   waits(true);
   params["state"] = "unset";

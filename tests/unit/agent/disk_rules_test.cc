@@ -18,7 +18,7 @@ namespace {
 
 using tests::FakeMachine;
 
-const std::string kPrecious = "precious data of somebody";
+const std::string kPrecious = "precious data of a user";
 
 // Two disks A and B; on B lies something at 100 MiB that must survive every refusal.
 struct Two {
@@ -68,7 +68,7 @@ TEST_CASE("disks: identity is serial, size, WWID and model together") {
   CHECK(two.untouched());
 }
 
-TEST_CASE("disks: the same disk named twice, no disks, a policy nobody knows") {
+TEST_CASE("disks: the same disk named twice, no disks, an unknown policy") {
   Two two;
   const Json a = two.machine.approved("A");
   CHECK(two.raid({{"name", "scratch"}, {"disks", {a, a}}}).error().code == Code::invalid);
@@ -268,7 +268,7 @@ TEST_CASE("raid: the ghost of a former file system is gone from a new array") {
     two.machine.write_disk("nvme1n1", FakeMachine::kArrayData, "XFSB" + std::string(508, '\1'));
     const Json params = two.both();
     if (interrupted) {
-      // Nobody can tell it from what somebody put there meanwhile: refused, and nothing is written.
+      // It cannot be distinguished from data that was put there meanwhile: refused, and nothing is written.
       lose_reply(two, params);
       CHECK(two.raid(params).error().code == Code::denied);
       CHECK(two.machine.disk_bytes("md127", 0, 4) == "XFSB");
@@ -298,7 +298,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("raid: what somebody made on an array whose creation was interrupted is left alone") {
+TEST_CASE("raid: what was put on an array whose creation was interrupted is not changed") {
   for (const bool stopped : {false, true})
     for (const char* policy : {"format-if-blank", "format"}) {
       Two two;
@@ -444,9 +444,8 @@ TEST_CASE(
   const Json params = c.both();
   const auto before = c.check(params);
   REQUIRE(before.ok());
-  CHECK(before->diff.find(
-            "disk A (nvme1n1) is to get a new GPT with cache (16 MiB), data (46 MiB); on it is: blank") !=
-        std::string::npos);
+  CHECK(before->diff.find("disk A (nvme1n1) is planned with a new GPT with cache (16 MiB), data (46 MiB); it "
+                          "contains: blank") != std::string::npos);
   REQUIRE(c.apply(params).ok());
   CHECK(!c.machine.called("--force"));
   for (const char* disk : {"nvme1n1", "nvme2n1"}) {
@@ -611,7 +610,7 @@ TEST_CASE("partition: only the second copy of the table was written, or only tha
   const Json params = c.one();
   REQUIRE(c.apply(params).ok());
   c.machine.write_disk("nvme1n1", 0, std::string(34 * 512, '\0'));
-  // Without a note of an interruption this is somebody's disk with a damaged table: not ours to replace.
+  // Without a note of an interruption this is a foreign disk with a damaged table: not ours to replace.
   CHECK(c.check(params)->holds == Holds::no);
   CHECK(c.apply(params).error().code == Code::denied);
   c.machine.put("/var/lib/muster/intent-partition-" + sha256("A\neui.A").substr(7, 16) + ".json", "{}");
@@ -693,8 +692,7 @@ TEST_CASE("moosefs: nothing is written below an unmounted share, and a master's 
   CHECK(!machine.files().exists("/state/mfs/master/metadata.mfs"));
 }
 
-TEST_CASE(
-    "moosefs: the declared nodes may mount and nobody else, and root is root on the master's node only") {
+TEST_CASE("moosefs: the declared nodes may mount and no others, and root is root on the master's node only") {
   FakeMachine machine;
   StepContext context = machine.context();
   (void)machine.run({.argv = {"useradd", "-d", "/var/lib/mfs", "-s", "/bin/false", "mfs"}}).ok();
@@ -725,7 +723,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("moosefs: everybody may write at the top, muster's own folder is nobody's") {
+TEST_CASE("moosefs: all users may write at the top, muster's own folder belongs to `nobody`") {
   FakeMachine machine;
   StepContext context = machine.context();
   machine.put("/proc/self/mountinfo",
@@ -751,7 +749,7 @@ TEST_CASE("mounts: what forbids programs to change who runs them is in force, no
   REQUIRE(mount->apply(context, params).ok());
   params["options"] = "noatime,nosuid,nodev";
   CHECK(mount->check(context, params)->holds == Holds::no);
-  REQUIRE(mount->apply(context, params).ok());  // of one that is mounted already, under whoever uses it
+  REQUIRE(mount->apply(context, params).ok());  // of one that is mounted already, and in use
   CHECK(mount->check(context, params)->holds == Holds::yes);
   CHECK(machine.get("/proc/self/mountinfo").find("nosuid,nodev") != std::string::npos);
 
@@ -782,7 +780,7 @@ TEST_CASE("mounts: what a service mounted long ago is remounted, not only at its
   CHECK(flags->check(context, {{"target", "beegfs"}}).error().code == Code::invalid);
 }
 
-TEST_CASE("nfs: exported to the declared nodes and to nobody else, root squashed, whoever says otherwise") {
+TEST_CASE("nfs: exported to the declared nodes and to no others, root squashed, whatever else is exported") {
   FakeMachine machine;
   machine.units["nfs-server.service"] = {};
   StepContext context = machine.context();
@@ -982,10 +980,10 @@ TEST_CASE("slurm: a job that does not end gives the nodes back and says what it 
   CHECK(has("90"));
   CHECK(has("--kill-on-bad-exit=1"));
   CHECK(has("--time=2"));
-  CHECK(process.deadline > 100 * kSecond);  // srun is asked to end before it is killed
+  CHECK(process.deadline > 100 * kSecond);  // srun is stopped in order before it is killed
 }
 
-TEST_CASE("slurm: nodes that do not answer are named; a node taken out by somebody else stays out") {
+TEST_CASE("slurm: nodes that do not answer are named; a node drained by an operator stays drained") {
   FakeMachine machine;
   StepContext context = machine.context();
   machine.put("/slurm/node01", "idle|none");

@@ -105,7 +105,7 @@ TEST_CASE("disks of a GPU server: identity, place, transport, use") {
   CHECK(sata.content_hash.empty());
 }
 
-TEST_CASE("a disk behind a network is told from one in the machine, though it looks like SCSI") {
+TEST_CASE("a disk behind a network is distinguished from one in the machine, though it looks like SCSI") {
   Folder root;
   unpack("remote.txt", root.path);
   std::map<std::string, std::string> found;

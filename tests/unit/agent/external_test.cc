@@ -91,7 +91,7 @@ TEST_CASE(
   CHECK(site.check()->holds == Holds::yes);
 }
 
-TEST_CASE("external: a mount whose server went away is asked by another process only, and fails the step") {
+TEST_CASE("external: a mount whose server went away is touched by another process only, and fails the step") {
   Site site;
   site.params["writable"] = true;
   REQUIRE(site.apply().ok());

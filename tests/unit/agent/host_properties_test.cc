@@ -107,7 +107,7 @@ TEST_CASE("properties: options of real file systems that stay", "[agent][drift]"
                                                     {"mounts", "/, /home, /scratch"}});
 }
 
-TEST_CASE("facts: the machine-id is told only as what is derived from it, and a share in words",
+TEST_CASE("facts: the machine-id is reported only as a digest of it, and a share in words",
           "[agent][drift]") {
   FakeMachine m;
   CHECK(hidden_machine_id(m.files()).empty());

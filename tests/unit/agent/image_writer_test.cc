@@ -86,7 +86,7 @@ class Controller {
   std::unique_ptr<HttpServer> server_;
 };
 
-// Records what it was asked for; changes nothing. Optionally fails.
+// Records its calls; changes nothing. Optionally fails.
 struct FakeSeeder : Seeder {
   std::vector<std::string> calls;
   bool fail_seed = false;
@@ -365,8 +365,8 @@ TEST_CASE("content that changed since approval is refused and stays as it was, b
   Controller c(i);
   auto job = b.job(c, i);
   std::string found = "ext2";
-  SECTION("somebody made a file system") { b.put(0x438, "\x53\xef"); }
-  SECTION("somebody has data behind a quiet beginning") { b.put(30 * kMiB, "data"), found = "unknown data"; }
+  SECTION("there is a file system") { b.put(0x438, "\x53\xef"); }
+  SECTION("there is data behind a quiet beginning") { b.put(30 * kMiB, "data"), found = "unknown data"; }
   SECTION("a second superblock is left of one") {
     b.put(64 * kMiB + 64, "_BHRfS_M"), found = "remains of btrfs";
   }
@@ -505,7 +505,7 @@ TEST_CASE("an order that has come to its end is not carried out again, and succe
   };
   again("a");
   SECTION("by what was approved, where the order has another name") {
-    b.order = "2-190/node01/image";  // its controller began anew, with the plan of before
+    b.order = "2-190/node01/image";  // its controller has a new database, with the plan of before
     again("a");
     b.order.clear();
     again("a");
@@ -541,8 +541,8 @@ TEST_CASE("an order that has come to its end is not carried out again, and succe
 }
 
 TEST_CASE(
-    "half-done work is gone on with by the node of the cluster of the controller that began it, and nobody "
-    "else") {
+    "half-done work is continued by the node of the cluster of the controller that began it, and no "
+    "other") {
   Bench b;
   b.threads = 1;
   const Image i = make_image(1);
@@ -637,7 +637,7 @@ TEST_CASE("layout: slots of equal size, room for state, too large an image is re
   CHECK(make_layout(64 * kMiB, kMiB, 0).error().code == Code::invalid);
 }
 
-TEST_CASE("the new system asks the declared name servers, and nobody else's") {
+TEST_CASE("the new system uses the declared name servers, and no others") {
   TempDir dir;
   const Files root(dir.path("root"));
   wire::ImageJob job;
@@ -715,7 +715,7 @@ TEST_CASE("the new system gets its name, its network and a loader entry that nam
   CHECK(entry.find("console=ttyS0") != std::string::npos);
   CHECK(entry.find("initrd") == std::string::npos);
   CHECK(kernel_argument(entry, "panic") ==
-        "panic=30");  // a node that panics is not lost until somebody comes
+        "panic=30");  // a node that panics is not lost until a person comes
   job.kernel_options = "no_timer_check panic=0 iommu=pt";  // which `r` refers to
   REQUIRE(seed_esp(root, r));
   const std::string theirs = root.read("/loader/entries/muster-b.conf").value();

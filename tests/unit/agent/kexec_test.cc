@@ -14,7 +14,7 @@ using namespace muster;
 
 namespace {
 
-// A running system with a kernel that remembers what it was told to load, and a systemd that knows units only
+// A running system with a kernel that remembers what was loaded, and a systemd that knows units only
 // after it has read them.
 struct System : Process {
   TempDir dir;
@@ -66,7 +66,7 @@ struct System : Process {
     REQUIRE(c.argv == std::vector<std::string>{"/proc/self/exe", "kexec", "--stdin"});
     const Json request = parse_json(c.input).value();
     if (request.value("unload", false)) return loaded.clear(), Output{0, "", ""};
-    if (refuses) return Output{4, "", "the running kernel refuses it: Operation not permitted\n"};
+    if (refuses) return Output{4, "", "the running kernel rejects it: Operation not permitted\n"};
     const Files machine("/");
     kernel = machine.read(request["kernel"]).value_or("");
     initrd = machine.read(request["initrd"]).value_or("");
@@ -253,7 +253,7 @@ TEST_CASE("a kernel that was loaded and not started does not stay loaded", "[kex
     forget_kexec(s.files, s);
     CHECK(s.loaded == "");
   }
-  SECTION("somebody else's kernel is theirs") {
+  SECTION("a foreign kernel stays loaded") {
     System other;
     other.loaded = "their own";
     other.put("/sys/kernel/kexec_loaded", "1\n");
@@ -262,7 +262,7 @@ TEST_CASE("a kernel that was loaded and not started does not stay loaded", "[kex
   }
 }
 
-TEST_CASE("what the child is told is taken literally or not at all", "[kexec]") {
+TEST_CASE("what the child gets is taken literally or not at all", "[kexec]") {
   CHECK(load_kexec("").error().code == Code::invalid);
   CHECK(load_kexec(R"({"kernel":"/x","shell":"/bin/sh"})").error().code == Code::invalid);
   CHECK(load_kexec(R"({"kernel":"/nonexistent","initrd":"/nonexistent","command_line":""})").error().code ==

@@ -10,7 +10,7 @@ using tests::FakeMachine;
 
 namespace {
 
-// A host of 128 processors and 1007 GiB on which nobody works, without cgroups.
+// A host of 128 processors and 1007 GiB on which no user works, without cgroups.
 struct Host {
   FakeMachine machine;
   LookInput input;
@@ -49,7 +49,7 @@ struct Host {
 
 }  // namespace
 
-TEST_CASE("look: a host on which nobody works is not busy", "[look]") {
+TEST_CASE("look: a host on which no user works is not busy", "[look]") {
   Host host;
   host.process(812, {"/usr/sbin/sshd", "-D"});
   // Of every Ubuntu, and of every Slurm with cgroups of version 2.
@@ -140,13 +140,13 @@ TEST_CASE("look: package managers at work, not queries of them", "[look]") {
   Host host;
   host.process(77, {"apt-get", "upgrade"});
   host.process(78, {"dpkg", "--configure", "-a"});
-  CHECK(host.busy() == "packages: apt-get, dpkg are at work (pid 77, 78)\n");
+  CHECK(host.busy() == "packages: apt-get, dpkg are running (pid 77, 78)\n");
 }
 
 TEST_CASE("look: another measurement, and load above the processors", "[look]") {
   Host host;
   host.process(50, {"muster-accept", "dgemm"});
-  CHECK(host.busy() == "measurement: muster-accept is at work (pid 50)\n");
+  CHECK(host.busy() == "measurement: muster-accept is running (pid 50)\n");
   host.process(50, {"sleep", "1"});
   host.put("/proc/loadavg", "128.00 90.00 80.00 5/154 9184\n");
   CHECK(host.busy() == "");

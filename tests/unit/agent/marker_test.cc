@@ -113,7 +113,7 @@ TEST_CASE("a marker of a version that knew one copy and no slots is read, and is
   REQUIRE(read->slots.size() == 1);
   CHECK(read->slots.at("a").stage == kSlotWritten);
   CHECK(read->slots.at("a").digest == "sha256:1");
-  CHECK_FALSE(read->slots.at("a").trial);  // whatever it was: nobody noted it
+  CHECK_FALSE(read->slots.at("a").trial);  // whatever it was: it was not noted
   write(d, *read);
   d.put(kMarkerOffset, std::string(kMarkerSize, '\xff'));
   CHECK(read_marker(d.open())->digest == "sha256:1");

@@ -77,7 +77,7 @@ TEST_CASE("memory programs: where the kernel refuses, an unlinked file, and it i
   CHECK(Files().list(bench.dir.path("")).empty());
 }
 
-TEST_CASE("memory programs: another digest is refused, and fetched anew the next time", "[agent][hosts]") {
+TEST_CASE("memory programs: another digest is refused, and fetched again the next time", "[agent][hosts]") {
   Bench bench;
   MemoryPrograms programs(*bench.process, bench.ports());
   bench.changed = true;

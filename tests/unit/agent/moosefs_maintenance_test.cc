@@ -43,7 +43,7 @@ TEST_CASE("moosefs: maintenance is not begun while a chunk lacks a copy") {
   CHECK(v.holds() == Holds::yes);
   CHECK(v.mode("10.20.0.12") == "on");
   CHECK(v.mode("10.20.0.11").empty());
-  // Not by somebody before, either.
+  // Not by an operator before, either.
   v.machine.put("/mfs/" + what, "1");
   CHECK(v.holds() == Holds::no);
   CHECK(v.apply().error().code == Code::failed);

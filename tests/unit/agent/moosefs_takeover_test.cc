@@ -229,7 +229,7 @@ TEST_CASE("moosefs: a former master's metadata needs consent when it is old and 
     node.older(kMaster + "/changelog.0.mfs", 3600);
     CHECK(holds());
   }
-  SECTION("nobody else led: the whole cluster was off for ten days") {
+  SECTION("no other node led: the whole cluster was off for ten days") {
     node.params["other_masters"] = Json::array();
     CHECK(holds());
     CHECK(node.master->apply(node.context, node.params).ok());
@@ -274,7 +274,7 @@ TEST_CASE("moosefs: no second master begins while another one answers", "[takeov
 }
 
 // A user's program on that port of a login node kept the master down.
-TEST_CASE("moosefs: only who may be the master is asked whether it is, and all clients are let in",
+TEST_CASE("moosefs: only nodes that may be the master are queried, and all clients are admitted",
           "[takeover]") {
   Node node;
   node.machine.put(kMaster + "/metadata.mfs", image(90));
@@ -285,7 +285,7 @@ TEST_CASE("moosefs: only who may be the master is asked whether it is, and all c
   const auto script = [&] { return node.machine.get("/etc/mfs/muster-only-master"); };
   CHECK(script().find("export peers=\"10.20.0.12\"\n") != std::string::npos);
   CHECK(node.machine.get("/etc/mfs/mfsexports.cfg").find("10.20.0.50 ") != std::string::npos);
-  // Nobody else may be: nobody is asked.
+  // No other may be: none is queried.
   node.params["members"].erase(1);
   REQUIRE(node.master->apply(node.context, node.params).ok());
   CHECK(script().find("export peers=\"\"\n") != std::string::npos);
@@ -313,7 +313,7 @@ TEST_CASE("moosefs: a former master is stopped and put aside, and nothing of it 
   CHECK(node.machine.get("/state/mfs/master.retired.2/metadata.mfs") == image(300));
   // The spec changed its mind before anybody took over: it goes on with what it was stopped with.
   REQUIRE(node.master->apply(node.context, node.params).ok());
-  CHECK(node.machine.get(kMaster + "/metadata.mfs") == image(301));  // as it ended with, written anew
+  CHECK(node.machine.get(kMaster + "/metadata.mfs") == image(301));  // as it ended with, written again
   CHECK(node.runs());
 }
 
@@ -363,7 +363,7 @@ TEST_CASE("moosefs: mounts follow to the new master, and no other mount is touch
   REQUIRE(mount->apply(context, params).ok());
   CHECK(mount->check(context, params)->holds == Holds::yes);
   CHECK(machine.get("/proc/self/mountinfo").find("10.20.0.11") == std::string::npos);
-  // Somebody else's: by hand, of something else, or without our unit.
+  // A foreign one: by hand, of something else, or without our unit.
   machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - nfs4 10.20.0.9:9421 rw\n");
   CHECK(mount->apply(context, params).error().code == Code::conflict);
   machine.put("/proc/self/mountinfo", "40 1 0:50 / /shared rw - fuse mfs\\04310.20.0.9:9421 rw\n");
@@ -371,7 +371,7 @@ TEST_CASE("moosefs: mounts follow to the new master, and no other mount is touch
   CHECK(mount->apply(context, params).error().code == Code::conflict);
 }
 
-TEST_CASE("moosefs: a mount whose process is gone does not hold, and is made anew", "[takeover]") {
+TEST_CASE("moosefs: a mount whose process is gone does not hold, and is made again", "[takeover]") {
   FakeMachine machine;
   StepContext context = machine.context();
   const StepModule* mount = find_step_module("moosefs_mount");

@@ -136,7 +136,7 @@ TEST_CASE("networks: a rail without a link, or without its port, is named", "[ne
   CHECK_FALSE(named.machine.files().exists("/etc/systemd/network/20-muster-rail0.network"));
 }
 
-TEST_CASE("networks: a port nobody cabled is nobody's business; a doubt is not settled by a guess",
+TEST_CASE("networks: a port without a cable does not matter; a doubt is not settled by a guess",
           "[networks]") {
   Node n;
   n.machine.add_port("eth2", "0000:05:00.0", "52:54:00:30:00:02", false);
@@ -209,7 +209,7 @@ TEST_CASE("networks: rail i is the port beside GPU i, and a GPU too few chooses 
   const Status refused = one.apply();
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == Code::conflict);
-  CHECK(says(refused.error().message, "1 GPUs are there instead of 2"));
+  CHECK(says(refused.error().message, "there are 1 GPUs instead of 2"));
   CHECK_FALSE(one.machine.files().exists(kNetworksRecord));
 
   Node none;  // GPUs that no PCI device stands for: by PCI address

@@ -65,7 +65,7 @@ TEST_CASE("one boot of the other slot is taken back where the system does not re
 TEST_CASE("a restart that is only late starts the slot that stands, before the controller goes on there",
           "[in-place]") {
   Armed n;
-  SECTION("nobody waits for it any more") {
+  SECTION("nothing waits for it any more") {
     CHECK(n.functions.leave_slot(kNever, kNever).error().code == Code::failed);
     CHECK(n.seconds == 150);
   }
@@ -86,7 +86,7 @@ TEST_CASE("a boot of the other slot stays armed where its process ends, withdraw
   CHECK(slot_boot_armed(n.b.files));
 }
 
-TEST_CASE("a system that is told to go off does not wait for its own end", "[agent]") {
+TEST_CASE("a system that powers itself off does not wait for its own end", "[agent]") {
   Armed n;
   REQUIRE(n.functions.power_off(Json::object(), kEnded));
   CHECK(n.verbs == std::vector<std::string>{"poweroff"});

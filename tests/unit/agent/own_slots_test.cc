@@ -79,7 +79,7 @@ TEST_CASE("a mount of muster's own that was left over is taken away by the kerne
     CHECK(ended == 0);
 }
 
-TEST_CASE("a partition that somebody else has mounted for writing is read through a mount like theirs",
+TEST_CASE("a partition that is mounted for writing already is read through a mount like that one",
           "[in-place]") {
   std::vector<Way> ways;
   Code first = Code::conflict;

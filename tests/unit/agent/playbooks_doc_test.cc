@@ -1,5 +1,5 @@
 // docs/playbooks.md is made from what the modules and playbooks say of themselves, and is the same as what
-// they say now. Make it anew: MUSTER_ACCEPT=1 build/muster_tests "docs/playbooks.md*"
+// they say now. Regenerate it: MUSTER_ACCEPT=1 build/muster_tests "docs/playbooks.md*"
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -97,7 +97,8 @@ std::string document() {
       "are baked into an image,\n"
       "and only checked on nodes; `node` steps need the node; `cluster` steps wait for all nodes, stage by "
       "stage.\n"
-      "What is optional is told and stops nothing. `stops a node` names what of an acceptance step does so, "
+      "What is optional is reported and stops nothing. `stops a node` names what of an acceptance step does "
+      "so, "
       "when it is not all\n"
       "of it: `run` (it could not run), `data` (it failed, or a result was wrong), `ceilings` (a metric "
       "above its `max`).\n\n"
@@ -123,7 +124,7 @@ TEST_CASE("docs/playbooks.md says what the modules and playbooks say") {
   const std::string written = read(path);
   const auto mismatch = std::mismatch(now.begin(), now.end(), written.begin(), written.end());
   INFO("from here on: " << now.substr(static_cast<size_t>(mismatch.first - now.begin()), 200));
-  INFO("make it anew with MUSTER_ACCEPT=1");
+  INFO("regenerate it with MUSTER_ACCEPT=1");
   CHECK(now == written);
 }
 

@@ -72,7 +72,7 @@ TEST_CASE("the preview names why a host cannot be adopted, and whether it is alr
     REQUIRE(answer.ok());
     return (*answer)["refusal"].get<std::string>();
   };
-  CHECK(refusal().find("systemd does not run") != std::string::npos);
+  CHECK(refusal().find("systemd is not running") != std::string::npos);
   REQUIRE(files.make_directories("/run/systemd/system").ok());
   CHECK(refusal() == "");
   CHECK(preview(files, machine, request).value()["joined"] == false);
@@ -92,7 +92,7 @@ TEST_CASE("the preview names why a host cannot be adopted, and whether it is alr
   CHECK(refusal().find("another controller") != std::string::npos);
 }
 
-TEST_CASE("what the preview is asked is read strictly", "[adopt]") {
+TEST_CASE("the request of a preview is read strictly", "[adopt]") {
   CHECK(preview_request("{}").error().code == Code::invalid);
   CHECK(preview_request(R"({"node":"n","pin":"p","steps":{}})").error().code == Code::invalid);
   CHECK(preview_request(R"({"node":"n","pin":"p","token":"t"})").error().code == Code::invalid);

@@ -1,5 +1,5 @@
 // md arrays with redundancy: made with what each level needs, in use while they are brought into step, and
-// never made anew for a lost drive.
+// never created again for a lost drive.
 #include "agent/step.h"
 #include "agent/steps/disk/array_health.h"
 #include "tests/catch.h"
@@ -117,7 +117,7 @@ TEST_CASE("raid: a failed member is named by its serial, and nothing is written"
     }
 }
 
-TEST_CASE("raid: a drive that is gone is named, and the array is not made anew over the others") {
+TEST_CASE("raid: a drive that is gone is named, and the array is not created again over the others") {
   Four four;
   Json params = four.params("raid5", "format");
   REQUIRE(four.apply(params).ok());
@@ -138,7 +138,7 @@ TEST_CASE("raid: a new drive beside the members of a stopped array is not taken 
     REQUIRE(four.machine.run({.argv = {"mdadm", "--stop", "/dev/md127"}}).ok());
     four.machine.write_disk("nvme4n1", 4096, std::string(256, '\0'));
     const Json params =
-        four.params("raid5", policy);  // with a hash for each disk, as nobody should approve it
+        four.params("raid5", policy);  // with a hash for each disk, as it should not be approved
     four.machine.calls.clear();
     const auto before = four.machine.snapshot();
     const Status refused = four.apply(params);
@@ -166,7 +166,7 @@ TEST_CASE(
   CHECK(rebuilding->note.find("recover") != std::string::npos);
   four.machine.put("/sys/block/md127/md/sync_action", "idle\n");
   CHECK(names(four.check(params).error(), "disk D (nvme4n1)"));
-  // Assembled at boot, and nobody has written yet: md begins with the first write.
+  // Assembled at boot, and not written to yet: md begins with the first write.
   four.machine.put("/sys/block/md127/md/array_state", "read-auto\n");
   CHECK(four.check(params)->holds == Holds::yes);
   four.machine.in_step();

@@ -44,7 +44,7 @@ const char *kActive = "4: ACTIVE", *kInit = "2: INIT", *kDown = "1: DOWN", *kLin
 
 }  // namespace
 
-TEST_CASE("rdma_ports: a port without a cable keeps nobody; one with a link must be active", "[rdma]") {
+TEST_CASE("rdma_ports: a port without a cable stops no node; one with a link must be active", "[rdma]") {
   Fabric f;
   f.port("mlx5_0", kActive, kLink);
   f.port("mlx5_1", kDown, kPolling);   // storage's, not cabled
@@ -79,7 +79,7 @@ TEST_CASE("rdma_ports: declared ports must be there and active, and no other cou
   CHECK(f.check({{"ports", {"mlx5_0", "mlx5_9"}}}).diff.find("mlx5_9") != std::string::npos);
 }
 
-TEST_CASE("rdma_ports: a driver that does not tell of the cable is asked for the state", "[rdma]") {
+TEST_CASE("rdma_ports: for a driver that does not report the cable the state counts", "[rdma]") {
   Fabric f;
   f.port("rxe0", kActive, "");
   CHECK(f.check(Json::object()).holds == Holds::yes);

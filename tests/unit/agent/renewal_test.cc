@@ -220,6 +220,6 @@ TEST_CASE(
   node.look_and_settle(renewal);
   CHECK(stuck.asked);
   CHECK(node.kept() != node.old.certificate_pem);
-  CHECK(logged.text().find("certificate renewed, but the link keeps the old one") != std::string::npos);
+  CHECK(logged.text().find("certificate renewed, but the link uses the old one") != std::string::npos);
   CHECK(logged.text().find("not renewed") == std::string::npos);
 }

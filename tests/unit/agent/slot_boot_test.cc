@@ -104,7 +104,7 @@ TEST_CASE("a boot from a slot that cannot be had is refused, and leaves nothing"
   SECTION("empty") { refused(b, job, Code::conflict); }
   SECTION("written, and then") {
     REQUIRE(b.write(b.job()));
-    SECTION("another image is asked for") { job.digest = "sha256:x", refused(b, job, Code::conflict); }
+    SECTION("another image is ordered") { job.digest = "sha256:x", refused(b, job, Code::conflict); }
     SECTION("the running slot is") { job.slot = "a", refused(b, job, Code::conflict); }
     SECTION("half written since") {
       b.set_marker([](ImageMarker& m) { m.slots["b"].stage = kSlotWriting; });
@@ -138,7 +138,7 @@ TEST_CASE("a boot from a slot that cannot be had is refused, and leaves nothing"
       b.set_marker([](ImageMarker& m) { m.current = "b"; });
       refused(b, job, Code::conflict);
     }
-    SECTION("a loader.conf of somebody else's") {
+    SECTION("a foreign loader.conf") {
       REQUIRE(b.esp().write(kLoaderConf, "default muster-a.conf\n"));
       refused(b, job, Code::conflict);
     }

@@ -12,7 +12,7 @@
 
 using namespace muster;
 
-TEST_CASE("a writer that nobody listens to any more ends at once", "[in-place]") {
+TEST_CASE("a writer without a reader ends at once", "[in-place]") {
   constexpr int kCameBack = 7;
   int ends[2];
   REQUIRE(::pipe(ends) == 0);

@@ -1,5 +1,5 @@
-// An entry for one boot that an earlier life of the agent left in the firmware: muster's own is taken away,
-// and nobody else's.
+// An entry for one boot that an earlier life of the agent left in the firmware: muster's own is removed,
+// and no other.
 #include "agent/image/efi_variables.h"
 #include "agent/image/slot_boot.h"
 #include "tests/unit/agent/slot_bench.h"
@@ -42,7 +42,7 @@ TEST_CASE("a boot of the other slot that was armed and forgotten is seen, and go
   CHECK(b.next_boot() == b.old.manifest.digest);
 }
 
-TEST_CASE("an entry for one boot that is not of a slot's trial is somebody else's", "[in-place]") {
+TEST_CASE("an entry for one boot that is not of a slot's trial is foreign", "[in-place]") {
   SlotBench b;
   std::string value;
   SECTION("the RAM system's") { value = SlotBench::wide("muster-once.conf"); }

@@ -19,7 +19,7 @@ struct Trial : Process {
   SlotBench b;
   std::string timer = "active";
   bool watchdog_off = false, timer_stops = true;
-  bool stopped = false, stood_when_stopped = false, read_anew = false;
+  bool stopped = false, stood_when_stopped = false, read_again = false;
   StepContext context{b.files, *this, "node01"};
   const StepModule& module = *find_step_module("slot");
   Json params = {{"slot", "b"}, {"digest", b.fresh.manifest.digest}};
@@ -42,7 +42,7 @@ struct Trial : Process {
     if (c.argv[1] == "stop") stopped = true, stood_when_stopped = standing_slot(b.esp()) == "b";
     if (c.argv[1] == "stop" && timer_stops) timer = "inactive";
     if (c.argv[1] == "daemon-reload")
-      read_anew = timer == "inactive" && b.files.exists("/run/muster-committed");
+      read_again = timer == "inactive" && b.files.exists("/run/muster-committed");
     return Output{c.argv[1] == "stop" && !timer_stops ? 1 : 0, "", ""};
   }
   SlotCommit commit() const { return {"b", b.fresh.manifest.digest, "2/node01/commit"}; }
@@ -78,7 +78,7 @@ TEST_CASE("a trial is committed: its slot stands, and nothing takes it back", "[
   CHECK(t.b.next_boot() == t.b.fresh.manifest.digest);
   CHECK(t.timer == "inactive");
   CHECK(t.stood_when_stopped);  // the timer runs until then
-  CHECK(t.read_anew);           // so that the trial's units are gone
+  CHECK(t.read_again);          // so that the trial's units are gone
   CHECK(t.watchdog_off);
   CHECK(t.b.esp().read(kLoaderConf).value_or("") == loader_conf("b"));
   CHECK_FALSE(t.b.esp().exists(entry_path(trial_name("b"))));
@@ -114,7 +114,7 @@ TEST_CASE("another system than the one that runs is never committed", "[in-place
   }
   SECTION("its entry is gone") { REQUIRE(t.b.esp().remove(entry_path(entry_name("b")))); }
   SECTION("its kernel is gone") { REQUIRE(t.b.esp().remove(kernel_path("b"))); }
-  SECTION("a loader.conf of somebody else's") {
+  SECTION("a foreign loader.conf") {
     REQUIRE(t.b.esp().write(kLoaderConf, "timeout 5\ndefault muster-a.conf\neditor no\n"));
   }
   SECTION("a loader.conf with more in it") {
@@ -187,7 +187,7 @@ TEST_CASE("a slot is not committed while the firmware starts another entry than 
     t.b.set_variable(efi::kDefault, SlotBench::wide(entry_name("a")));
     REQUIRE(t.module.apply(t.context, t.params));
     CHECK(t.b.next_boot() == t.b.fresh.manifest.digest);
-    // Set by somebody later: committed no more.
+    // Set by an operator later: committed no more.
     t.b.set_variable(efi::kDefault, SlotBench::wide(entry_name("a")));
     CHECK(t.module.check(t.context, t.params)->holds == Holds::no);
     CHECK_FALSE(t.module.verify(t.context, t.params).ok());

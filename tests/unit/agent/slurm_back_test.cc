@@ -62,7 +62,7 @@ TEST_CASE("slurm: the phase resume gives back what the phase pause took out, and
     REQUIRE(one.apply(context, resume).ok());
     CHECK(machine.get("/slurm/node01") == "idle|none");
   }
-  SECTION("taken out before, by somebody else") {
+  SECTION("drained before, by another") {
     const std::string reason = GENERATE("muster health: memory_uncorrected +3", "muster drain", "muster",
                                         "bad DIMM, ask Ann", "not for muster reimage");
     machine.put("/slurm/node01", "drained|" + reason);

@@ -125,7 +125,7 @@ TEST_CASE("no machine is taken for a guest of the lab unless all of it fits", "[
   refused("one processor without", "/proc/cpuinfo", "flags\t\t: hypervisor\nflags\t\t: fpu\n");
   refused("nothing known of processors", "/proc/cpuinfo", "");
   refused("a maker of servers", "/sys/class/dmi/id/sys_vendor", "Supermicro\n");
-  refused("somebody else's guest", "/sys/class/dmi/id/product_name", "Standard PC (Q35 + ICH9, 2009)\n");
+  refused("a foreign guest", "/sys/class/dmi/id/product_name", "Standard PC (Q35 + ICH9, 2009)\n");
   refused("no string", "/sys/firmware/dmi/tables/DMI", table({}));
   refused("two strings", "/sys/firmware/dmi/tables/DMI", table({kTwo, kTwo}));
   refused("one of another version", "/sys/firmware/dmi/tables/DMI", table({kTwo, "muster-lab-gpus/2 2 X"}));
@@ -143,7 +143,7 @@ TEST_CASE("where a real GPU is, that one is reported and no stand-in", "[standin
   CHECK_FALSE(standin_gpus(m.files()));
 }
 
-TEST_CASE("what loads GPUs is one question, whoever asks it", "[standin]") {
+TEST_CASE("what loads GPUs is decided in one place", "[standin]") {
   for (const char* load :
        {R"({"kernel":"gpu-gemm"})", R"({"kernel":"gpu-what-comes-next"})", R"({"load":"nccl"})",
         R"({"load":"gpu-training"})", R"({"gpu_memory":true,"peers":[]})"}) {

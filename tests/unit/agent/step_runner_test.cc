@@ -135,7 +135,7 @@ TEST_CASE("an apply without effect is a failure; after it the rest is incomplete
   CHECK_FALSE(b.on["fan"]);
 }
 
-TEST_CASE("consecutive checks of a module are asked once", "[agent]") {
+TEST_CASE("consecutive checks of a module are made once", "[agent]") {
   Bench b;
   for (const char* name : {"a", "b", "c"}) b.add("batch", name);
   b.add("plain", "x");

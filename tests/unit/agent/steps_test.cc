@@ -91,7 +91,7 @@ std::string loaded_rules(FakeMachine& machine) { return machine.run({.argv = {"i
 
 const Json kDenyAll = {{"allow", Json::array()}};
 
-TEST_CASE("two phases: after a loss of power the agent takes back what nobody confirmed") {
+TEST_CASE("two phases: after a loss of power the agent rolls back what was not confirmed") {
   Run r;
   r.machine.put("/etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf\n");
   r.machine.put("/etc/ssh/sshd_config.d/00-muster.conf", "PasswordAuthentication yes\n");
@@ -150,13 +150,13 @@ TEST_CASE("two phases: what was taken back cannot be confirmed any more") {
     return steps::roll_back(r.context.files, r.machine, "x");
   };
   const Status done = steps::in_two_phases(r.context, phases, [&] { return timer_fires(); });
-  CHECK(done.error().message == "the change of x was not confirmed in time and was taken back by its timer");
+  CHECK(done.error().message == "the change of x was not confirmed in time and was rolled back by its timer");
   const Status failed = steps::in_two_phases(r.context, phases, [&]() -> Status {
     REQUIRE(timer_fires().ok());
     return fail(Code::failed, "no answer");
   });
   CHECK(failed.error().message ==
-        "no answer; the change of x was not confirmed in time and was taken back by its timer");
+        "no answer; the change of x was not confirmed in time and was rolled back by its timer");
 
   // Under way: the copies are still there, and confirming would leave half of them.
   REQUIRE(steps::arm(r.context, phases).ok());
@@ -203,12 +203,12 @@ TEST_CASE("two phases: a change that fails while its timer takes it back is take
     return fail(Code::failed, "no answer");
   });
   CHECK(done.error().message ==
-        "no answer; the change of x was not confirmed in time and was taken back by its timer");
+        "no answer; the change of x was not confirmed in time and was rolled back by its timer");
   CHECK(r.machine.get("/etc/a") == "old\n");
   CHECK(!steps::is_armed(r.context.files, "x"));
 }
 
-// As long as `silent`, systemd answers nobody.
+// As long as `silent`, systemd does not answer.
 struct MuteSystemd : Process {
   explicit MuteSystemd(FakeMachine& all) : machine(all) {}
   FakeMachine& machine;
@@ -219,7 +219,7 @@ struct MuteSystemd : Process {
   }
 };
 
-TEST_CASE("two phases: a change that fails is taken back also where systemd answers nobody by then") {
+TEST_CASE("two phases: a change that fails is rolled back also where systemd does not answer by then") {
   Run r;
   r.machine.put("/etc/a", "old\n");
   MuteSystemd process(r.machine);
@@ -268,7 +268,7 @@ TEST_CASE("ufw: what two rules say is loaded once") {
   CHECK(r.check("ufw", twice)->holds == Holds::yes);
 }
 
-TEST_CASE("ufw: rules that somebody flushed are noticed though the files are right") {
+TEST_CASE("ufw: rules that were flushed are noticed though the files are right") {
   Run r;
   r.machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
   r.machine.put("/etc/default/ufw", "");

@@ -89,7 +89,7 @@ TEST_CASE("storage state: an array that lost a member is not fine") {
 }
 
 TEST_CASE(
-    "storage state: a server is asked by another process, once a minute, and one that is gone is said to "
+    "storage state: a server is queried by another process, once a minute, and one that is gone is said to "
     "be") {
   Node node;
   CHECK(node.at("/data")["silent"] == true);  // what answers is no answer
@@ -145,7 +145,7 @@ class Hanging : public Process {
   std::shared_future<void> released_ = release_.get_future().share();
 };
 
-TEST_CASE("storage state: a server that never answers holds up nobody, and is not asked twice at a time") {
+TEST_CASE("storage state: a server that never answers delays nothing, and is not queried twice at a time") {
   Node node;
   Hanging process(node.machine);
   StorageState state(node.files, process, 20);
@@ -161,7 +161,7 @@ TEST_CASE("storage state: a server that never answers holds up nobody, and is no
   process.release();
 }
 
-TEST_CASE("storage state: MooseFS' master is asked how its chunks are, once a minute and where it runs") {
+TEST_CASE("storage state: MooseFS' master is queried for its chunks, once a minute and where it runs") {
   Node node;
   node.only_local();
   node.put_master();
@@ -185,7 +185,7 @@ TEST_CASE("storage state: MooseFS' master is asked how its chunks are, once a mi
                       [](const auto& call) { return call.rfind("mfscli ", 0) == 0; }) == 5);
 }
 
-TEST_CASE("storage state: a monitor is asked how Ceph is; nodes that only hold data are not") {
+TEST_CASE("storage state: a monitor is queried for Ceph's health; nodes that only hold data are not") {
   Node node;
   node.only_local();
   node.machine.put("/etc/ceph/muster-admin.secret", "KEY\n");
@@ -224,7 +224,7 @@ TEST_CASE("storage state: what is muted in Ceph is not told, and what is no answ
   CHECK(state.look(seconds + 60)[0]["ok"] == false);
 }
 
-TEST_CASE("storage state: an engine that takes its time holds up nobody, and nothing is said of it yet") {
+TEST_CASE("storage state: a slow engine delays nothing, and is not reported yet") {
   Node node;
   node.only_local();
   node.put_monitor();
@@ -252,7 +252,7 @@ class Slow : public Process {
   Process& under_;
 };
 
-TEST_CASE("storage state: what takes long is asked less often, at most a twentieth of the time") {
+TEST_CASE("storage state: what takes long is queried less often, at most a twentieth of the time") {
   Node node;
   node.only_local();
   node.put_monitor();
@@ -272,7 +272,7 @@ TEST_CASE("storage state: what takes long is asked less often, at most a twentie
   CHECK(asked(rest) == 1);
 }
 
-TEST_CASE("storage state: an engine that did not answer is asked again soon, however long that took") {
+TEST_CASE("storage state: an engine that did not answer is queried again soon, however long that took") {
   Node node;
   node.only_local();
   node.put_monitor();
@@ -332,7 +332,7 @@ TEST_CASE("storage state: the command lines of other programs are not opened") {
   CHECK(why == EAGAIN);
 }
 
-TEST_CASE("storage state: somebody else's process of that name is none of muster's questions") {
+TEST_CASE("storage state: a foreign process of that name is none of muster's queries") {
   if (::geteuid() != 0) return;  // only root gives a file away
   Node node;
   node.machine.put("/site/capacity", "4096 1000 250\n");

@@ -188,12 +188,12 @@ TEST_CASE("a slot that is in use, running, standing or not committed is never wr
     b.run_from("b");
     job.slot = "a";
   }
-  SECTION("a trial runs, and its own slot is asked for") { b.run_from("b"); }
+  SECTION("a trial runs, and its own slot is ordered") { b.run_from("b"); }
   SECTION("loader.conf names the other slot") { REQUIRE(b.esp().write(kLoaderConf, loader_conf("b"))); }
   SECTION("the marker names the other slot") {
     b.set_marker([](ImageMarker& m) { m.current = "b"; });
   }
-  SECTION("a loader.conf of somebody else's") {
+  SECTION("a foreign loader.conf") {
     REQUIRE(b.esp().write(kLoaderConf, "timeout 3\ndefault muster-a.conf\n"));
   }
   SECTION("the slot is mounted") { b.run_from("a", "31 26 259:3 / /mnt rw - ext4 /dev/nvme0n1p3 rw\n"); }

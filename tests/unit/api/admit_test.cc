@@ -1,4 +1,4 @@
-// A machine nobody declared: what it may do, what is kept of it, and how it becomes a node.
+// An undeclared machine: what it may do, what is kept of it, and how it becomes a node.
 #include <filesystem>
 #include <fstream>
 
@@ -174,7 +174,7 @@ TEST_CASE("an undeclared machine shows its inventory and can do nothing else", "
 }
 
 TEST_CASE(
-    "an undeclared machine's facts cannot name secrets, and answers to nothing that was asked count for "
+    "an undeclared machine's facts cannot name secrets, and answers without a request count for "
     "nothing",
     "[api][admit]") {
   Cluster c;
@@ -258,7 +258,7 @@ TEST_CASE("an admission that cannot work says why and stores nothing", "[api][ad
   Json other = facts();
   other["system"]["uuid"] = "uuid-05";
   c.show_up(other, "52:54:00:20:00:05");
-  expect({{"mac", ""}}, 422, "say which one with --mac");
+  expect({{"mac", ""}}, 422, "choose one with --mac");
   c.on_reactor([&] {
     c.services().bringup.executor().set_node("node04",
                                              [](NodeRow& row) { row.product_uuid = "uuid-of-old"; });
@@ -281,7 +281,7 @@ TEST_CASE("a machine whose disks do not fit is not added: the plans of the other
   CHECK(c.get("/v1/spec")["revision"] == 1);
 }
 
-TEST_CASE("nobody is admitted while a run goes on", "[api][admit]") {
+TEST_CASE("no machine is admitted while a run goes on", "[api][admit]") {
   Cluster c;
   c.build_image();
   c.discovery_on();

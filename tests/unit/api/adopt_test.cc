@@ -104,7 +104,7 @@ TEST_CASE("an adoption that was cut off goes on with the same command", "[api][a
   Cluster c;
   const std::string digest = c.good(c.adopt())["digest"];
   const Json first = c.good(c.adopt({{"digest", digest}}));
-  // The reply was lost. Nobody says --like for a node that is declared by now.
+  // The reply was lost. The node is declared by now, so --like is not given.
   const Json planned = c.good(c.adopt({{"like", ""}}));
   CHECK(planned["declared"] == true);
   CHECK(planned["diff"] == "");
@@ -173,7 +173,7 @@ TEST_CASE("an adoption that cannot work says why and stores nothing", "[api][ado
   expect({{"host", "192.168.1.1"}}, 422, "provisioning network");
   expect({{"host_key", "MD5:aa"}}, 422, "ssh-keygen -lf");
   expect({{"name", "aardvark"}}, 422, "leads the others");
-  expect({{"digest", "sha256:" + std::string(64, '0')}}, 409, "world changed");
+  expect({{"digest", "sha256:" + std::string(64, '0')}}, 409, "cluster changed");
   expect({{"surprise", 1}}, 422, "surprise");
   HardwareFacts few = found();
   few.disks.resize(2);
@@ -253,7 +253,7 @@ TEST_CASE("several hosts are one plan, one revision of the spec and a token each
     CHECK(says(answer, words));
   }
   CHECK(c.adopt_all({}).status == 422);
-  // One that is wrong is all that is wrong, and nobody is taken in.
+  // Only the wrong one is reported, and no host is adopted.
   Json odd = host("36");
   odd["like"] = "nobody";
   CHECK(c.adopt_all({host("34"), odd}).status == 422);

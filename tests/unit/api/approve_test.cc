@@ -83,7 +83,7 @@ TEST_CASE("an approval starts one run, and none after that", "[api][approve]") {
   CHECK(code_of(repeated) == "conflict");
   CHECK(c.approve(digest.substr(0, 20)).status == 409);
   CHECK(c.runs() == 1);
-  // The same work once more is another plan, which nobody approved yet.
+  // The same work once more is another plan, which is not approved yet.
   const std::string again = c.plan();
   CHECK(again != digest);
   CHECK(c.approve(digest).status == 409);

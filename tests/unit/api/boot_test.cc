@@ -140,7 +140,7 @@ TEST_CASE("the RAM system is for an armed node's MAC only", "[api]") {
   CHECK(b.script() == kDisk);
 }
 
-TEST_CASE("whoever asks gets the same token, and polling does not spoil it", "[api]") {
+TEST_CASE("each request gets the same token, and polling does not spoil it", "[api]") {
   Boot b;
   b.arm();
   const std::string first = b.token();
@@ -255,7 +255,7 @@ TEST_CASE("a power-on that begins has no tokens of the one before, durably", "[a
   Life next(b);
   next.boot.rearm("node01", [](Status) {});
   b.reactor.advance(100);
-  CHECK(next.join(next.token(), pki::make_key().value()).ok());  // nobody had joined in this one
+  CHECK(next.join(next.token(), pki::make_key().value()).ok());  // no machine had joined in this one
   CHECK(next.contested.empty());
   b.store.fail_next(1, fail(Code::failed, "disk full"));
   b.boot.arm("node01", [&](Status done) { armed = done; });
@@ -296,7 +296,7 @@ TEST_CASE("a second join in one power-on is refused, revokes nothing, and stops 
   CHECK(b.contested.size() == 1);
 }
 
-TEST_CASE("a spent token that is shown again when the installed system works stops nobody", "[api]") {
+TEST_CASE("a spent token that is shown again when the installed system works stops no node", "[api]") {
   Boot b;
   b.arm();
   const std::string token = b.token();
@@ -349,8 +349,7 @@ TEST_CASE("the first join of a power-on ends every older certificate of the node
   CHECK(b.store.certificate("aa")->revoked);
   CHECK_FALSE(b.store.certificate("bb")->revoked);
   CHECK_FALSE(b.certificate(joined).revoked);
-  CHECK(b.hung_up ==
-        std::vector<std::string>{"node01"});  // whoever polls under an older one gets no order any more
+  CHECK(b.hung_up == std::vector<std::string>{"node01"});  // a poll under an older one gets no order any more
 }
 
 TEST_CASE("adopting again ends the certificate of the first time; the token is one machine's", "[api]") {
@@ -368,7 +367,7 @@ TEST_CASE("adopting again ends the certificate of the first time; the token is o
   CHECK(b.certificate(second).contested);
 }
 
-TEST_CASE("a script that is asked for while the RAM system runs is told of, once", "[api]") {
+TEST_CASE("a script that is requested while the RAM system runs is reported, once", "[api]") {
   Boot b;
   b.arm();
   REQUIRE(b.join(b.token(), pki::make_key().value()).ok());
@@ -379,12 +378,12 @@ TEST_CASE("a script that is asked for while the RAM system runs is told of, once
   b.arm();
   REQUIRE(b.join(b.token(), pki::make_key().value()).ok());
   b.boot.disarm("node01");
-  b.boot.disarm("node01");  // and is told to boot from its disk
+  b.boot.disarm("node01");  // and boots from its disk
   CHECK(b.script() == kDisk);
   CHECK(b.said["boot/again/node01"] == 1);
 }
 
-TEST_CASE("refused joins are told of, and a flood of them is not kept", "[api]") {
+TEST_CASE("refused joins are reported, and a flood of them is not kept", "[api]") {
   Boot b;
   b.arm();
   const std::string key = pki::make_key().value();
@@ -396,7 +395,7 @@ TEST_CASE("refused joins are told of, and a flood of them is not kept", "[api]")
   CHECK(b.said["join/refused/"] == 61);
 }
 
-TEST_CASE("whoever calls with a revoked certificate is told of once", "[api]") {
+TEST_CASE("a call with a revoked certificate is reported once", "[api]") {
   Boot b;
   for (int i = 0; i < 5; ++i) b.boot.saw_revoked("node01", "aa", "10.20.0.99");
   CHECK(b.said["join/revoked/node01"] == 1);
@@ -460,7 +459,7 @@ TEST_CASE("another machine under a bound name is refused", "[api]") {
   CHECK(b.join(b.token(), key, "aaaa").ok());
 }
 
-TEST_CASE("machines nobody declared are noted, and booted only while discovery is on", "[api]") {
+TEST_CASE("undeclared machines are noted, and booted only while discovery is on", "[api]") {
   Boot b;
   CHECK(b.script("52:54:00:00:00:99") == kDisk);
   CHECK(b.boot.unknown_macs().count("52:54:00:00:00:99") == 1);
@@ -540,7 +539,7 @@ TEST_CASE("an agent's certificate is renewed once half of its life is over", "[a
   CHECK(got.error().code == Code::invalid);
 }
 
-TEST_CASE("the server's certificate is made anew in its last third, the CA is not", "[api]") {
+TEST_CASE("the server's certificate is renewed in its last third, the CA is not", "[api]") {
   TempDir dir;
   const auto open = [&](TimeMs now) {
     return Authority::open(dir.path("state"), {"127.0.0.1"}, now).value();

@@ -1,4 +1,4 @@
-// Who may call what: every route of the table, through every door, with the wrong papers and the right ones.
+// Role may call what: every route of the table, through every door, with the wrong papers and the right ones.
 #include <filesystem>
 #include <fstream>
 
@@ -11,7 +11,7 @@
 
 using namespace muster;
 using api::Door;
-using api::Who;
+using api::Role;
 using testing::Controller;
 
 namespace {
@@ -61,7 +61,7 @@ TEST_CASE("no route of the table answers without the right papers", "[api]") {
     const auto tls = controller.call(Door::tls, route.method, path);
     const auto boot = controller.call(Door::boot, route.method, path);
     switch (route.who) {
-      case Who::operators: {
+      case Role::operators: {
         CHECK(tls.status == 401);
         CHECK(boot.status == 404);
         HttpRequest wrong;
@@ -76,7 +76,7 @@ TEST_CASE("no route of the table answers without the right papers", "[api]") {
         CHECK(controller.call(Door::tls, wrong).status == 401);
         break;
       }
-      case Who::agents: {
+      case Role::agents: {
         CHECK(tls.status == 401);
         CHECK(boot.status == 404);
         CHECK(controller.call(Door::local, route.method, path).status == 404);
@@ -92,13 +92,13 @@ TEST_CASE("no route of the table answers without the right papers", "[api]") {
         CHECK(controller.call(Door::tls, unknown).status == 401);
         break;
       }
-      case Who::joiners: {
+      case Role::joiners: {
         CHECK(tls.status == 422);
         CHECK(boot.status == 404);
         CHECK(controller.call(Door::local, route.method, path).status == 404);
         break;
       }
-      case Who::machines: {
+      case Role::machines: {
         CHECK(tls.status == 404);
         CHECK(controller.call(Door::local, route.method, path).status == 404);
         break;
@@ -182,7 +182,7 @@ TEST_CASE("a second machine under a node's name takes the node out of the run, a
   for (const auto& event : log["events"])
     seconds += event["kind"] == "join" && event["data"].value("action", "") == "second";
   CHECK(seconds == 1);
-  // The next power-on's join ends the first one's certificate; that somebody still uses it is told.
+  // The next power-on's join ends the first one's certificate; that it is still in use is reported.
   const auto again = controller.call(
       Door::tls, join_request("node01", controller.token_for("node01"), pki::make_key().value()));
   REQUIRE(again.status == 200);
@@ -325,7 +325,7 @@ TEST_CASE("files are served from their folder only", "[api]") {
   CHECK(chain.body.find("\nchain boot/${mac:hexhyp}.ipxe ") != std::string::npos);
   const auto script = controller.call(Door::boot, "GET", "/boot/52-54-00-00-00-01.ipxe");
   CHECK(script.status == 200);
-  CHECK(script.body == "#!ipxe\nexit 1\n");  // nobody armed that machine
+  CHECK(script.body == "#!ipxe\nexit 1\n");  // that machine was not armed
 }
 
 TEST_CASE("the RAM system of a node restarts after a panic, and has the controller's kernel options",

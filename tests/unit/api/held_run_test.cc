@@ -50,13 +50,13 @@ struct Upgraded : Controller {
   Json get(const std::string& target) { return parse_json(call(Door::local, "GET", target).body).value(); }
   bool problem() { return get("/v1/status")["problems"].contains("run"); }
   std::string state() { return get("/v1/runs")["runs"][0]["state"]; }
-  // The agent of node01 asks while it is at this order; whether it is told to stop.
+  // The agent of node01 polls while it is at this order; whether the reply withdraws it.
   bool stopped(const std::string& id) {
     bool is = false;
     on_reactor([&] {
       services().link.ask("node01", {id},
                           [&is](const wire::PollReply& reply) { is = is || !reply.withdrawn.empty(); }, {});
-      services().link.hang_up("node01");  // it asks once: nobody waits when this returns
+      services().link.hang_up("node01");  // it polls once: no poll waits when this returns
     });
     return is;
   }

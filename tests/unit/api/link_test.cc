@@ -62,7 +62,7 @@ wire::WorkOrder order(const std::string& id, const std::string& key = "") {
 
 }  // namespace
 
-TEST_CASE("whoever waited for a node's order before somebody joined as that node gets none", "[api]") {
+TEST_CASE("a poll for a node's order from before another join as that node gets none", "[api]") {
   Hub h;
   std::vector<wire::PollReply> thief, node;
   h.hub.ask("node01", {}, [&](const wire::PollReply& reply) { thief.push_back(reply); });
@@ -74,7 +74,7 @@ TEST_CASE("whoever waited for a node's order before somebody joined as that node
   CHECK(thief[0].orders.empty());
   REQUIRE(node.size() == 1);
   CHECK(node[0].orders.size() == 1);
-  h.hub.hang_up("node02");  // nobody waits
+  h.hub.hang_up("node02");  // no poll waits
 }
 
 TEST_CASE("events are forwarded once and acknowledged when durable", "[api]") {
@@ -87,7 +87,7 @@ TEST_CASE("events are forwarded once and acknowledged when durable", "[api]") {
   CHECK(h.store.events(0, 100, "node01")->size() == 4);
 }
 
-TEST_CASE("an agent that says a mode nobody knows is not taken for the RAM system", "[api]") {
+TEST_CASE("an agent that reports an unknown mode is not taken for the RAM system", "[api]") {
   Hub h;
   const auto says = [&](const Json& mode) {
     wire::EventBatch batch = Hub::batch(dump_json(mode), {1});
@@ -189,7 +189,7 @@ TEST_CASE("an agent that waits gets an order as soon as it is offered", "[api]")
   CHECK(got->front().params["key"] == "opened");  // secrets are put in on the way out
 }
 
-TEST_CASE("who asks for orders is told to the executor before anything is handed out", "[api]") {
+TEST_CASE("a poll for orders reaches the executor before an order is handed out", "[api]") {
   Hub h;
   std::vector<std::string> said;
   h.hub.connect({{}, {}, [&](const std::string& node, const Presence& present) {
@@ -234,10 +234,10 @@ TEST_CASE("orders an agent has, and withdrawn ones, are not handed out", "[api]"
   h.hub.ask("node01", {"1/a#1"}, collect);
   CHECK(ids.empty());
   h.hub.ask("node02", {}, collect);
-  CHECK(ids.empty());  // another node's orders are nobody else's business
+  CHECK(ids.empty());  // another node's orders are not given out
 }
 
-TEST_CASE("an agent is told of a withdrawn order that it has until it lets it go", "[api]") {
+TEST_CASE("an agent gets the withdrawal of an order that it has until it drops it", "[api]") {
   Hub h;
   h.expected = {"2/a#1"};
   h.hub.offer("node01", order("1/a#1"));
@@ -286,7 +286,7 @@ TEST_CASE("an order that is let go is off offer, and its agent is not told to st
   CHECK(replies[2].withdrawn == std::vector<std::string>{"1/a#1"});
 }
 
-TEST_CASE("a machine nobody declared is offered its inventory and nothing else, and cannot fill the log",
+TEST_CASE("an undeclared machine is offered its inventory and nothing else, and cannot fill the log",
           "[api]") {
   Hub h;
   const std::string unknown = "unknown-52:54:00:00:00:09";

@@ -30,7 +30,7 @@ struct Cluster : Controller {
                        {"facts", to_json(*testing::seen_in_ram("31").facts)}};
     return Json{{"hosts", {host}}, {"digest", digest}}.dump();
   }
-  // While it is called, plans that were asked for wait.
+  // While it is called, requested plans wait.
   HttpResponse while_planned(const std::string& target, const std::string& body,
                              const std::function<void()>& meanwhile) {
     std::promise<void> release;
@@ -63,7 +63,7 @@ TEST_CASE("while a plan is made everybody else is answered", "[api][meanwhile]")
   CHECK(c.good(planned)["kind"] == "discover");
 }
 
-TEST_CASE("a plan is of the world as it was when it was asked for, and no approval of it counts after that",
+TEST_CASE("a plan is of the world as it was when it was requested, and no approval of it counts after that",
           "[api][meanwhile]") {
   Cluster c;
   const Json planned = c.good(c.while_planned("/v1/plan", R"({"nodes": ["node01"]})", [&] { c.remark(); }));
@@ -172,7 +172,7 @@ TEST_CASE("what is not stored is not found", "[api][meanwhile]") {
     CHECK(c.call(Door::local, "GET", target).status == 404);
 }
 
-TEST_CASE("a controller that ends while a plan is made answers nobody, and ends", "[api][meanwhile]") {
+TEST_CASE("a controller that ends while a plan is made does not answer, and ends", "[api][meanwhile]") {
   Cluster c;
   std::promise<void> release;
   c.hold_workers(release.get_future().share());

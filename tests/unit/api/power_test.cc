@@ -81,7 +81,7 @@ TEST_CASE("repeated calls with a wrong password do not lock the BMC's account; s
   CHECK(right.status == 200);
 }
 
-TEST_CASE("the controller's own machine is not switched off or booted anew, by whatever name",
+TEST_CASE("the controller's own machine is not switched off or rebooted, by whatever name",
           "[api][power][own-machine]") {
   BmcBench bench("generic");
   bench.machine.start();
@@ -204,7 +204,7 @@ roles: { cpu: { playbooks: [ base ] } }
   const auto done = [&](const std::string& node) {
     return c.call(Door::local, "POST", "/v1/power/" + node + "/done").status;
   };
-  CHECK(done("node01") == 409);  // nobody is asked for anything
+  CHECK(done("node01") == 409);  // no task is open
   CHECK(done("node03") == 422);
   std::atomic<int> ended{0};
   const auto settle = [&] {
@@ -253,7 +253,7 @@ TEST_CASE("the status says what a person has to do, where and until when", "[api
   REQUIRE(started.get_future().get());
   Json node = Json::object();
   const auto asked = [&] { return node.value("waiting", "").rfind("by hand until ", 0) == 0; };
-  // Its intent and its token are written before anybody is asked: writes are carried out in order.
+  // Its intent and its token are written before the task opens: writes are carried out in order.
   for (int i = 0; i < 20 && !asked(); ++i) {
     std::promise<void> written;
     c.on_reactor([&] { c.services().store.write({EventRow{}}, [&](Status) { written.set_value(); }); });

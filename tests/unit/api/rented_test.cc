@@ -1,5 +1,5 @@
 // Nodes behind a provider's API in a whole controller: one server is one node's, and the record of an
-// installation ends with its node, so that the next one of that name begins anew.
+// installation ends with its node, so that the next one of that name starts without it.
 #include "controller/bringup/own_machine_here.h"
 #include "controller/power/power_service.h"
 #include "controller/power/sakura/provider_install.h"
@@ -96,7 +96,7 @@ TEST_CASE("an operator neither sets nor deletes the record of an installation, n
     CHECK(vault.login(name).error().code == Code::denied);
   });
   CHECK(c.call(Door::local, "PUT", "/v1/secrets/installer", "a:b").status == 200);
-  // As the account of a node: nothing is sent to whoever is at its address.
+  // As the account of a node: nothing is sent to its address.
   const std::string stolen =
       "  - { name: gpu03, role: cpu, power: { driver: redfish, address: 127.0.0.3, secret: " + name +
       " }, mac: \"52:54:00:20:00:03\", image: cpu, disks: { os: { match: { serial: "

@@ -46,7 +46,7 @@ struct Cluster : Controller {
     wire::EventBatch batch{"boot-1", "inc", {{1, 0, "", "hello", {{"mode", "ram"}, {"boot_id", "boot-1"}}}}};
     REQUIRE(as_agent("POST", "/agent/v1/events", wire::to_json(batch).dump()).status == 200);
   }
-  // What it has and is nobody's business is answered at once; else the call would wait for orders.
+  // What it has and no longer counts is answered at once; else the call would wait for orders.
   Json ask(const std::string& who) {
     const auto answer = as_agent("GET", "/agent/v1/orders?" + who + "&have=1-x%2Fnowhere%231");
     REQUIRE(answer.status == 200);

@@ -55,8 +55,8 @@ std::string of_ceph() { return mounted("ceph", "muster@" + ceph_fsid("gaggle", "
 
 TEST_CASE("storage of each node adds up, that of a server counts once", "[api]") {
   StorageTold told;
-  told.heard("node01", "[" + kScratch + "," + kHome + "]");
-  told.heard("node02", "[" + kScratch + "," + kHome + "]");
+  told.update("node01", "[" + kScratch + "," + kHome + "]");
+  told.update("node02", "[" + kScratch + "," + kHome + "]");
   const Json status = told.status(spec(), nobody);
   REQUIRE(status.size() == 2);
   CHECK(status[0]["size_bytes"] == 2000);
@@ -71,8 +71,8 @@ TEST_CASE("storage of each node adds up, that of a server counts once", "[api]")
 
 TEST_CASE("what is wrong with storage is said with its node", "[api]") {
   StorageTold told;
-  told.heard("node01", "[" + kScratch + "]");
-  told.heard("node02", R"([{"at": "/scratch", "fs": "xfs", "from": "/dev/md127", "array": "raid1",
+  told.update("node01", "[" + kScratch + "]");
+  told.update("node02", R"([{"at": "/scratch", "fs": "xfs", "from": "/dev/md127", "array": "raid1",
       "health": "degraded: 1 of 2 members", "ok": false},
       {"at": "/home", "fs": "nfs4", "from": "10.0.0.5:/export", "silent": true}])");
   const Json status = told.status(spec(), nobody);
@@ -82,26 +82,26 @@ TEST_CASE("what is wrong with storage is said with its node", "[api]") {
   CHECK(status[1]["healthy"] == false);
   CHECK(status[1]["nodes"][0]["state"] == "absent");
   CHECK(status[1]["nodes"][1]["state"] == "silent");
-  told.heard("node02",
-             R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.5:/export", "silent": true, "age": 300}])");
+  told.update("node02",
+              R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.5:/export", "silent": true, "age": 300}])");
   const std::string since = told.status(spec(), nobody)[1]["problems"][1]["problem"];
   CHECK(since.find("300 s") != std::string::npos);
-  told.heard("node02", R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.6:/export"}])");
+  told.update("node02", R"([{"at": "/home", "fs": "nfs4", "from": "10.0.0.6:/export"}])");
   CHECK(told.status(spec(), nobody)[1]["nodes"][1]["state"] == "other");
 }
 
 TEST_CASE("of a node that is not heard, or says nonsense, nothing is known of its storage", "[api]") {
   StorageTold told;
-  told.heard("node01", "[" + kScratch + "," + kHome + "]");
+  told.update("node01", "[" + kScratch + "," + kHome + "]");
   for (const std::string& bad : {std::string(), std::string("{}"), std::string("[[["), std::string("7"),
                                  "[" + std::string(9000, ' ') + "]"}) {
-    told.heard("node02", "[" + kHome + "]");
-    told.heard("node02", bad);
+    told.update("node02", "[" + kHome + "]");
+    told.update("node02", bad);
     CHECK(told.status(spec(), nobody)[0]["nodes"][1]["state"] == "unknown");
   }
   for (const std::string odd : {"[1, null, \"x\", {\"at\": 5}]",
                                 R"([{"at": "/scratch", "size": "big", "used": -1, "ok": 0, "array": {}}])"}) {
-    told.heard("node02", odd);
+    told.update("node02", odd);
     CHECK(told.status(spec(), nobody).size() == 2);
   }
   const Json silent = told.status(spec(), [](const std::string&) { return true; });
@@ -115,8 +115,8 @@ TEST_CASE("an engine that is not well is said to be, with its own words", "[api]
   const auto status = [](const std::string& engine, const std::string& first, const std::string& second) {
     const std::string mount = engine == "ceph" ? of_ceph() : kMfs;
     StorageTold told;
-    told.heard("node01", "[" + first + (first.empty() ? "" : ",") + mount + "]");
-    told.heard("node02", "[" + second + (second.empty() ? "" : ",") + mount + "]");
+    told.update("node01", "[" + first + (first.empty() ? "" : ",") + mount + "]");
+    told.update("node02", "[" + second + (second.empty() ? "" : ",") + mount + "]");
     const Json all = told.status(shared_by(engine), nobody);
     for (const Json& node : all[0]["nodes"]) CHECK(node["state"] == "mounted");
     return all[0];
@@ -146,8 +146,8 @@ TEST_CASE("an engine that is not well is said to be, with its own words", "[api]
 
 TEST_CASE("what a master said that is not heard any more is not shown", "[api]") {
   StorageTold told;
-  told.heard("node01", R"([{"engine": "moosefs", "ok": false, "health": "1 chunks are missing"}])");
-  told.heard("node02", "[" + kMfs + "]");
+  told.update("node01", R"([{"engine": "moosefs", "ok": false, "health": "1 chunks are missing"}])");
+  told.update("node02", "[" + kMfs + "]");
   const Json status =
       told.status(shared_by("moosefs"), [](const std::string& node) { return node == "node01"; });
   CHECK(status[0]["problems"].empty());
@@ -167,28 +167,28 @@ TEST_CASE("another file system over a section's mount is not the section, whatev
                                            {"beegfs", beegfs, beegfs}}) {
     CAPTURE(one.engine);
     StorageTold told;
-    told.heard("node01", "[" + one.first + "]");
-    told.heard("node02", "[" + one.second + "]");
+    told.update("node01", "[" + one.first + "]");
+    told.update("node02", "[" + one.second + "]");
     CHECK(told.status(shared_by(one.engine), nobody)[0]["healthy"] == true);
     for (const std::string& other :
          {own, site, nfs, beegfs, of_ceph(), mounted("fuse", "mfs#10.20.0.99:9421")}) {
       if (other == one.second) continue;
       CAPTURE(other);
-      told.heard("node02", "[" + other + "]");
+      told.update("node02", "[" + other + "]");
       const Json section = told.status(shared_by(one.engine), nobody)[0];
       CHECK(section["nodes"][1]["state"] == "other");
       CHECK(section["healthy"] == false);
     }
   }
   StorageTold told;
-  told.heard("node01", "[" + nfs + "]");  // the server mounts no export of its own
+  told.update("node01", "[" + nfs + "]");  // the server mounts no export of its own
   CHECK(told.status(shared_by("nfs"), nobody)[0]["nodes"][0]["state"] == "other");
 }
 
 TEST_CASE("a mount that a node had no room to tell of is not known, and not absent", "[api]") {
   StorageTold told;
-  told.heard("node01", "[" + kScratch + R"(, {"cut": true}])");
-  told.heard("node02", "[" + kScratch + R"(, {"cut": false}])");
+  told.update("node01", "[" + kScratch + R"(, {"cut": true}])");
+  told.update("node02", "[" + kScratch + R"(, {"cut": false}])");
   const Json home = told.status(spec(), nobody)[1];
   CHECK(home["nodes"][0]["state"] == "unknown");
   CHECK(home["nodes"][1]["state"] == "absent");

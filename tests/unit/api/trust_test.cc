@@ -1,4 +1,5 @@
-// Whom the servers take for known before they read a body, from what the database says at that moment.
+// Which clients the servers take for known before they read a body, from what the database says at that
+// moment.
 #include "base/digest.h"
 #include "base/pki.h"
 #include "base/wire.h"
@@ -23,8 +24,9 @@ HttpRequest shows(const std::string& node, const std::string& serial,
 
 }  // namespace
 
-TEST_CASE("known is who has the operator's token or a good certificate of a declared node, and nobody else",
-          "[api]") {
+TEST_CASE(
+    "known is who has the operator's token or a good certificate of a declared node, and no other client",
+    "[api]") {
   Controller controller;
   const auto reader = CertificateReader::open(controller.state() + "/muster.db").value();
   const auto trust = [&](const HttpRequest& head) {
@@ -47,7 +49,7 @@ TEST_CASE("known is who has the operator's token or a good certificate of a decl
   CHECK(trust(shows("node01", "ff")) == Trust::stranger);
   CHECK(trust(shows("node03", "0c")) == Trust::stranger);
   CHECK(trust(shows("unknown-52:54:00:00:00:09", "0d")) == Trust::guest);
-  // From the moment on that it is revoked, for whoever asks next.
+  // From the moment on that it is revoked, for the next request.
   write({RevokeCertificates{"node01"}});
   CHECK(trust(shows("node01", "0a")) == Trust::stranger);
   CHECK(trust(shows("node02", "0b")) == Trust::known);

@@ -354,7 +354,7 @@ TEST_CASE("a pin names the leaf or the CA that signed it; anything else is denie
 
 TEST_CASE(
     "a client of our CA does not pass for the controller, nor does another server of it where the controller "
-    "is asked for") {
+    "is required") {
   Authority authority;
   std::atomic<int> reached = 0;
   const auto answer = [&](HttpRequest r, ResponderPtr p) {
@@ -414,7 +414,7 @@ TEST_CASE("join asks for the controller's certificate before it shows its token"
   }
 }
 
-TEST_CASE("of somebody unknown a small body is taken, and a large one not even read") {
+TEST_CASE("of an unknown client a small body is taken, and a large one not even read") {
   HttpServerOptions options;
   options.trust = by_header;
   auto server = serve(echo, options);
@@ -445,7 +445,7 @@ TEST_CASE("of somebody unknown a small body is taken, and a large one not even r
   REQUIRE(guest.read("from 127.0.0.1").rfind("HTTP/1.1 200 ", 0) == 0);
 }
 
-TEST_CASE("a certificate makes nobody known by itself") {
+TEST_CASE("a certificate alone makes no client known") {
   Authority authority;
   HttpServerOptions options = authority.server_options(false);
   std::atomic<bool> good = true;  // what the store says of it

@@ -11,7 +11,8 @@ TEST_CASE("the last kernel argument of a key counts, whole words only") {
   CHECK(kernel_argument("no_timer_check", "no_timer_check") == "no_timer_check");
 }
 
-TEST_CASE("a system restarts after a panic unless somebody says otherwise, in words that fit a kernel line") {
+TEST_CASE(
+    "a system restarts after a panic unless an argument says otherwise, in words that fit a kernel line") {
   CHECK(panic_argument("iommu=pt") == "panic=30");
   CHECK(panic_argument("iommu=pt panic=0") == "panic=0");
   CHECK(panic_argument("panic=\"1") == "panic=30");

@@ -203,17 +203,17 @@ TEST_CASE("run_ok turns a non-zero exit into an error with the tail of stderr") 
 }
 
 TEST_CASE(
-    "a lock file is held by one, says by whom, and is free again with the object; one that cannot be made is "
+    "a lock file is held by one, names it, and is free again with the object; one that cannot be made is "
     "no conflict") {
   TestFolder folder;
   const std::string path = folder.path() + "/x.lock";
   {
-    const auto first = LockFile::take(path, "somebody else has it");
+    const auto first = LockFile::take(path, "another process has it");
     REQUIRE(first.ok());
-    const auto second = LockFile::take(path, "somebody else has it");
+    const auto second = LockFile::take(path, "another process has it");
     REQUIRE(!second.ok());
     CHECK(second.error().code == Code::conflict);
-    CHECK(second.error().message == "somebody else has it (pid " + std::to_string(::getpid()) + ")");
+    CHECK(second.error().message == "another process has it (pid " + std::to_string(::getpid()) + ")");
   }
   CHECK(LockFile::take(path, "").ok());
   CHECK(LockFile::take(folder.path() + "/no/such/folder", "").error().code == Code::failed);

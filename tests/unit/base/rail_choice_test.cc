@@ -162,7 +162,7 @@ TEST_CASE("rails: a dead GPU moves no rail", "[rails]") {
   const auto short_of_one = choose_rails(q);
   REQUIRE_FALSE(short_of_one.ok());
   CHECK(short_of_one.error().code == Code::conflict);
-  CHECK(says(short_of_one.error().message, "7 GPUs are there instead of 8"));
+  CHECK(says(short_of_one.error().message, "there are 7 GPUs instead of 8"));
 }
 
 TEST_CASE("rails: without GPUs, or with nothing in common with them, by PCI address", "[rails]") {

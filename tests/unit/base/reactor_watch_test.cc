@@ -31,7 +31,7 @@ TEST_CASE("a task that takes longer than the limit is named, and no other", "[re
   Watched w;
   w.watch.run("timer", [&] { w.takes(kLongestTask); });
   CHECK(w.told.empty());
-  w.takes(10 * kLongestTask);  // between two tasks nobody waits
+  w.takes(10 * kLongestTask);  // between two tasks nothing waits
   w.watch.run("timer", [&] { w.takes(kLongestTask + 1); });
   CHECK(w.told == Told{{"timer", kLongestTask + 1}});
   CHECK(w.watch.longest().name == "timer");
@@ -60,7 +60,7 @@ TEST_CASE("what a worker would do is not counted", "[reactor]") {
   CHECK(w.told.size() == 1);
 }
 
-TEST_CASE("a name is told of once in an hour", "[reactor]") {
+TEST_CASE("a name is reported once in an hour", "[reactor]") {
   SteadyMs now{1000};
   Told told;
   const auto hook = once_an_hour(

@@ -80,7 +80,7 @@ TEST_CASE("unknown machines get no address unless that is on; a proxy gives none
   CHECK(dnsmasq_config(n).error().code == Code::invalid);
 }
 
-TEST_CASE("an unknown machine never gets an address that somebody has") {
+TEST_CASE("an unknown machine never gets an address in use") {
   BootNetwork n = sample();
   n.unknown_machines = true;
   n.gateway = "10.20.0.253";

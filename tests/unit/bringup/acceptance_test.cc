@@ -497,9 +497,8 @@ TEST_CASE(
   CHECK(located == 2);
 }
 
-TEST_CASE(
-    "an all-reduce that fails with all nodes only is located nowhere: all are degraded, nobody is blamed",
-    "[acceptance]") {
+TEST_CASE("an all-reduce that fails with all nodes only is located nowhere: all are degraded, none is blamed",
+          "[acceptance]") {
   Bench b;
   b.all_nodes("node01");
   b.measure = [](const std::string&, const wire::Step& step) {
@@ -667,9 +666,8 @@ TEST_CASE("a success counts alone: what a failed attempt before it measured is g
   CHECK(check_of(b.report(), "node02", "dgemm/data").verdict == Verdict::pass);
 }
 
-TEST_CASE(
-    "a floor that every node misses is asked about: nobody is quarantined, and nothing is called accepted",
-    "[acceptance]") {
+TEST_CASE("a floor that every node misses is put to the operator: no node is quarantined, and none accepted",
+          "[acceptance]") {
   Bench b;
   with_stages(b);
   b.measure = kernels({{"node01", {{"stream", 3}}},
@@ -695,7 +693,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("one node at fault of its own is taken out all the same when a floor is asked about",
+TEST_CASE("one node at fault of its own is quarantined all the same when a floor is in question",
           "[acceptance]") {
   Bench b;
   with_stages(b);
@@ -1066,7 +1064,7 @@ TEST_CASE("a node that was adopted is not told to be re-imaged for a GPU check t
   CHECK(says("node05", "/usr/lib/muster"));
 }
 
-// Whether the agent leaves the step out is its affair: an older one, or one that is told so, may measure.
+// Whether the agent skips the step does not matter: an older one, or one with such an order, may measure.
 TEST_CASE("RDMA from the memory of a stand-in is never counted as measured", "[acceptance]") {
   for (const bool lab : {true, false}) {
     CAPTURE(lab);

@@ -40,7 +40,7 @@ TEST_CASE("measured steps: those of a plan are read without the other nodes that
   CHECK(steps[1].params == Json{{"kernel", "gpu-gemm"}});
 }
 
-TEST_CASE("measured steps: what is kept is that of the action that was asked about last", "[bringup]") {
+TEST_CASE("measured steps: what is kept is that of the last action requested", "[bringup]") {
   const auto plan = std::make_shared<const Plan>(), other = std::make_shared<const Plan>();
   StepsOfAction kept;
   CHECK(kept.of(plan, action("a", {step("a/one", {})})).front().id == "a/one");

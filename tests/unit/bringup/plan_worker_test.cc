@@ -96,11 +96,11 @@ TEST_CASE("plan worker: what cannot be looked at, planned or shown is an answer,
                   b.answered.push_back(std::string(to_string(plan.error().code)));
                 });
   CHECK(b.answered == Names{"unavailable"});
-  b.ask("nobody");
+  b.ask("no node");
   b.ask("node01", [](const MadePlan&) -> std::string { throw std::runtime_error("a fault"); });
   b.ask("node02", [](const MadePlan& made) { return "for " + made.plan->nodes.front(); });
   for (int i = 0; i < 3; ++i) b.carry_out_next();
-  CHECK(b.answered == Names{"unavailable", "nobody: invalid", "node01: failed", "node02"});
+  CHECK(b.answered == Names{"unavailable", "no node: invalid", "node01: failed", "node02"});
   CHECK(b.made.front()->shown == "for node02");
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("plan worker: one that answers at once answers all", "[bringup]") {
   CHECK(answered == Names{"node01", "node02"});
 }
 
-TEST_CASE("plan worker: nobody is answered by one that is gone", "[bringup]") {
+TEST_CASE("plan worker: one that is gone answers no request", "[bringup]") {
   std::vector<PlanWorker::Task> later;
   bool answered = false;
   {

@@ -91,7 +91,7 @@ TEST_CASE("playbook shelf: what was written as it was read is read again", "[bri
   CHECK(s.shipped()->digests == first->digests);
 }
 
-TEST_CASE("playbook shelf: an error is said each time, and gone when it is mended", "[bringup]") {
+TEST_CASE("playbook shelf: an error is reported each time, and gone once corrected", "[bringup]") {
   Shelf s;
   s.shipped();
   s.dir.write("base.yaml", "playbook: base\nsteps: 3\n");

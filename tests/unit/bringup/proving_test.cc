@@ -65,7 +65,7 @@ TEST_CASE("proving: what the journal does not show to its end is not counted", "
   CHECK(took({}) == 0);
 }
 
-TEST_CASE("proving: each node's own actions count for it, and nobody else's word on them", "[bringup]") {
+TEST_CASE("proving: each node's own actions count for it, and no other node's word on them", "[bringup]") {
   Plan plan = plan_with({{"configure", ActionKind::steps}});
   Action other = plan.actions.front();
   other.id = "n2/configure";

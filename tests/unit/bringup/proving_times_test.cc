@@ -146,7 +146,7 @@ TEST_CASE("proving times: a run that cannot be read is tried again by the next p
   CHECK(b.times->of("n1", 2) == 0);
 }
 
-TEST_CASE("proving times: with it gone nobody goes on", "[bringup]") {
+TEST_CASE("proving times: with it gone no node goes on", "[bringup]") {
   Bench b;
   b.run(1, PlanKind::install, {{"n1", 100}});
   b.times->find({{"n1", 1}}, [&] { ++b.answered; });

@@ -109,7 +109,7 @@ TEST_CASE("run viewer: another run has nothing of the one before", "[bringup]") 
   CHECK(b.seen() == b.from_nothing());
 }
 
-TEST_CASE("run viewer: what is forgotten, and what another plan is given for, is read anew", "[bringup]") {
+TEST_CASE("run viewer: what is forgotten, and what another plan is given for, is read again", "[bringup]") {
   Bench b;
   b.happens("n1", "image", "intent");
   CHECK(b.seen() == b.from_nothing());

@@ -1,4 +1,4 @@
-// The verb `muster accept --hosts`: what it is told, and what it says in the end.
+// The verb `muster accept --hosts`: its arguments, and its output at the end.
 #include <stdlib.h>
 
 #include "cli/accept_hosts.h"

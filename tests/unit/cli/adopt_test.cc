@@ -1,5 +1,5 @@
 // The whole command against a real sshd and a real controller. The agent is a script that answers like
-// `muster-agent adopt` (agent/adopting.h) and notes what it was asked; nothing is approved, so nothing is
+// `muster-agent adopt` (agent/adopting.h) and notes its requests; nothing is approved, so nothing is
 // ever installed on this machine.
 #include "cli/adopt_verb.h"
 
@@ -47,7 +47,7 @@ struct Site {
                   "  sed \"s/UUID/uuid-of-$node/; s/31/${node#spare}/g\" " +
                   dir.path("answer") + "\ndone\n");
   }
-  // How often somebody logged in.
+  // Number of logins.
   size_t logins() const {
     const std::string log = slurp(sshd.dir / "log");
     size_t found = 0;
@@ -93,11 +93,12 @@ TEST_CASE("the command shows what would change and goes no further without appro
   CHECK(ran.out.find("base/hosts file (file)\n      -old\n      +new") != std::string::npos);
   CHECK(ran.out.find("base/time (service): no unit chrony") != std::string::npos);
   CHECK(ran.out.find("base/limits (") == std::string::npos);
-  CHECK(ran.out.find("1 steps would change something, 1 are so already, 0 do not apply, 1 cannot be told") !=
+  CHECK(ran.out.find(
+            "1 steps would change something, 1 are right already, 0 do not apply, 1 are not known yet") !=
         std::string::npos);
   CHECK(ran.out.find('\x1b') == std::string::npos);  // a host does not steer the operator's terminal
   CHECK(ran.out.find("+  - name: spare01") != std::string::npos);
-  // It was asked twice: what is in it, then about the plan's steps.
+  // Two requests: what is in it, then about the plan's steps.
   const std::string asked = site.dir.read("asked");
   CHECK(asked.find("\"steps\":[]") != std::string::npos);
   CHECK(asked.find("base/hosts file") != std::string::npos);
@@ -140,7 +141,7 @@ TEST_CASE("several hosts are looked at once each and approved together", "[cli][
   CAPTURE(both.out, both.err);
   CHECK(both.exit == cli::kRefused);
   CHECK(both.err.find("not approved, nothing was done") != std::string::npos);
-  // What is the same on both is told once.
+  // What is the same on both is printed once.
   CHECK(both.out.find("What would change on 127.0.0.1, 127.0.0.1 (") != std::string::npos);
   for (const char* name : {"+  - name: spare01", "+  - name: spare02"})
     CHECK(both.out.find(name) != std::string::npos);
@@ -158,7 +159,7 @@ TEST_CASE("several hosts are looked at once each and approved together", "[cli][
   const Ran twin = add("spare[01-02]", one + ",localhost:" + std::to_string(site.sshd.port));
   CAPTURE(twin.err);
   CHECK(twin.exit == cli::kRefused);
-  CHECK(twin.err.find("show the same host key") != std::string::npos);
+  CHECK(twin.err.find("present the same host key") != std::string::npos);
   CHECK(site.logins() == 1);
   CHECK(add("spare[01-02]", one).exit == cli::kUsage);
   CHECK(add("spare01", one + "," + two).exit == cli::kUsage);
@@ -187,7 +188,7 @@ TEST_CASE("a new host does not show the key of one that the spec declares", "[cl
        (site.sshd.dir / "user").string(), "--host-key", (site.sshd.dir / "host.pub").string()});
   CAPTURE(ran.out, ran.err);
   CHECK(ran.exit == cli::kRefused);
-  CHECK(ran.err.find("spare01 and spare02 show the same host key") != std::string::npos);
+  CHECK(ran.err.find("spare01 and spare02 present the same host key") != std::string::npos);
   CHECK(site.logins() == 0);
 }
 
@@ -211,7 +212,7 @@ TEST_CASE("a host that answers nonsense is not understood, and ends nothing but 
   site.dir.write("answer", odd.dump() + "\n");
   const Ran ran = site.adopt(site.good());
   CAPTURE(ran.out, ran.err);
-  CHECK(ran.exit == cli::kRefused);  // planned, shown, and nobody approved it
+  CHECK(ran.exit == cli::kRefused);  // planned, shown, and not approved
 }
 
 TEST_CASE("a host that is not the one meant, or does not let us in, is left at the door", "[cli][adopt]") {
@@ -227,13 +228,13 @@ TEST_CASE("a host that is not the one meant, or does not let us in, is left at t
           "another machine answers");
   refused({"--like", "node03", "--key", key, "--host-key", (site.sshd.dir / "other.pub").string()},
           "another machine answers");
-  // Without a word about the key it is shown; nobody is there to confirm it.
+  // Without an option about the key it is shown; there is no terminal to confirm it.
   refused({"--like", "node03", "--key", key}, "--host-key " + site.sshd.target().host_key);
   CHECK(slurp(site.sshd.dir / "log").find("Accepted") == std::string::npos);
   refused({"--like", "node03", "--key", stranger, "--host-key", (site.sshd.dir / "host.pub").string()},
-          "the key was refused");
-  site.says("systemd does not run on this host: the agent cannot be kept running");
-  refused(site.good(), "cannot be adopted: systemd does not run");
+          "the key was rejected");
+  site.says("systemd is not running on this host, and the agent needs it");
+  refused(site.good(), "cannot be adopted: systemd is not running");
   CHECK(site.dir.read("asked").find("base/hosts") == std::string::npos);  // no plan was made for it
   CHECK(site.adopt({"--key", site.dir.path("none"), "--host-key", "SHA256:" + std::string(43, 'A')}).exit ==
         cli::kUsage);

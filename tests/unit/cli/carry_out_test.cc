@@ -63,7 +63,7 @@ TEST_CASE("why a plan is made again is said before it is made", "[cli]") {
   CHECK(ran.exit == cli::kRefused);
   CHECK(controller.plans == 2);
   CHECK(count_of(ran.err, "node gpu07: its agent is silent now") == 1);
-  CHECK(count_of(ran.out, "the plan\n") == 1);  // it is the same one: nobody reads it twice
+  CHECK(count_of(ran.out, "the plan\n") == 1);  // it is the same one: printed once
 }
 
 TEST_CASE("with another run under way nothing is planned over and over", "[cli]") {

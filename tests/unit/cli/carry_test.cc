@@ -48,7 +48,7 @@ TEST_CASE("a spec carries the files that it names, found beside it, unchanged", 
     // Twice is once: what was stored and is sent again stays as it is.
     CHECK(with_carried_files(*spec, "/nowhere", Files()).value() == *spec);
     CHECK(with_carried_files(*spec, folder.path(""), Files()).value() == *spec);
-    // A file that was measured anew is not passed over for what was carried once.
+    // A file that was measured again replaces what was carried before.
     REQUIRE(Files().write(folder.path("r.pub"), key + "x").ok());
     const auto other = with_carried_files(*spec, folder.path(""), Files());
     REQUIRE_FALSE(other.ok());

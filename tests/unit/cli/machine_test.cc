@@ -29,13 +29,13 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("the list of nodes has the machines nobody declared below it", "[cli]") {
+TEST_CASE("the list of nodes has the undeclared machines below it", "[cli]") {
   Json nodes = {{"nodes", Json::array({{{"name", "node01"}, {"role", "cpu"}, {"state", "accepted"}}})},
                 {"unknown_machines", Json::array()},
                 {"discover_until", 0}};
-  CHECK_FALSE(has(render_nodes(nodes), "nobody declared"));
+  CHECK_FALSE(has(render_nodes(nodes), "Undeclared machines"));
   nodes["discover_until"] = 1'700'000'000'000;
-  CHECK(has(render_nodes(nodes), "none has asked"));
+  CHECK(has(render_nodes(nodes), "none has booted"));
   nodes["unknown_machines"] =
       Json::array({{{"name", "unknown-52:54:00:20:00:04"}, {"time", 1'700'000'000'000}, {"facts", found()}},
                    {{"name", "unknown-52:54:00:20:00:05"}, {"time", 1'700'000'000'000}}});
@@ -43,7 +43,7 @@ TEST_CASE("the list of nodes has the machines nobody declared below it", "[cli]"
   CHECK(has(text, "node01"));
   CHECK(has(text, "discovery is on until 2023-11-14"));
   CHECK(has(text, "SN04    64    512.0 GiB  0     3: 3.8 TB x2, 480 GB"));
-  CHECK(has(text, "asked to boot; no inventory"));
+  CHECK(has(text, "network boot seen; no inventory"));
   nodes["discover_until"] = 0;
   CHECK(has(render_nodes(nodes), "muster node discover on"));
 }

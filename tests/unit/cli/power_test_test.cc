@@ -8,7 +8,7 @@ using namespace muster::cli;
 
 namespace {
 
-// A machine behind an API: keeps the contract unless it is told not to.
+// A machine behind an API: keeps the contract unless a test disables that.
 struct Machine {
   std::string power = "off";
   std::string broken = "";  // the verb that fails
@@ -107,12 +107,12 @@ TEST_CASE("a broken promise fails at its step, and the machine is switched on ag
   forgets.tells_next = forgets.forgets_network = true;
   CHECK(failed_at(forgets) == "the network boot is shown");
   deaf.deaf = true;
-  CHECK(failed_at(deaf) == "asked to shut down");
+  CHECK(failed_at(deaf) == "shutdown");
   other.described = "off";
   CHECK(failed_at(other) == "describe");
 }
 
-TEST_CASE("a state that changes while nobody switches is no state", "[power][cli]") {
+TEST_CASE("a state that changes without a power call is no state", "[power][cli]") {
   Machine machine;
   int looks = 0;
   auto hooks = machine.hooks();

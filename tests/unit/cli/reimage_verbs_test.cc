@@ -1,4 +1,4 @@
-// The verbs that replace a node's system: what they take, and what they refuse before anybody is asked.
+// The verbs that replace a node's system: what they take, and what they refuse before any request.
 #include "cli/cli_context.h"
 #include "cli/follow.h"
 #include "tests/catch.h"
@@ -39,7 +39,7 @@ TEST_CASE("up re-images what runs an older build only when it is said", "[cli]")
   CHECK(exit_of({"plan", "--kind", "rollback", "--limit", "gpu01"}) == kFailed);
 }
 
-TEST_CASE("a run that ended with a node in its old system did not do what was asked", "[cli]") {
+TEST_CASE("a run that ended with a node in its old system did not do what was requested", "[cli]") {
   const auto run = [](std::vector<std::string> results) {
     Json nodes = Json::array();
     for (const auto& result : results) nodes.push_back({{"name", "n"}, {"result", result}});

@@ -145,7 +145,7 @@ TEST_CASE("storage sections are shown with what is wrong with them and where", "
         "new      nfs       /new                      not known\n");
 }
 
-TEST_CASE("a refusal is told with its rule, which is what the manual lists") {
+TEST_CASE("a refusal is printed with its rule, which the manual lists") {
   const std::string text =
       render_refusals({{"refusals",
                         {{{"node", "head01"}, {"rule", "own-machine"}, {"message", "the controller is here"}},

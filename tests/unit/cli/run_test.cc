@@ -22,7 +22,7 @@ TEST_CASE("bad usage exits 2 and says what is wrong", "[cli]") {
   CHECK(muster_command({"reimage"}).exit == kUsage);
 }
 
-TEST_CASE("what cannot be admitted or discovered is bad usage, said before anybody is asked", "[cli]") {
+TEST_CASE("what cannot be admitted or discovered is bad usage, reported before any request", "[cli]") {
   const auto expect = [](std::vector<std::string> arguments, const std::string& words) {
     arguments.insert(arguments.begin(), "node");
     arguments.insert(arguments.end(), {"--socket", "/tmp/no-such-muster.sock"});

@@ -22,7 +22,7 @@ Json accepted(size_t count) {
   return nodes;
 }
 
-// A thousand, some of which somebody has to look at.
+// A thousand, some of which need attention.
 Json large() {
   Json nodes = accepted(1000);
   nodes[100]["state"] = "degraded";
@@ -73,7 +73,7 @@ TEST_CASE("how many there are is said by state, the most first, with those that 
   CHECK(node_counts(large()["nodes"]) ==
         "1000 nodes: 995 accepted, 2 installing, 1 degraded, 1 discovered, 1 quarantined; 1 silent; 2 back "
         "in the "
-        "system of before");
+        "previous system");
 }
 
 TEST_CASE("a filter takes names, states and roles together", "[cli]") {
@@ -151,7 +151,7 @@ TEST_CASE("the live table is no longer than its terminal, and a small cluster's 
   small["nodes"] = accepted(20);
   CHECK(nodes_that_fit(small, 24) == 0);
   CHECK(nodes_that_fit(small, 23) == 17);
-  CHECK(nodes_that_fit(small, 0) == 0);  // nobody says how high it is
+  CHECK(nodes_that_fit(small, 0) == 0);  // its height is unknown
 }
 
 TEST_CASE("without a terminal very many nodes begin with counts, and then each change is a line", "[cli]") {

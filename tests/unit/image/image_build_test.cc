@@ -135,7 +135,7 @@ TEST_CASE("an image is built once, again when an input changed, and says which")
   CHECK(b.reason() == "commands that run in it");
   const int trees = b.debian.trees;
   b.request.rebuild = true;
-  CHECK(b.reason() == "a rebuild was asked for");
+  CHECK(b.reason() == "a rebuild was requested");
   CHECK(b.debian.trees == trees + 1);
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("layers are stacked, kept, and only those that changed are made again"
   };
   b.request.layers = {layer("gpu", "a"), layer("hpc", "b")};
   const auto first = b.build();
-  if (::geteuid() != 0) {  // nobody else may mount
+  if (::geteuid() != 0) {  // only root may mount
     REQUIRE(!first.ok());
     CHECK(first.error().code == Code::denied);
     return;
@@ -185,7 +185,7 @@ TEST_CASE("names are found while a layer is made, whatever resolver the tree has
   REQUIRE(Files("/").write(b.request.agent, "program", 0755));
   b.request.layers = {ImageLayer{"gpu", Json::array({Json{{"id", "a"}}}), {}}};
   const auto built = b.build();
-  if (::geteuid() != 0) return;  // nobody else may mount
+  if (::geteuid() != 0) return;  // only root may mount
   INFO((built.ok() ? "" : built.error().message));
   REQUIRE(built.ok());
   CHECK(b.debian.resolver == Files("/").read("/etc/resolv.conf").value_or(""));
@@ -253,12 +253,12 @@ TEST_CASE("an image whose files or record are damaged is built again") {
   REQUIRE(info);
   std::filesystem::resize_file(info->folder + "/frames.zst", 1);
   // The damaged folder has the name of what is built: it must not survive.
-  CHECK(b.reason() == "files of the present image are missing or cut short");
+  CHECK(b.reason() == "files of the present image are missing or truncated");
   CHECK(b.reason().empty());
   REQUIRE(Files("/").write(info->folder + "/build.json", "{\"key\": \"of an older version\"}"));
   CHECK(b.reason() == "this version of muster builds images differently");
   REQUIRE(Files("/").write(info->folder + "/build.json", "nonsense"));
-  CHECK(b.reason() == "what the present image was built from is not recorded");
+  CHECK(b.reason() == "the inputs of the present image are not recorded");
   CHECK(b.reason().empty());
 }
 
@@ -318,7 +318,7 @@ TEST_CASE("a damaged entry of the shared cache is refused, and a rebuild replace
   CHECK(b.debian.trees == trees);
 }
 
-TEST_CASE("changes of inputs are told in words, long lists are cut") {
+TEST_CASE("changes of inputs are given in words, long lists are cut") {
   ImageRecipe recipe;
   recipe.suite = "bookworm";
   const Json before = build_inputs(recipe, "full", 2);

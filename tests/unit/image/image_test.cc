@@ -193,7 +193,7 @@ TEST_CASE("the customize script masks, installs and runs what the recipe says, q
 TEST_CASE("an image does not carry the resolver of the host that built it") {
   TempFolder tmp;
   const Files files(tmp.path);
-  // Of the tree only this is asked for: whether systemd-resolved is enabled in it.
+  // Of the tree only this is read: whether systemd-resolved is enabled in it.
   REQUIRE(files.write(
       "/bin/chroot",
       "#!/bin/sh\ncase \"$*\" in *is-enabled*systemd-resolved*) test -e \"$1/resolved\";; esac\n", 0755));

@@ -1,4 +1,4 @@
-// RAM systems that several ask for at once: nobody writes what another is writing.
+// RAM systems that several requests need at once: none is written twice at a time.
 #include <deque>
 #include <utility>
 
@@ -9,7 +9,7 @@ using namespace muster;
 
 namespace {
 
-// Works when it is told to.
+// Works when the test lets it.
 struct HeldReactor : RealReactor {
   TimeMs now() const override { return 0; }
   SteadyMs steady() const override { return {}; }
@@ -69,7 +69,7 @@ TEST_CASE("RAM systems: one that is being packed is waited for, and looked at on
   b.ask({"cpu"});
   b.reactor.work_once();
   CHECK(b.answered == 4);
-  CHECK(b.failed == 4);  // there is no agent: each is told
+  CHECK(b.failed == 4);  // there is no agent: each gets the error
 }
 
 TEST_CASE("RAM systems: those of several images are packed one after the other, beside those of others",

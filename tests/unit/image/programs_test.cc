@@ -109,7 +109,7 @@ TEST_CASE("programs: one that was replaced has another digest, and the old one i
     b.dir.write("muster-agent", content);
     std::filesystem::last_write_time(b.options.agent_binary, before - std::chrono::hours(24));
   }
-  SECTION("while nobody asks for the list") {
+  SECTION("without a request for the list") {
     b.dir.write("muster-agent", content);
     CHECK(b.programs.path_of(sha256(content)) == b.options.agent_binary);
   }

@@ -135,7 +135,7 @@ TEST_CASE("a trial that ends in a shell for emergencies reboots instead", "[imag
   for (const std::string name : {"emergency", "rescue"}) {
     CAPTURE(name);
     auto drop_in = g.keys("normal/" + name + ".service.d/muster-trial.conf");
-    // The empty value takes what the unit had: nobody is waited for at a console.
+    // The empty value removes what the unit had: nothing waits at a console.
     CHECK(drop_in["Service/ExecStart"] == Texts{"", "/bin/systemctl --force reboot"});
     CHECK(drop_in["Service/ExecStartPre"] == Texts{""});
     CHECK(drop_in["Unit/FailureAction"] == Texts{"reboot-force"});
@@ -144,8 +144,7 @@ TEST_CASE("a trial that ends in a shell for emergencies reboots instead", "[imag
                              "normal/rescue.service.d/muster-trial.conf", kLink});
 }
 
-TEST_CASE("a trial that was committed has no units any more when systemd reads them anew",
-          "[image][in-place]") {
+TEST_CASE("a trial that was committed has no units any more after a daemon-reload", "[image][in-place]") {
   const TrialGenerator g;
   g.commit();
   g.run("root=PARTUUID=x muster.slot=b muster.trial=300");
@@ -181,7 +180,7 @@ TEST_CASE("the time of a trial is found wherever it stands, and the last one cou
   SECTION("with a tab and spaces") { g.run("quiet\tmuster.trial=5400   muster.slot=b "); }
   SECTION("twice") { g.run("muster.trial=300 quiet muster.trial=5400"); }
   SECTION("beside one of a similar name") { g.run("muster.trials=1 muster.trial=5400 x.muster.trial=2"); }
-  SECTION("run again, as systemd does when it reads its units anew") {
+  SECTION("run again, as systemd does in a daemon-reload") {
     g.run("muster.trial=300");
     const Texts before = g.written();
     g.run("muster.trial=5400");

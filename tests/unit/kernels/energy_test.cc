@@ -159,7 +159,7 @@ TEST_CASE("energy: GPUs are counted by their driver, all of them or none", "[ene
   machine.folder.write("state", "gpus 2 energy 0 5000 energy 1 0");
   counter.sample(2);
   CHECK_FALSE(of(counter, EnergySource::gpus).has_value());
-  CHECK(why(counter).find("GPU GPU-fake-1: its driver was loaded anew") != std::string::npos);
+  CHECK(why(counter).find("GPU GPU-fake-1: its driver was reloaded") != std::string::npos);
 
   machine.folder.write("state", "gpus 2 energy 0 5000");  // the second one does not tell
   CHECK_FALSE(of(EnergyCounter(machine.files(), library), EnergySource::gpus).has_value());

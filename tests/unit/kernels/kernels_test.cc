@@ -41,8 +41,8 @@ class TestRoot {  // a folder that plays the machine: mountinfo says what we wan
   std::string path_;
 };
 
-// fio with state: writes into the file it was told to use, answers with a prepared report. Like the original
-// it is lost without a file when it may not make one, and makes a file anew that is too short.
+// fio with state: writes into the given file, answers with a prepared report. Like the original it fails
+// without a file when it may not make one, and replaces a file that is too short.
 class FakeFio : public Process {
  public:
   std::string report = {}, writes = "x";
@@ -177,7 +177,7 @@ TEST_CASE("a link says which port it went over: the one with the address it is b
   CHECK(port == Json{{"interface", "lo"}, {"mac", "52:54:00:20:00:01"}, {"speed_mbps", 25000}});
   REQUIRE(root.files().write("/sys/class/net/lo/speed", "-1\n").ok());
   CHECK_FALSE(own_port(root.files(), "127.0.0.1").contains("speed_mbps"));
-  CHECK(own_port(root.files(), "192.0.2.1").is_null());  // nobody's
+  CHECK(own_port(root.files(), "192.0.2.1").is_null());  // no port of this machine
   CHECK(run_pair({.bind = "127.0.0.1"}).client.detail["own_port"]["interface"] == "lo");
   CHECK_FALSE(run_pair({}).client.detail.contains("own_port"));
 }
@@ -303,8 +303,8 @@ TEST_CASE("an error of storage is one on the first try, shared or not") {
 }
 
 TEST_CASE(
-    "a storage test's file is named by node and order; what is left of the node's dead ones goes, and nobody "
-    "else's") {
+    "a storage test's file is named by node and order; what is left of the node's dead ones goes, and no "
+    "other node's") {
   TestRoot root;
   FakeFio fio;
   fio.report = fio_report(0, 1 << 20);
@@ -399,7 +399,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a file that is there already is written anew, not opened for creation: where root is nobody the kernel "
+    "a file that exists is replaced, not opened for creation: where root is mapped to `nobody` the kernel "
     "refuses that") {
   TestRoot root;
   REQUIRE(root.files().write("/scratch/f", "of an earlier acceptance").ok());
@@ -708,7 +708,7 @@ TEST_CASE("fio has jobs for every drive under the file system, each with its own
   CHECK(m.detail["drives"] == Json({"sda", "sdb"}));
   CHECK(m.detail["level"] == "raid0");
   CHECK_FALSE(m.detail.contains("random_jobs"));
-  // Random reads come from as many, and that is told: what they can reach depends on it.
+  // Random reads come from as many, and that is reported: what they can reach depends on it.
   const auto random =
       run_fio(files, fio,
               {.mount = root.scratch(), .size_bytes = 19 << 20, .random_seconds = 1, .jobs_per_drive = 4});
@@ -951,7 +951,7 @@ TEST_CASE("error counters are compared with what they were before the load") {
         Json::array({"pcie_uncorrected", "link_down", "cpu_throttled", "RDMA ports", "kernel log"}));
 
   edac("9");
-  write("/sys/class/net/eth0/statistics/rx_errors", "1");  // its driver was loaded anew
+  write("/sys/class/net/eth0/statistics/rx_errors", "1");  // its driver was reloaded
   write("/sys/bus/pci/devices/0000:01:00.0/aer_dev_correctable", "RxErr 1\nTOTAL_ERR_COR 5\n");
   moved = run_counters(files, {.since = "/run/before.json"});
   CHECK(moved.metrics["memory_corrected"].value == 2);

@@ -78,7 +78,7 @@ std::string absent(const Measurement& m) { return m.detail.value("absent", Json:
 
 }  // namespace
 
-TEST_CASE("nvml: NVLink errors are told by link, as movement between two readings", "[nvml]") {
+TEST_CASE("nvml: NVLink errors are reported by link, as movement between two readings", "[nvml]") {
   Bench bench;
   bench.gpus(2, 4);
   bench.state["errors 0 3 0"] = 70;  // what was before the load is no fault of now
@@ -107,7 +107,7 @@ TEST_CASE("nvml: NVLink errors are told by link, as movement between two reading
   CHECK(absent(moved) == "[]");
 }
 
-TEST_CASE("nvml: counters that went backwards were set to 0 by a driver that was loaded anew", "[nvml]") {
+TEST_CASE("nvml: counters that went backwards were set to 0 by a driver that was reloaded", "[nvml]") {
   Bench bench;
   bench.gpus(1, 2);
   bench.state["errors 0 0 1"] = 100;
@@ -128,7 +128,7 @@ TEST_CASE("nvml: a link that went down, and one that is down where its like are 
   bench.gpus(4, 3);
   bench.state["link 2 1"] = 0;
   for (const char* bridged : {"link 0 2", "link 1 2"})
-    bench.state[bridged] = 0;  // half of the GPUs do without: nobody's fault
+    bench.state[bridged] = 0;  // half of the GPUs do without: no fault
   REQUIRE(bench.save().outcome == Outcome::measured);
   const auto from_the_start = bench.since();
   CHECK(value(from_the_start, "nvlink_inactive") == 1);
@@ -196,7 +196,7 @@ TEST_CASE("nvml: a board whose GPUs tell of no link is not a card without NVLink
             .find("\"nvlink_inactive\"") == std::string::npos);
 }
 
-TEST_CASE("nvml: of two GPUs with different links nobody knows which is right", "[nvml]") {
+TEST_CASE("nvml: of two GPUs with different links it is unknown which is right", "[nvml]") {
   Bench bench;
   bench.gpus(2, 2);
   bench.state["link 0 1"] = 0;
@@ -223,7 +223,7 @@ TEST_CASE("nvml: what held the clocks down, seen at either reading or timed betw
   CHECK_FALSE(has(held, "nvlink_inactive"));
   CHECK_FALSE(has(held, "nvlink_active"));
   CHECK(absent(held).find("nvlink_replay: no GPU here tells it") != std::string::npos);
-  CHECK(absent(held).find("\"nvlink_inactive\"") != std::string::npos);  // which stops nobody
+  CHECK(absent(held).find("\"nvlink_inactive\"") != std::string::npos);  // which stops no node
 }
 
 TEST_CASE("nvml: a GPU that is lost takes its counters along, not the others' movement", "[nvml]") {
@@ -310,7 +310,7 @@ TEST_CASE("nvml: without a driver there are no metrics, and the measurement of G
   bench.state["fails nvmlInit_v2"] = 9;
   REQUIRE(bench.save().outcome == Outcome::measured);
   CHECK(bench.since().error == "NVML does not start: Driver Not Loaded (9)");
-  // It came only after the counters were saved: nobody knows what moved.
+  // It came only after the counters were saved: what moved is unknown.
   bench.state.clear();
   bench.gpus(1, 1);
   bench.state["errors 0 0 1"] = 12;

@@ -82,7 +82,7 @@ std::set<std::string> versions(const std::string& file) {
   return out;
 }
 
-// The newest glibc of these: 34 for 2.34. 0: none is asked for.
+// The newest glibc of these: 34 for 2.34. 0: none is required.
 int newest_glibc(const std::set<std::string>& versions) {
   static const std::string kPrefix = "GLIBC_2.";
   int newest = 0;

@@ -1,5 +1,5 @@
-// RDMA: which ports there are, which belong together, what perftest is told and what it says; and two nodes
-// on loopback with a perftest that does what it is told.
+// RDMA: which ports there are, which belong together, how perftest is called and what it prints; and two
+// nodes on loopback with a perftest under the test's control.
 #include "kernels/rdma.h"
 
 #include <poll.h>
@@ -160,7 +160,7 @@ struct Two {
   }
 };
 
-// Waits until somebody connects. -1: nobody did.
+// Waits for a connection. -1: none came.
 int accept_one(const Listener& listening) {
   pollfd p{listening.fd(), POLLIN, 0};
   return ::poll(&p, 1, 60'000) == 1 ? ::accept(listening.fd(), nullptr, nullptr) : -1;
@@ -334,7 +334,7 @@ TEST_CASE("a perftest that was left behind is ended before another is started in
   auto server = serve_once();
   REQUIRE(server.ok());
   auto orphan = first_rail(server);
-  for (int i = 0; i < 20 && !orphan.ok(); ++i) {  // the port beside it may be somebody else's
+  for (int i = 0; i < 20 && !orphan.ok(); ++i) {  // the port beside it may be in use
     server = serve_once();
     REQUIRE(server.ok());
     orphan = first_rail(server);
@@ -398,7 +398,7 @@ TEST_CASE("what the partner lacks is the partner's fault, rail by rail, and the 
   }
 }
 
-TEST_CASE("a rail on which perftest fails is a failed link, and nobody's alone") {
+TEST_CASE("a rail on which perftest fails is a failed link, and no single node's fault") {
   Two two;
   for (const char* name : {"mlx5_0", "mlx5_1"}) two.here.device(name), two.there.device(name);
   SECTION("here") { two.near.broken = "mlx5_1"; }
@@ -412,7 +412,7 @@ TEST_CASE("a rail on which perftest fails is a failed link, and nobody's alone")
   CHECK(bad["blame"] == Json{"RDMA link mlx5_1 - mlx5_1 of 127.0.0.1"});
 }
 
-TEST_CASE("a perftest that ends well and tells no figure is asked again, and a link is not accused of it") {
+TEST_CASE("a perftest that succeeds without a figure is run again, and its link does not count as faulty") {
   Two two;
   two.here.device("mlx5_0"), two.there.device("mlx5_0");
   SECTION("twice in vain") {
@@ -538,7 +538,7 @@ TEST_CASE("a partner that holds a node and asks nothing does not keep it from ot
   serving.join();  // and with it the lock is free
 }
 
-TEST_CASE("a server that accepts nobody any more takes no connection from the next one on its port") {
+TEST_CASE("a server that no longer accepts takes no connection from the next one on its port") {
   auto first = Listener::open("127.0.0.1", 0);
   REQUIRE(first.ok());
   const uint16_t port = first->port();

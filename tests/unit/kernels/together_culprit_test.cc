@@ -24,7 +24,7 @@ TEST_CASE("culprit: of a chain of members that wait the one that says nothing is
   CHECK(settled(seen, culprits(seen)));
 }
 
-TEST_CASE("culprit: whom a member with time left waits for is accused by nobody") {
+TEST_CASE("culprit: no member names the one that a member with time left waits for") {
   Evidence seen(0, 4);
   seen.said[0] = expired(3);
   seen.said[1] = waits(2);  // 2 computes, and 1 has waited a moment only

@@ -91,7 +91,7 @@ TEST_CASE("group: bytes of one member reach all, and those of all one, whatever 
   }
 }
 
-TEST_CASE("group: what is sent before it is asked for is kept, in order, past other calls") {
+TEST_CASE("group: what is sent before it is requested is kept, in order, past other calls") {
   Fleet fleet(3);
   Wrong wrong;
   constexpr size_t kMessages = 40, kLength = 300'000;  // more than sockets hold
@@ -164,7 +164,7 @@ TEST_CASE("group: a call that makes no sense is refused, and the group goes on")
   CHECK(none.error.code == Code::invalid);
 }
 
-TEST_CASE("group: strangers at a member's port take nobody's place") {
+TEST_CASE("group: other connections to a member's port take no member's place") {
   Fleet fleet(3);
   std::vector<Socket> strangers;
   for (size_t r = 0; r < 3; ++r)

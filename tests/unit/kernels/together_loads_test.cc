@@ -131,7 +131,7 @@ TEST_CASE("loads: a member that is killed ends the load on all others, which nam
   }
 }
 
-TEST_CASE("loads: energy is told where all of a group have a meter, and marked when it is made up") {
+TEST_CASE("loads: energy is reported where all of a group have a meter, and marked when it is made up") {
   TrainingStudy study;
   study.shape = {24, 4, 7, 2};
   study.work = {4, 2, 2};

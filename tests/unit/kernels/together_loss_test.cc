@@ -140,7 +140,7 @@ TEST_CASE("loss: a member that is stopped in the middle of long messages is name
 }
 
 TEST_CASE("loss: a member that never came is named by all who did") {
-  SECTION("nobody listens") {
+  SECTION("nothing listens") {
     Fleet fleet(4, kSilence);
     fleet.listening[1] = {};
     std::vector<Seen> all(4, Seen{"1 absent", Code::unavailable});

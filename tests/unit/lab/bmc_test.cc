@@ -71,7 +71,7 @@ TEST_CASE("only the service root is shown without credentials") {
         401);
 }
 
-TEST_CASE("Once is spent by the first boot, whoever caused it, and reads Disabled afterwards") {
+TEST_CASE("Once is spent by the first boot, whatever caused it, and reads Disabled afterwards") {
   Bench b("generic");
   CHECK(b.once_pxe() == 204);
   CHECK(b.system()["Boot"]["BootSourceOverrideTarget"] == "Pxe");
@@ -215,7 +215,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("hpe: no boot override in the power-on self test, and nobody writes the mode") {
+TEST_CASE("hpe: no boot override in the power-on self test, and the mode is not written") {
   Bench b("hpe");
   const Json pair = {{"Boot", {{"BootSourceOverrideEnabled", "Once"}, {"BootSourceOverrideTarget", "Pxe"}}}};
   CHECK(b.once_pxe() == 400);
@@ -241,7 +241,7 @@ TEST_CASE("supermicro: three failed logins lock the account for a while, for the
   };
   CHECK(look("wrong") == 401);
   CHECK(look("wrong") == 401);
-  CHECK(look("pw") == 200);  // the count begins anew
+  CHECK(look("pw") == 200);  // the count starts over
   for (int i = 0; i < 3; ++i) CHECK(look("wrong") == 401);
   CHECK(look("pw") == 401);
   CHECK(b.bmc.failed_logins() == 5);

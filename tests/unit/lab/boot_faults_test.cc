@@ -27,7 +27,7 @@ class FakeQemu : public Qmp {
   }
   bool connected() const override { return true; }
 
-  // By whoever: its event waits for the worker.
+  // From any side: its event waits for the worker.
   void reset() {
     registers = kFirmware;
     events.push_back(faults_.saw_reset());
@@ -77,7 +77,7 @@ using Words = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("without faults a power-on and a reset are boots at once, and QEMU is told nothing") {
+TEST_CASE("without faults a power-on and a reset are boots at once, and QEMU gets no command") {
   Bench b;
   b.power_on();
   CHECK(b.boots == 1);
@@ -126,7 +126,7 @@ TEST_CASE("a restart in the middle of firmware tests begins them again, and ends
   CHECK_FALSE(b.qemu.stopped);
 }
 
-TEST_CASE("power-off ends firmware tests without a boot, and the next power-on begins them anew") {
+TEST_CASE("power-off ends firmware tests without a boot, and the next power-on starts them again") {
   Bench b;
   b.faults.set_tests(60 * kSecond);
   b.power_on();
@@ -157,7 +157,7 @@ TEST_CASE(
   CHECK(b.boots == 3);
 }
 
-TEST_CASE("a kernel is told from firmware, loaders and programs by where the processor executes") {
+TEST_CASE("a kernel is distinguished from firmware, loaders and programs by where the processor executes") {
   CHECK(kernel_executes(kKernel));
   CHECK_FALSE(kernel_executes(kFirmware));
   CHECK_FALSE(kernel_executes(kProgram));
@@ -184,7 +184,7 @@ TEST_CASE("crash-once strikes the next kernel some seconds after it began, and n
   CHECK(b.qemu.said == Words{"mce"});
 }
 
-TEST_CASE("crash-once leaves the system alone that runs when it is asked for, and can be taken back") {
+TEST_CASE("crash-once leaves the system alone that runs when it is requested, and can be taken back") {
   Bench b;
   b.power_on();
   b.qemu.registers = kKernel;
@@ -246,7 +246,7 @@ TEST_CASE("panic-first-boot lets the RAM system pass and strikes the first kerne
   CHECK(b.qemu.said == Words{"inject-nmi"});
 }
 
-TEST_CASE("a panic that is asked for while the installed system runs waits for its next boot from disk") {
+TEST_CASE("a panic requested while the installed system runs waits for its next boot from disk") {
   Bench b;
   b.power_on();
   b.qemu.registers = kKernel;

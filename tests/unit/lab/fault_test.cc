@@ -141,7 +141,7 @@ TEST_CASE("a tap comes back when the last of its reasons is over") {
   CHECK(outages.end("switch").empty());
 }
 
-TEST_CASE("of an outage that is asked for again the new end counts") {
+TEST_CASE("of an outage that is requested again the new end counts") {
   Outages outages;
   const SteadyMs t{1000};
   outages.begin("switch", {"tap1"}, t + 10);

@@ -19,7 +19,7 @@ std::string replaced_all(std::string text, const std::string& from, const std::s
 }
 
 // A guest's files below a folder: a drive behind a port, one on the root bus, and the injector as a plain
-// file that exists once its module was asked for.
+// file that exists once its module was requested.
 struct Guest {
   Guest() {
     drive("nvme0", "pci0000:00/0000:00:03.0", "LABOS0101");
@@ -55,7 +55,7 @@ TEST_CASE("a giant frame goes to one adapter and is longer than any takes", "[la
   REQUIRE(frame.ok());
   CHECK(frame->size() > 16384);
   CHECK(frame->substr(0, 6) == std::string("\x52\x54\x00\x23\x00\x0a", 6));
-  CHECK((*frame)[6] == 0x02);  // from nobody: locally administered, and no group
+  CHECK((*frame)[6] == 0x02);  // from no real adapter: locally administered, and no group
   CHECK(frame->substr(12, 2) == "\x88\xb5");
   for (const std::string bad : {"", "52:54:00:23:00", "52:54:00:23:00:0a:0b", "52-54-00-23-00-0a", "x"})
     CHECK(giant_frame(bad).error().code == Code::invalid);

@@ -105,7 +105,7 @@ TEST_CASE("a port has its MAC whether the ports before it are there or not") {
   CHECK(with[1].mac == without[0].mac);
 }
 
-TEST_CASE("what is wrong with a lab's networks is told with line and column") {
+TEST_CASE("what is wrong with a lab's networks is reported with line and column") {
   CHECK(has(refusal("  rails: 9\n"), "line 7, column 10: lab.rails: expected a number from 0 to 8"));
   CHECK(has(refusal("  storage_nic: maybe\n"), "line 7, column 16: lab.storage_nic"));
   for (const auto* scale : {"0", "2", "x", "0.1x", "-1"})
@@ -131,11 +131,11 @@ TEST_CASE("machines that would share a MAC, a BMC address or their numbers with 
   // The MAC that the lab derives for the second machine is the one declared for the first.
   CHECK(has(nodes("  - { name: a, power: { address: 10.20.1.1 }, mac: \"52:54:00:20:00:02\" }\n"
                   "  - { name: b, power: { address: 10.20.1.2 } }\n"),
-            "node b: MAC address 52:54:00:20:00:02 is a's already"));
+            "node b: MAC address 52:54:00:20:00:02 is already used by a"));
   CHECK(has(
       nodes(
           "  - { name: a, power: { address: 10.20.1.1 } }\n  - { name: b, power: { address: 10.20.1.1 } }\n"),
-      "10.20.1.1 is a's already"));
+      "10.20.1.1 is already used by a"));
   const std::string forty = "  - { name: \"a[01-40]\", power: { address: \"10.20.1.{n}\" } }\n";
   CHECK(nodes(forty).empty());
   CHECK(

@@ -105,7 +105,7 @@ TEST_CASE("the provider's API is as strict as the original", "[lab][phy]") {
         400);  // password
   const std::string order =
       R"({"os_image_id": "debian12-x86_64", "password": "passw0rd", "allow_password_login": false)";
-  CHECK(status(ask("POST", server + "os_install/", order + "}")) == 400);  // nobody could log in
+  CHECK(status(ask("POST", server + "os_install/", order + "}")) == 400);  // no one could log in
   CHECK(status(ask("POST", server + "os_install/", order + R"(, "ssh_public_keys": ["ssh-ed25519 A"]})")) ==
         204);
   const auto lock = [&] {

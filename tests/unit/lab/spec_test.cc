@@ -104,7 +104,7 @@ TEST_CASE("a machine added later takes free addresses; a taken name is refused")
   CHECK(make_extra_node(*spec, "no/slash").error().code == Code::invalid);
 }
 
-TEST_CASE("every problem of a lab spec is told at once, unknown keys of the lab section too") {
+TEST_CASE("every problem of a lab spec is reported at once, unknown keys of the lab section too") {
   const auto text = message_of(R"(
 cluster: Not A Name
 network: { provisioning: { cidr: 10.20.0.0/33 } }
@@ -117,7 +117,7 @@ lab: { memory: 5, profile: hal-9000, drives: [ { name: os, size: 8 potatoes } ] 
     CHECK(has(text, part));
   }
   CHECK(has(message_of("a: [1"), "line "));
-  CHECK(has(message_of("just text"), "no YAML map"));
+  CHECK(has(message_of("just text"), "not a YAML map"));
 }
 
 TEST_CASE("the quickstart spec is a lab of three") {

@@ -79,7 +79,7 @@ TEST_CASE("links: what cannot be told is not guessed", "[locate]") {
   REQUIRE(two.suspects.size() == 1);
   CHECK(two.suspects[0].kind == Kind::undecided);
   CHECK(two.suspects[0].nodes == std::vector<std::string>{"node01", "node02"});
-  // Everybody slow: nobody is left to testify.
+  // All slow: none is left to compare with.
   const auto all = locate_links(all_pairs(3, [](int, int) { return 30.0; }), {0.85, 100.0});
   REQUIRE(all.suspects.size() == 3);
   for (const auto& suspect : all.suspects) CHECK(suspect.kind == Kind::undecided);
@@ -87,7 +87,7 @@ TEST_CASE("links: what cannot be told is not guessed", "[locate]") {
   CHECK(locate_links(all_pairs(3, [](int, int) { return 30.0; })).suspects.empty());
   CHECK(locate_links({}).suspects.empty());
   CHECK_FALSE(locate_links({}).reference.has_value());
-  // Nothing measured at all: every pair failed, nobody can be told from the others.
+  // Nothing measured at all: every pair failed, none differs from the others.
   for (const auto& suspect : locate_links(all_pairs(3, [](int, int) { return -1.0; })).suspects)
     CHECK(suspect.kind == Kind::undecided);
 }

@@ -20,7 +20,7 @@ Tally run(size_t trials, Search search) {
 }
 }  // namespace
 
-TEST_CASE("search: every planted node is named in log2 N + 2 rounds, and nobody else", "[locate]") {
+TEST_CASE("search: every planted node is named in log2 N + 2 rounds, and no other", "[locate]") {
   for (const auto& [n, trials] : {std::pair{8, 300}, {64, 100}, {512, 8}})
     for (const double share : {0.01, 0.02, 0.05}) {
       const Trial trial{.n = n, .bad = std::max(1, static_cast<int>(std::lround(share * n)))};

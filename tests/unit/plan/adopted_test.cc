@@ -140,7 +140,7 @@ TEST_CASE("reimage and admit refuse an adopted node", "[plan][adopt]") {
   CHECK(refusal(in).find("name the nodes") != std::string::npos);
 }
 
-TEST_CASE("an adopted node whose agent is gone, or never was there, holds nobody and is never booted",
+TEST_CASE("an adopted node whose agent is gone, or never was there, holds no other and is never booted",
           "[plan][adopt]") {
   for (const bool ever : {true, false}) {
     CAPTURE(ever);
@@ -164,7 +164,7 @@ TEST_CASE("an adopted node whose agent is gone, or never was there, holds nobody
   }
 }
 
-TEST_CASE("an adopted node that answers but was forgotten is asked what is in it, not booted",
+TEST_CASE("an adopted node that answers but was forgotten sends its inventory, and is not booted",
           "[plan][adopt]") {
   PlannerInput in = with_host();
   in.nodes["node03"].facts.reset();
@@ -184,7 +184,7 @@ TEST_CASE("another host behind the same name is refused", "[plan][adopt]") {
   CHECK(refusal(in) == "node-swapped");
 }
 
-TEST_CASE("the firewall stays open where a host was adopted, and its SSH server is asked there",
+TEST_CASE("the firewall stays open where a host was adopted, and its SSH server is tested there",
           "[plan][adopt]") {
   PlannerInput in = with_host();
   for (const char* name : {"firewall", "ssh"}) {

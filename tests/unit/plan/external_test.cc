@@ -71,7 +71,7 @@ TEST_CASE("what the site serves is mounted by every node of the section, after w
                                                                       {"target", "/data"},
                                                                       {"options", "nconnect=8"},
                                                                       {"writable", false}}));
-    CHECK(steps.size() == 1);  // nobody may write there: nothing of the acceptance does
+    CHECK(steps.size() == 1);  // no node may write there: nothing of the acceptance does
   }
   CHECK(plan.destroys.empty());
 }
@@ -117,7 +117,8 @@ TEST_CASE("a node with storage of the site can be drained: nothing on it is the 
 }
 
 TEST_CASE(
-    "a new drive among the members of an array with redundancy is refused, and nothing is to be made anew",
+    "a new drive among the members of an array with redundancy is refused, and nothing is to be created "
+    "again",
     "[plan]") {
   for (const std::string level : {"raid0", "raid1"}) {
     CAPTURE(level);

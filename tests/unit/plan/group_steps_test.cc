@@ -1,4 +1,4 @@
-// `among: group`: which node leads, which serve, and with whom.
+// `among: group`: which node leads, which serve, and with which.
 #include "controller/plan/plan.h"
 #include "tests/unit/plan/fixture.h"
 

@@ -116,7 +116,7 @@ TEST_CASE("the reason in Slurm names the GPU, and says SIMULATED GPU of one that
   CHECK(bench.drained().find("GPU 0000:3b:00") != std::string::npos);
 }
 
-TEST_CASE("what Slurm's health check could not look at, or finds on many nodes, is logged and drains nobody",
+TEST_CASE("what Slurm's health check could not look at, or finds on many nodes, is logged and drains no node",
           "[plan][scheduler]") {
   Bench bench;
   SECTION("the kernel's log") { bench.counted({kHardware}, false); }

@@ -126,7 +126,7 @@ TEST_CASE(
   const Json& shells = baked.at("CUDA in the shells' PATH").params;
   CHECK(shells["path"] == "/etc/profile.d/muster-cuda.sh");
 
-  // What a node with GPUs is asked.
+  // The steps of a node with GPUs.
   const auto steps = steps_of(planned_of(input_of(spec_text())), "hgx01");
   const Json dcgm = steps.at("gpu-vendor/DCGM" + kOfHgx01);
   CHECK(dcgm["params"]["names"] == Json::array({"nvidia-dcgm"}));

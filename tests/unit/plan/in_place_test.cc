@@ -141,7 +141,7 @@ TEST_CASE("in place: the machine that the controller runs on and adopted ones ar
   }
 }
 
-TEST_CASE("in place: a look from before the commit, and one from before the way back, mislead nobody",
+TEST_CASE("in place: a look from before the commit, and one from before the way back, do not mislead",
           "[plan]") {
   PlannerInput in = reimage({"node02"});
   fill_other_slot(in, "node02");

@@ -128,7 +128,7 @@ TEST_CASE("the firewall lets a rail in to the node's own address there", "[plan]
   machine.put("/etc/ufw/ufw.conf", "ENABLED=no\n");
   machine.put("/etc/default/ufw", "IPV6=yes\n");
   StepContext context = machine.context();
-  params.erase("controller");  // nobody is reached from here
+  params.erase("controller");  // no controller is reached from here
   const StepModule* ufw = find_step_module("ufw");
   REQUIRE(ufw->apply(context, params).ok());
   const std::string rules = machine.run({.argv = {"iptables", "-S"}})->out;
@@ -151,7 +151,7 @@ TEST_CASE("a section goes over the storage network where all have it", "[plan][r
   CHECK(params_of(steps, "storage-shared/mount[shared]")["master"] == "10.30.0.11");
   CHECK(params_of(steps, "storage-shared/write[shared]")["source"] == "*10.30.0.11:9421");
 
-  // One that has no port there: nobody uses it, or that one would see half of the servers.
+  // One that has no port there: none uses it, or that one would see half of the servers.
   Spec mixed = spec;
   mixed.nodes[2].storage = {};
   CHECK(params_of(steps_of(mixed, "node02", "storage-shared"), "storage-shared/mount[shared]")["master"] ==
@@ -217,7 +217,7 @@ TEST_CASE("the plan shows which ports the nodes will take as rails", "[plan][rai
         std::vector<std::string>{"rails of node01, node02: " + by_gpu});
 
   facts.gpus.pop_back();
-  CHECK(rails_seen(spec, node, facts).find("1 GPUs are there instead of 2") != std::string::npos);
+  CHECK(rails_seen(spec, node, facts).find("there are 1 GPUs instead of 2") != std::string::npos);
   NodeSpec named = node;
   named.rails[0].port = "0000:0a:00.0";
   CHECK(rails_seen(spec, named, facts).empty());

@@ -109,7 +109,7 @@ TEST_CASE("leaving work: a node that is forced is not taken from it", "[plan]") 
   CHECK(ids_of(ram, "node02", true).empty());
 }
 
-TEST_CASE("leaving work: those that wait for each other are told of", "[plan]") {
+TEST_CASE("leaving work: those that wait for each other are named", "[plan]") {
   const char* words = "leave their systems together";
   PlannerInput in = leaving({"node02", "node03"});
   CHECK(has_note(planned(in), words));

@@ -1,4 +1,4 @@
-// An image that was built anew re-images nobody by itself.
+// A rebuilt image re-images no node by itself.
 #include "controller/plan/older_image.h"
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@ using namespace muster::testing;
 
 namespace {
 
-// All accepted in slot a; then the image was built anew, and node02 boots it from slot b on trial. The run
+// All accepted in slot a; then the image was rebuilt, and node02 boots it from slot b on trial. The run
 // was cancelled: its row says degraded (NodeTurn::stand_down).
 PlannerInput cancelled() {
   PlannerInput in = at_work();

@@ -81,7 +81,7 @@ PlannerInput adopted_head() {
 
 }  // namespace
 
-TEST_CASE("every sign is enough to leave the controller's own machine alone, whatever is asked for",
+TEST_CASE("every sign is enough to leave the controller's own machine alone, whatever the request",
           "[own-machine]") {
   for (size_t i = 0; i < signs().size(); ++i)
     for (NodeObservation (*state)(const std::string&) : {seen_in_ram, installed})

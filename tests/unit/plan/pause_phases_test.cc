@@ -42,7 +42,7 @@ bool has_step(const Plan& plan, const std::string& node, const std::string& id) 
 
 }  // namespace
 
-TEST_CASE("pause: out of Slurm first, then the storage is told; resume: the other way round", "[plan]") {
+TEST_CASE("pause: out of Slurm first, then the storage; resume: the other way round", "[plan]") {
   PlannerInput in = with_shipped("storage-shared");
   const Plan plan = planned(in);
   const Json pause = steps_of(plan, "node02/pause"), resume = steps_of(plan, "node02/resume");
@@ -89,7 +89,7 @@ TEST_CASE("pause: what a run left of it in the storage is ended by `up`, where t
   CHECK(!has_step(planned(in), "node02", ends));  // it is taken from its work, and is not to come back yet
   in.request = {RequestKind::up, {"node02"}};
   CHECK(has_step(planned(in), "node02", ends));
-  // Its agent would refuse the whole order. Installed anew, it has another one.
+  // Its agent would refuse the whole order. Reinstalled, it has another one.
   in.nodes["node02"].facts->boot = {};
   CHECK(!has_step(planned(in), "node02", ends));
   in.request = {RequestKind::reimage, {"node02"}, {"node02"}};  // not paused, as forced
@@ -102,11 +102,11 @@ TEST_CASE("pause: no all-reduce runs through Slurm meanwhile, for the reason tha
     if (s.name == "shared") s.copies = 3;
   in.request = {RequestKind::reimage, {"node01", "node02"}, {"node01"}};
   std::string why = "no node has the playbook mpi as well";
-  SECTION("nobody could run it") {}
+  SECTION("no node could run it") {}
   SECTION("nodes of the plan take no jobs") {
     in.playbooks["mpi"] = {"mpi", "", {step("open mpi", "node", Json::object())}};
     in.spec.roles["cpu"].push_back("mpi");
-    why = "nodes of this plan are out of the schedule until they are accepted";
+    why = "nodes of this plan stay drained until they are accepted";
   }
   std::vector<std::string> reasons;
   const Plan plan = planned(in);

@@ -87,7 +87,7 @@ TEST_CASE("paused for the RAM system: for whichever reason it takes that way", "
   CHECK(lint_plan(plan).empty());
 }
 
-TEST_CASE("paused for the RAM system: given back, and not to a slot that nobody tells", "[plan]") {
+TEST_CASE("paused for the RAM system: given back, and not to an unknown slot", "[plan]") {
   PlannerInput in = through_ram();
   NodeObservation& seen = in.nodes["node02"];
   BootFacts& boot = seen.facts->boot;
@@ -164,7 +164,7 @@ TEST_CASE("paused for the RAM system: beside a node that is re-imaged in place",
   REQUIRE(plan.find("node02/netboot"));
   for (const std::string node : {"node02", "node03"})
     CHECK(ids_of(plan, node, true) == Ids{"return", "resume-old", "look-old"});
-  // Nobody waits for what is done only where a node failed.
+  // Nothing waits for what is done only where a node failed.
   for (const auto& a : plan.actions)
     if (!a.when_failed)
       for (const std::string& before : all_before(plan, a.id)) CHECK(!plan.find(before)->when_failed);

@@ -370,7 +370,7 @@ TEST_CASE("what cannot be planned safely is refused with its rule", "[plan]") {
     node.facts->disks[1].content = "ext4 \"PRECIOUS\"";
     CHECK(refused(in) == "disk-foreign");
   }
-  SECTION("somebody else's array of another name") {
+  SECTION("a foreign array of another name") {
     node.facts->disks[1].blank = false;
     node.facts->disks[1].signatures = {"linux_raid_member label=db:data"};
     CHECK(refused(in) == "disk-foreign");
@@ -486,7 +486,7 @@ TEST_CASE("a foreign operating system is destroyed only by name, with what it is
   os.blank = false;
   os.content = "GPT, 2 partitions: Ubuntu";
   os.content_hash = "sha256:ubuntu";
-  CHECK(refused(in) == "disk-foreign");  // nobody said that it may go
+  CHECK(refused(in) == "disk-foreign");  // no policy lets it go
   in.spec.nodes[0].disks["os"].policy = DiskPolicy::format;
   const Plan plan = planned(in);
   REQUIRE_FALSE(plan.destroys.empty());

@@ -67,7 +67,7 @@ TEST_CASE("a rented node that was never seen is installed by its provider, and t
   CHECK(plan_from_json(to_json(plan)).value().find("node03/netboot")->params == netboot->params);
 }
 
-TEST_CASE("a rented node without power.install is out of reach, and nobody installs it", "[plan][phy]") {
+TEST_CASE("a rented node without power.install is out of reach, and nothing installs it", "[plan][phy]") {
   PlannerInput in = rented(false);
   in.nodes.erase("node03");
   const Plan plan = planned(in);
@@ -104,7 +104,7 @@ TEST_CASE("a rented node that muster installed is never installed by its provide
     CHECK(made->refusals[0].message.find("muster node rm node03") != std::string::npos);
     CHECK_FALSE(asks_provider(made->plan));
   }
-  SECTION("the database is an older copy: nobody knows what it is") {
+  SECTION("the database is an older copy: its state is unknown") {
     in.nodes["node03"] = NodeObservation();
     in.nodes["node03"].doubtful = true;
     const Plan plan = planned(in);
@@ -112,7 +112,7 @@ TEST_CASE("a rented node that muster installed is never installed by its provide
   }
 }
 
-TEST_CASE("a rented node whose RAM system was lost before it was installed is looked at anew",
+TEST_CASE("a rented node whose RAM system was lost before it was installed is inspected again",
           "[plan][phy]") {
   PlannerInput in = rented();
   in.nodes["node03"] = seen_in_ram("node03");

@@ -71,7 +71,7 @@ TEST_CASE("what is not among the names of a template as it was read is unknown t
   CHECK(hidden.error().message == "unknown variable a");
 }
 
-TEST_CASE("values are told apart, and the last of them are known again", "[plan]") {
+TEST_CASE("values are distinguished, and the last of them recognized", "[plan]") {
   KnownValues values;
   const Json one = {{"x", 1}}, two = {{"x", 2}}, same = one;
   const auto number = values.number_of("a", &one);
@@ -120,11 +120,11 @@ TEST_CASE("nodes share a step where every name it uses is the same to them", "[p
 
 TEST_CASE("a step that cannot be rendered is a problem of each node", "[plan]") {
   Three t;
-  t.playbook.steps = {step("bad", "node", {{"text", "{{nobody}}"}})};
+  t.playbook.steps = {step("bad", "node", {{"text", "{{no_such_name}}"}})};
   for (const auto& node : t.spec.nodes) {
     CHECK(t.steps_of(node).empty());
     REQUIRE(t.problems_of[node.name].size() == 1);
-    CHECK(t.problems_of[node.name][0].find("on " + node.name + ": text: unknown variable nobody") !=
+    CHECK(t.problems_of[node.name][0].find("on " + node.name + ": text: unknown variable no_such_name") !=
           std::string::npos);
   }
 }
@@ -144,7 +144,7 @@ TEST_CASE("a step about all peers shares all of its text but the list", "[plan]"
         {{"name", t.spec.nodes[i].name}, {"address", t.spec.nodes[i].address}, {"role", "cpu"}});
   CHECK(text_of_params(first[0]) == dump_json(wanted));
   CHECK(text_of_params(last[0]).find("node03") == std::string::npos);
-  CHECK(text_of_params(first[1]) == R"({"peers":[]})");  // nobody has the playbook interconnect
+  CHECK(text_of_params(first[1]) == R"({"peers":[]})");  // no node has the playbook interconnect
   CHECK(text_of_params(last[2]) == R"({"peers":"node01node02"})");
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("has_peers and has_rdma_peers say whether the lists have anybody in th
   CHECK(said("interconnect", 2) == "pr");
 }
 
-TEST_CASE("every node sees all members of a section, in both of its lists, however often it is asked",
+TEST_CASE("every node sees all members of a section, in both of its lists, however often it is rendered",
           "[plan]") {
   Three t;
   PlaybookStep all =

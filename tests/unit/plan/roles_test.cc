@@ -1,5 +1,5 @@
 // A cluster of four roles with the shipped playbooks: whatever a playbook says of "the nodes" is about those
-// that have it, its leader is the one that is declared, and nobody waits for a node that is not concerned.
+// that have it, its leader is the one that is declared, and no node waits for one that is not concerned.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -166,7 +166,7 @@ TEST_CASE("Prometheus scrapes the nodes that have the monitoring, MPI's hosts ar
           "gpu01 slots=1\ngpu02 slots=1\ngpu03 slots=1\nlogin01 slots=1\n");
 }
 
-TEST_CASE("names and time are of all nodes; ssh and firewall are asked of the next that has them",
+TEST_CASE("names and time are of all nodes; ssh and firewall are tested on the next that has them",
           "[plan][roles]") {
   const Plan plan = planned_of(shipped_input(spec_of({})));
   const Steps steps(plan);
@@ -224,7 +224,7 @@ TEST_CASE("acceptance measures MPI and RDMA where they are, links everywhere", "
   CHECK(names(steps.params("standard/rdma", "gpu02")["peers"]) == Names{"gpu01", "gpu03"});
 }
 
-TEST_CASE("nobody is put behind a leader of something that it has not", "[plan][roles]") {
+TEST_CASE("no node waits for the leader of something that it has not", "[plan][roles]") {
   const PlannerInput in = shipped_input(spec_of({}));
   const Plan plan = planned_of(in);
   CHECK(lint_plan(plan).empty());
@@ -240,7 +240,7 @@ TEST_CASE("nobody is put behind a leader of something that it has not", "[plan][
       CHECK(in.spec.plays(*in.spec.node(leader), playbook));
       seen.insert(action.node + " " + playbook);
     }
-  // Whoever has it is.
+  // Those that have it are.
   for (const std::string both :
        {"gpu02 scheduler", "login01 scheduler", "arc02 monitoring", "gpu02 storage-shared"}) {
     CAPTURE(both);
@@ -248,7 +248,7 @@ TEST_CASE("nobody is put behind a leader of something that it has not", "[plan][
   }
 }
 
-TEST_CASE("what is led by nobody else is led by the first node that has it", "[plan][roles]") {
+TEST_CASE("what has no declared leader is led by the first node that has it", "[plan][roles]") {
   Roles roles;
   roles.leads = "";
   SECTION("the first node of all has no scheduler") {

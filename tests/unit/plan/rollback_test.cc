@@ -141,7 +141,7 @@ TEST_CASE("rollback: of named nodes only, and within the trial", "[plan]") {
   CHECK(refusals_of(in) == std::set<std::string>{"error"});
 }
 
-TEST_CASE("rollback: storage is asked as for a re-image", "[plan]") {
+TEST_CASE("rollback: storage is checked as for a re-image", "[plan]") {
   PlannerInput in = rollback("node01");
   if (GENERATE(false, true)) in.nodes["node01"].state = NodeState::quarantined;  // it serves all the same
   CHECK(refusals_of(in) == std::set<std::string>{"storage-needed"});

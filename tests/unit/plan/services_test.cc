@@ -232,7 +232,7 @@ TEST_CASE("declared firewall rules follow those of the playbook, for their roles
   machine.put("/etc/default/ufw", "IPV6=yes\n");
   StepContext context = machine.context();
   Json here = params;
-  here.erase("controller");  // nobody is reached from here
+  here.erase("controller");  // no controller is reached from here
   REQUIRE(find_step_module("ufw")->apply(context, here).ok());
   const std::string rules = machine.run({.argv = {"iptables", "-S"}})->out;
   CHECK(rules.find("-A ufw-user-input -s 10.0.0.0/8 -p tcp -m tcp --dport 443 -j ACCEPT\n") !=

@@ -1,5 +1,5 @@
-// Nodes that are installed and say nothing: they are looked for before anything is decided about them, and
-// never installed anew unasked.
+// Nodes that are installed and silent: they are looked for before anything is decided about them, and never
+// reinstalled without a request.
 #include "controller/plan/lint.h"
 #include "tests/catch.h"
 #include "tests/unit/plan/fixture.h"
@@ -55,7 +55,7 @@ TEST_CASE("an installed node that is silent is woken, and nothing is written", "
   CHECK(plan_from_json(to_json(plan)).value().find("node02/wake")->kind == ActionKind::wake);
 }
 
-TEST_CASE("a node that stayed silent is left out until somebody names it", "[plan][silent]") {
+TEST_CASE("a node that stayed silent is left out until a request names it", "[plan][silent]") {
   PlannerInput in = accepted();
   in.nodes["node02"].online = false;
   in.nodes["node02"].state = NodeState::quarantined;
@@ -89,7 +89,7 @@ TEST_CASE("a node whose installation was cut off is not taken for an installed o
   CHECK(kinds(plan, "node02").front() == ActionKind::netboot);
 }
 
-TEST_CASE("on an older copy of the database nobody is installed who was not heard", "[plan][silent]") {
+TEST_CASE("on an older copy of the database no silent node is installed", "[plan][silent]") {
   PlannerInput in = with_nodes(seen_in_ram);
   SECTION("the copy knows it in RAM") {}
   SECTION("the copy was taken while it was written") { in.nodes["node02"].facts.reset(); }
@@ -134,7 +134,7 @@ TEST_CASE("lint: nodes are woken in a plan of that alone", "[plan][silent]") {
   CHECK_FALSE(lint_plan(plan).empty());
 }
 
-TEST_CASE("a node that a person switches is asked for when it is named, or nothing else is to be done",
+TEST_CASE("a node that a person switches is waited for when it is named, or nothing else is to be done",
           "[plan][silent][manual]") {
   PlannerInput in = with_nodes(installed);
   Spec spec = in.spec;

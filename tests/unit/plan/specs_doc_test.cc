@@ -134,7 +134,7 @@ TEST_CASE("the rented reference cluster: eight servers by their ids, and a plan 
     CHECK(node.disks.at("os").policy == DiskPolicy::format);
   }
   CHECK(servers.size() == 8);
-  // Nothing there is asked for by a boot from the network, and no name that is looked up.
+  // Nothing there needs a boot from the network or a name that is looked up.
   CHECK(parse_ipv4(in.spec.network.controller));
   CHECK(parse_ipv4(in.spec.network.gateway));
   CHECK(in.spec.network.bmc.cidr.empty());
@@ -231,7 +231,8 @@ TEST_CASE("nodes of the specs that are shown have declared addresses, numbered a
   CHECK(addresses("hgx-h100.yaml", "store02") == "10.20.0.112 10.20.1.112");
 }
 
-TEST_CASE("the plan of the HGX spec says which adapters will be rails, and of whom", "[plan][docs][rails]") {
+TEST_CASE("the plan of the HGX spec says which adapters will be rails, and of which node",
+          "[plan][docs][rails]") {
   PlannerInput in = shipped_input(text_of(source_dir() + "/docs/specs/hgx-h100.yaml"));
   for (auto& [name, seen] : in.nodes) {
     if (name.rfind("hgx", 0) != 0) continue;

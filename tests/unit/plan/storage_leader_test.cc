@@ -135,7 +135,7 @@ TEST_CASE("another node in the leader's place is refused while it has data and n
     CHECK(refused(in) == "nothing");
     CHECK_FALSE(creates(in, "node02"));
   }
-  SECTION("named, it is asked what it has by now") {
+  SECTION("named, it reports what it has by now") {
     in.request = {RequestKind::up, {"node02"}};
     CHECK_FALSE(creates(in, "node02"));
   }
@@ -165,7 +165,7 @@ TEST_CASE("a leader re-imaged with its state goes on", "[plan]") {
   }
 }
 
-TEST_CASE("ceph: of two nodes the only monitor is not begun anew elsewhere, of three any may join",
+TEST_CASE("ceph: of two nodes the only monitor is not created again elsewhere, of three any may join",
           "[plan]") {
   PlannerInput in = with_engine("ceph", installed);
   new_os_disk(in, "node01");
@@ -179,7 +179,7 @@ TEST_CASE("ceph: of two nodes the only monitor is not begun anew elsewhere, of t
   CHECK(refused(in) == "nothing");
 }
 
-TEST_CASE("the leader of a storage section is its first member, whoever leads the cluster", "[plan]") {
+TEST_CASE("the leader of a storage section is its first member, whichever node leads the cluster", "[plan]") {
   PlannerInput in = with_engine("moosefs", seen_in_ram);
   in.spec.nodes[0].disks.erase("bulk");
   const Plan plan = planned(in);
@@ -339,7 +339,7 @@ TEST_CASE("consent to an older copy is named in the request, and in no digest", 
   CHECK(planned(in).config_digests == before);
 }
 
-TEST_CASE("a master is told who else was seen with a master's metadata, and no digest depends on that",
+TEST_CASE("a master gets who else was seen with a master's metadata, and no digest depends on that",
           "[plan][takeover]") {
   PlannerInput in = with_engine("moosefs", installed);
   in.playbooks["shared"].steps[0].params["others"] = "{{item.other_masters}}";

@@ -45,8 +45,8 @@ inline PlannerInput five_at_work() {
   return in;
 }
 
-// As they are when image `cpu` was built anew since.
-inline PlannerInput built_anew() {
+// As they are when image `cpu` was rebuilt since.
+inline PlannerInput rebuilt_since() {
   PlannerInput in = at_work();
   in.images["cpu"].digest = "sha256:new";
   return in;

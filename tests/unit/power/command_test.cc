@@ -133,7 +133,7 @@ TEST_CASE("a program that hangs is killed at its deadline with what it started",
   CHECK(state.error().code == Code::unavailable);
   const std::string child = bench.program.get("child");
   REQUIRE_FALSE(child.empty());
-  // Gone, or a zombie that nobody reaps here, as soon as the kernel has come round to it.
+  // Gone, or a zombie that is not reaped here, as soon as the kernel has come round to it.
   const auto over = [&] {
     const std::string stat =
         Files("/").read("/proc/" + child.substr(0, child.size() - 1) + "/stat").value_or(") Z");
@@ -181,7 +181,7 @@ TEST_CASE("describe says whether a machine can be booted from the network, and w
   CHECK(seen()["network_boot"] == false);
 }
 
-TEST_CASE("a program that is busy is asked again, and is not failed", "[power][command]") {
+TEST_CASE("a program that is busy is called again, and is not failed", "[power][command]") {
   Bench bench;
   for (const char* verb : {"state", "capabilities", "network-once"}) {
     INFO(verb);

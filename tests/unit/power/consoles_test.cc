@@ -49,7 +49,7 @@ TEST_CASE("a panic is a line of its own, whatever it is cut into, and its closin
   CHECK(b.consoles.panic_since("n1", b.reactor.steady()) == "Kernel panic - not syncing: Fatal exception");
 }
 
-TEST_CASE("a stranger's console fills neither memory nor disk, and nobody else reads it", "[console]") {
+TEST_CASE("an unknown machine's console fills neither memory nor disk, and only root reads it", "[console]") {
   Bench b;
   const std::string noise(1 << 20, 'x');
   for (int i = 0; i < 12; ++i) b.consoles.heard("n1", noise);
@@ -120,7 +120,7 @@ TEST_CASE("a token that a terminal wraps, colours or ends a line with is not kep
   }
 }
 
-TEST_CASE("a panic is told without the token that its line repeats", "[console]") {
+TEST_CASE("a panic is reported without the token that its line repeats", "[console]") {
   Bench b;
   b.consoles.heard("n1", "Kernel panic - not syncing: bad init muster.token=abcdef x\n");
   REQUIRE(b.panics.size() == 1);

@@ -7,7 +7,7 @@
 
 using namespace muster;
 
-TEST_CASE("a node without a BMC is switched by nobody, and the refusal says what is possible",
+TEST_CASE("a node without a BMC cannot be switched, and the refusal says what is possible",
           "[power][kexec]") {
   const auto& drivers = power_drivers();
   const auto driver =

@@ -172,7 +172,8 @@ TEST_CASE("a BMC that shows another node's machine is not touched for a node nev
   CHECK(bench.power()->on(kCall).error().code == Code::denied);
   CHECK_FALSE(bench.bmc->machine.running());
   CHECK(bench.pin.empty());
-  bench.bmc->guid = testing::FakeIpmitool::Bytes(16, 0);  // a placeholder is nobody's, and is not learned
+  bench.bmc->guid =
+      testing::FakeIpmitool::Bytes(16, 0);  // a placeholder identifies no BMC, and is not pinned
   CHECK(bench.power()->on(kCall).ok());
   CHECK(bench.pin.empty());
 }

@@ -1,5 +1,5 @@
 // Calls that wait for their turn at a BMC: which are made, and which are not any more. The BMC here is a port
-// that answers nobody.
+// that never answers.
 #include "controller/power/power_service.h"
 
 #include <poll.h>
@@ -36,7 +36,7 @@ struct Queue {
     reactor->stop();
     thread.join();
   }
-  // Until somebody has called at the BMC; it hangs up and is gone.
+  // Until a call reached the BMC; it hangs up and is gone.
   void hang_up() {
     pollfd p{bmc->fd(), POLLIN, 0};
     REQUIRE(::poll(&p, 1, 60'000) == 1);
@@ -72,7 +72,7 @@ TEST_CASE("a netboot that was forgotten before its turn is not carried out, one 
   queue.hang_up();
   CHECK(look.get_future().get() != Code::cancelled);  // it was under way
   CHECK(forgotten.get_future().get() == Code::cancelled);
-  CHECK(wanted.get_future().get() == Code::unavailable);  // it tried: nobody is there any more
+  CHECK(wanted.get_future().get() == Code::unavailable);  // it tried: nothing listens any more
 }
 
 TEST_CASE("a call whose turn comes too late is not made", "[power]") {
@@ -84,7 +84,7 @@ TEST_CASE("a call whose turn comes too late is not made", "[power]") {
   });
   const Error error = late.get_future().get();
   CHECK(error.code == Code::unavailable);
-  CHECK(error.message.find("this one was not asked") != std::string::npos);
+  CHECK(error.message.find("this one was not contacted") != std::string::npos);
   pollfd p{queue.bmc->fd(), POLLIN, 0};
-  CHECK(::poll(&p, 1, 0) == 0);  // nobody called
+  CHECK(::poll(&p, 1, 0) == 0);  // no call came
 }

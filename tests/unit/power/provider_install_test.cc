@@ -334,7 +334,7 @@ TEST_CASE("phy install: a RAM system that joined and was lost leads to no second
     CHECK(bench.ends() == std::nullopt);
     CHECK(bench.host.handed_over == 2);
   }
-  SECTION("nobody came back") {
+  SECTION("nothing came back") {
     bench.host.answers = false;
     bench.install();
     CHECK(bench.ends() == Code::denied);
@@ -356,7 +356,7 @@ TEST_CASE("phy install: a RAM system that joined and was lost leads to no second
   CHECK(bench.installs() == 1);
 }
 
-TEST_CASE("phy install: what was asked for under another approval is gone on with, and uses up this one",
+TEST_CASE("phy install: an order under another approval is continued, and uses up this one",
           "[phy][install]") {
   Bench bench;
   bench.install();
@@ -373,7 +373,7 @@ TEST_CASE("phy install: what was asked for under another approval is gone on wit
   CHECK(bench.installs() == 1);
 }
 
-TEST_CASE("phy install: without an approval nobody is asked", "[phy][install]") {
+TEST_CASE("phy install: without an approval the provider gets no request", "[phy][install]") {
   Bench bench;
   bench.install({{"image", PhyBench::kImage}, {"os", "debian-12"}});
   CHECK(bench.ends() == Code::invalid);
@@ -460,7 +460,7 @@ TEST_CASE("phy install: a system that does not say which boot it runs proves not
   CHECK(bench.host.handed_over == 0);
 }
 
-TEST_CASE("phy install: an installation after which nobody answers is none", "[phy][install]") {
+TEST_CASE("phy install: an installation after which nothing answers is none", "[phy][install]") {
   Bench bench;
   bench.host.answers = false;
   bench.install();
@@ -486,7 +486,7 @@ TEST_CASE("phy install: a machine that is left off is switched on", "[phy][insta
   CHECK(bench.provider.api.orders(bench.provider.ids[0]) == 1);
 }
 
-TEST_CASE("phy install: an installation whose lock nobody saw is found by its system", "[phy][install]") {
+TEST_CASE("phy install: an installation whose lock was not seen is found by its system", "[phy][install]") {
   Bench bench;
   bench.manners([](lab::PhyManners& m) { m.shows_no_lock = true; });
   bench.install();
@@ -565,7 +565,7 @@ TEST_CASE("phy install: a record of another server is not gone on with, and noth
 TEST_CASE("phy install: the server that was written down is installed, or none", "[phy][install]") {
   Bench bench(2);
   bench.leads_to = "gpu1";
-  // Somebody gives the nickname to another server between the look and the order.
+  // The nickname moves to another server between the look and the order.
   bench.before_order = [&] {
     bench.provider.pass(kSecond);  // or the list would be the one of the look
     lab::PhyMachine first, second;
@@ -624,7 +624,7 @@ TEST_CASE("phy install: an address that proves nothing refuses no installation",
   if (bench.provider.after) CHECK(bench.record().address == "127.0.0.2");
 }
 
-TEST_CASE("phy install: nobody waits any more: nothing new is asked for", "[phy][install]") {
+TEST_CASE("phy install: nothing waits any more: nothing new is requested", "[phy][install]") {
   Bench bench;
   bench.install();
   bench.service->forget("gpu01");
@@ -650,7 +650,7 @@ TEST_CASE("phy install: called off, the order is not sent, however far it had co
   CHECK(bench.installs() == 0);
   CHECK(bench.provider.seen_with("POST ") == 0);
   CHECK(bench.results == 0);
-  CHECK(bench.store.empty());  // nothing was asked for, so nobody waits for it ten minutes
+  CHECK(bench.store.empty());  // nothing was requested, so nothing waits for it ten minutes
   CHECK_FALSE(bench.told.empty());
   bench.before_order = {}, bench.provider.on_request = {};
   bench.install();
@@ -658,7 +658,7 @@ TEST_CASE("phy install: called off, the order is not sent, however far it had co
   CHECK(bench.installs() == 1);
 }
 
-TEST_CASE("phy install: an order that was sent before it was called off is told, and found again",
+TEST_CASE("phy install: an order that was sent before it was called off is reported, and found again",
           "[phy][install]") {
   Bench bench;
   SECTION("its answer is under way") {
@@ -673,7 +673,7 @@ TEST_CASE("phy install: an order that was sent before it was called off is told,
   CHECK(bench.installs() == 1);
   CHECK(bench.results == 0);
   REQUIRE_FALSE(bench.told.empty());
-  CHECK(bench.told.back().find("called off") != std::string::npos);
+  CHECK(bench.told.back().find("cancelled") != std::string::npos);
   CHECK(bench.store.size() == 1);
   bench.after_order = {};
   bench.restart();

@@ -82,7 +82,7 @@ TEST_CASE("redfish: a baseboard that is away while the host is off does not stan
   }
 }
 
-TEST_CASE("redfish: with a known UUID nothing behind the node's own system is asked", "[power]") {
+TEST_CASE("redfish: with a known UUID nothing but the node's own system is read", "[power]") {
   BmcBench bench("dgx-h100");
   bench.target.expected_uuid = BmcBench::kUuid;
   CHECK(driver(bench)->state(kCall).ok());
@@ -93,7 +93,7 @@ TEST_CASE("redfish: what is left over beside an unreadable system is not taken f
           "[power]") {
   BmcBench bench("generic");
   TwoNodes nodes(bench);
-  SECTION("it answers when it is asked again, and can be reset as well") {
+  SECTION("it answers at the next request, and can be reset as well") {
     nodes.refusals = 1;
     CHECK(driver(bench)->on(kCall).error().code == Code::invalid);
   }
@@ -138,7 +138,7 @@ TEST_CASE("redfish: where no system can be read, that is the error, and it may p
 
 // ---- answers that are a danger
 
-TEST_CASE("redfish: an answer that is nested without end harms nobody", "[power]") {
+TEST_CASE("redfish: an answer that is nested without end does no harm", "[power]") {
   BmcBench bench("generic");
   const std::string deep = R"({"error":{"@Message.ExtendedInfo":)" + nested(100000) + "}}";
   SECTION("in an error") {
@@ -200,7 +200,7 @@ TEST_CASE("redfish: a netboot whose override fails leaves the machine off, and s
   const Status status = boot_from_network(*driver(bench), kCall);
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().code == Code::invalid);
-  CHECK(status.error().message.find("is off and stays off") != std::string::npos);
+  CHECK(status.error().message.find("stays off") != std::string::npos);
   CHECK_FALSE(bench.machine.running());
   SECTION("asked again, it begins where it was") {
     bench.before = nullptr;
@@ -211,7 +211,7 @@ TEST_CASE("redfish: a netboot whose override fails leaves the machine off, and s
 
 // ---- odd answers while something is under way
 
-TEST_CASE("redfish: odd answers while an order is under way are asked again", "[power]") {
+TEST_CASE("redfish: after odd answers while an order is under way the request is repeated", "[power]") {
   BmcBench bench("dgx-h100");
   bench.target.expected_uuid = BmcBench::kUuid;
   std::optional<HttpResponse> odd;
@@ -317,7 +317,7 @@ TEST_CASE("redfish: a session is given back", "[power]") {
   CHECK(count(bench, "DELETE /redfish/v1/SessionService/Sessions/") == p.session_limit + 1);
 }
 
-TEST_CASE("redfish: a BMC that shows its root to nobody unknown is logged in to all the same", "[power]") {
+TEST_CASE("redfish: a BMC that shows its root only after a login is logged in to all the same", "[power]") {
   BmcBench bench(sessions_only());
   bench.before = [](const HttpRequest& request) -> std::optional<HttpResponse> {
     if (request.path == "/redfish/v1/" && !request.headers.count("X-Auth-Token"))
@@ -329,7 +329,7 @@ TEST_CASE("redfish: a BMC that shows its root to nobody unknown is logged in to 
 
 // ---- wrong passwords
 
-TEST_CASE("redfish: a wrong password costs two failed logins, whatever is asked", "[power]") {
+TEST_CASE("redfish: a wrong password costs two failed logins, whatever the request", "[power]") {
   for (const auto& p : {profile("generic"), profile("supermicro"), profile("dgx-h100"), sessions_only()}) {
     INFO(p.name << (p.basic ? "" : ", sessions only"));
     BmcBench bench(p);

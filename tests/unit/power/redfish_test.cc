@@ -215,7 +215,7 @@ TEST_CASE("redfish: an order whose answer is lost is looked at, not repeated", "
   CHECK(orders == 1);
 }
 
-TEST_CASE("redfish: a BMC that is busy or in POST is asked again, by the wrapper only", "[power]") {
+TEST_CASE("redfish: a BMC that is busy or in POST is called again, by the wrapper only", "[power]") {
   BmcBench bench("generic");
   SECTION("503 for a while") {
     bench.bmc().fail_until(bench.clock + 20 * kSecond);

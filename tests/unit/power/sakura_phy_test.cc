@@ -108,7 +108,7 @@ TEST_CASE("phy: what is left of the budget is not believed beyond what can be", 
       CHECK(looks(kept) == 0);
     CHECK(bench.driver()->on(2 * kMinute).ok());
   }
-  SECTION("nobody is blocked for longer than the provider can mean") {
+  SECTION("no call is blocked for longer than the provider can mean") {
     CHECK(looks(R"({"left": 60, "at": 1700000000000, "blocked_until": 1900000000000})") == 0);
     bench.pass(PhyBudget::kLongestBlock + kSecond);
     CHECK(bench.driver()->on(kCall).ok());
@@ -147,8 +147,7 @@ TEST_CASE("phy: a refused token is one request, and neither it nor its secret is
   CHECK(bench.driver()->state(kCall).ok());  // the right one is another account
 }
 
-TEST_CASE("phy: a locked server gets no order, and people at the machine are waited for by nobody",
-          "[power][phy]") {
+TEST_CASE("phy: a locked server gets no order, and nothing waits for people at the machine", "[power][phy]") {
   PhyBench bench;
   REQUIRE(bench.driver()->on(kCall).ok());
   SECTION("people") {
@@ -256,7 +255,7 @@ TEST_CASE("phy: the server that the controller runs on takes no order, and is lo
   CHECK(bench.driver(at)->state(kCall).ok());
 }
 
-TEST_CASE("phy: a server that is not in the account, or a nickname of two, is told with what there is",
+TEST_CASE("phy: a server that is not in the account, or a nickname of two, is reported with what there is",
           "[power][phy]") {
   PhyBench bench(2);
   PowerTarget lost = bench.target();
@@ -285,7 +284,7 @@ TEST_CASE("phy: what the list remembers of the power is never believed alone", "
   PhyBench bench;
   bench.api.change([](lab::PhyManners& m) { m.cache_every = 0; });
   CHECK(*bench.driver()->state(kCall) == PowerState::off);
-  bench.machine().start();  // by somebody else: the API goes on remembering "off"
+  bench.machine().start();  // from outside: the API goes on reporting "off"
   bench.pass(3 * kMinute);
   CHECK(*bench.driver()->state(kCall) == PowerState::on);
 }

@@ -93,7 +93,7 @@ TEST_CASE("a console is heard, its password is in no argument, and it is hung up
   CHECK(bmc.dir.read("typed") == "~.");  // for ipmitool, which passes none of it on
 }
 
-TEST_CASE("a suite that is not offered, a session that ends and one that somebody else has: tried again",
+TEST_CASE("a suite that is not offered, a session that ends and one that is in use: tried again",
           "[power][ipmi][sol]") {
   FakeSol bmc;
   const std::string manner = GENERATE("no17", "busy", "drops");

@@ -1,5 +1,5 @@
-// A failed test of all nodes together: who is named by the pairs that follow, and that nobody is named
-// without proof.
+// A failed test of all nodes together: which node the pairs that follow name, and that none is named without
+// proof.
 #include "controller/report/collective.h"
 
 #include <fmt/format.h>
@@ -99,7 +99,7 @@ using Names = std::set<std::string>;
 
 }  // namespace
 
-TEST_CASE("the node that makes an all-reduce fail is named, whoever started it", "[collective]") {
+TEST_CASE("the node that makes an all-reduce fail is named, whichever node started it", "[collective]") {
   const std::vector<Json> ways = {broken("exit 139"), corrupt(), right(3)};
   const Json& how = ways[static_cast<size_t>(GENERATE(0, 1, 2))];
   const std::string bad = GENERATE(as<std::string>{}, "node01", "node02", "node05", "node08");
@@ -127,7 +127,7 @@ TEST_CASE("of a test that only wrong data makes stop a node, wrong data does so 
     CAPTURE(how.dump());
     Cluster cluster = with_bad(8, {"node05"}, how);
     cluster.blocks = {"data"};
-    const Report report = report_on(cluster, cluster.run());  // its figures, which are missing, stop nobody
+    const Report report = report_on(cluster, cluster.run());  // its figures, which are missing, stop no node
     CHECK(with_verdict(report, NodeVerdict::failed) == Names{"node05"});
     CHECK(with_verdict(report, NodeVerdict::accepted).size() == 7);
   }
@@ -136,7 +136,7 @@ TEST_CASE("of a test that only wrong data makes stop a node, wrong data does so 
   CHECK(with_verdict(report_on(slow, slow.run()), NodeVerdict::accepted).size() == 8);
 }
 
-TEST_CASE("several guilty nodes of many are named, in log2 N + 2 rounds, and nobody else", "[collective]") {
+TEST_CASE("several faulty nodes of many are named, in log2 N + 2 rounds, and no other", "[collective]") {
   for (const int nodes : {16, 64}) {
     locate::Numbers numbers(static_cast<uint64_t>(nodes));
     for (int trial = 0; trial < 30; ++trial) {
@@ -164,7 +164,7 @@ TEST_CASE("three nodes are enough to name one, two are not", "[collective]") {
   CHECK(report.nodes[0].reason.find("not located: ") != std::string::npos);
 }
 
-TEST_CASE("what fails only with all nodes together is held against nobody in particular", "[collective]") {
+TEST_CASE("what fails only with all nodes together counts for no node in particular", "[collective]") {
   const Cluster cluster(8, [](const auto& members) { return members.size() > 2 ? broken("hung") : right(); });
   const Report report = report_on(cluster, cluster.run());
   CHECK(with_verdict(report, NodeVerdict::failed).empty());
@@ -175,7 +175,7 @@ TEST_CASE("what fails only with all nodes together is held against nobody in par
   }
 }
 
-TEST_CASE("a node that cannot start anything does not make the others guilty", "[collective]") {
+TEST_CASE("a node that cannot start anything does not make the others count as faulty", "[collective]") {
   const Cluster cluster(8, [](const auto&) { return broken("mpirun: command failed"); });
   const Report report = report_on(cluster, cluster.run());
   CHECK(with_verdict(report, NodeVerdict::failed).empty());
@@ -243,7 +243,8 @@ TEST_CASE("a limit that is derived from the inventory counts for pairs as for th
   CHECK(checks["node04"].empty());
 }
 
-TEST_CASE("a program that is nowhere is not looked for in pairs, and held against nobody", "[collective]") {
+TEST_CASE("a program that is missing everywhere is not repeated in pairs, and counts for no node",
+          "[collective]") {
   Json nowhere = report_sample::measured("nccl", {});
   nowhere["outcome"] = "unavailable";
   nowhere["error"] = "node01: muster-accept-gpu is not on this node";

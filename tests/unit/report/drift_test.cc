@@ -1,4 +1,4 @@
-// Drift among hosts that should be alike: who is called different, and when nobody is.
+// Drift among hosts that should be alike: which host is called different, and when none is.
 #include "controller/report/drift.h"
 
 #include "tests/catch.h"
@@ -102,7 +102,7 @@ TEST_CASE("drift: as JSON", "[report][drift]") {
   CHECK(tie.at("groups").at(0).at("properties").at(0).at("outliers").empty());
 }
 
-TEST_CASE("drift: what was written is read back, also whom the majority is", "[report][drift]") {
+TEST_CASE("drift: what was written is read back, also who the majority is", "[report][drift]") {
   const Drift drift = find_drift({host("a", {{"x", "1"}, {"y", "1"}}), host("b", {{"x", "1"}, {"y", "2"}}),
                                   host("c", {{"x", "2"}, {"y", "3"}}), host("d", {{"x", "1"}})});
   const auto read = drift_from_json(to_json(drift));
@@ -119,7 +119,7 @@ TEST_CASE("drift: what was written is read back, also whom the majority is", "[r
   CHECK_FALSE(drift_from_json(more).ok());
   Json none = to_json(drift);
   none["groups"][0]["properties"][0]["values"] = Json::array();
-  CHECK(drift_from_json(none).ok());  // and nobody reads a majority of nothing
+  CHECK(drift_from_json(none).ok());  // and nothing reads a majority of nothing
   CHECK_FALSE((*drift_from_json(none))[0].properties[0].majority());
 }
 

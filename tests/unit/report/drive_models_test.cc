@@ -77,7 +77,7 @@ std::string errors_of(const std::string& drives) {
 
 TEST_CASE("a drive is held to a share of what its model does, and the report says of what", "[report]") {
   const auto out = judge_measurements(
-      drives({{kCm6, 6500}, {kCm6, 4000}, {kCm6, 2000}, {"NOBODY KNOWS 1", 60}, {"NOBODY KNOWS 1", 40}}),
+      drives({{kCm6, 6500}, {kCm6, 4000}, {kCm6, 2000}, {"UNLISTED 1", 60}, {"UNLISTED 1", 40}}),
       with_table());
   const auto of = [&](const char* drive) { return check_of(out, "drives/read_mbps", drive); };
   CHECK(of("S0").verdict == Verdict::pass);
@@ -92,7 +92,7 @@ TEST_CASE("a drive is held to a share of what its model does, and the report say
   CHECK(of("S3").expected == 50);
   CHECK(says(of("S3"), "profile floor 50"));
   CHECK(says(of("S3"), "no floor by model"));
-  CHECK(says(of("S3"), "NOBODY KNOWS 1"));
+  CHECK(says(of("S3"), "UNLISTED 1"));
   CHECK(of("S4").verdict == Verdict::fail);
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("an array is held to as many drives as it has, less its redundancy", "
   }
   CHECK(expected("raid0", "read_mbps", {"S0", "S1"}) == 0.6 * (2 * 6900));
   CHECK(expected("raid4711", "read_mbps", four) == std::nullopt);
-  CHECK(expected("raid0", "read_mbps", {"S0", "S9"}) == std::nullopt);  // nobody knows what S9 is
+  CHECK(expected("raid0", "read_mbps", {"S0", "S9"}) == std::nullopt);  // S9 is unknown
   CHECK(expected("raid0", "read_mbps", Json::array()) == std::nullopt);
 }
 

@@ -1,4 +1,4 @@
-// Which floors are asked about, and which nodes stay accused.
+// Which floors are put to the operator, and which nodes stay failed.
 #include "controller/report/floors.h"
 
 #include "controller/report/verdict.h"
@@ -53,7 +53,7 @@ using Verdicts = std::vector<Verdict>;
 
 }  // namespace
 
-TEST_CASE("a floor is asked about when every value of at least two nodes is below it", "[floors]") {
+TEST_CASE("a floor is in question when every value of at least two nodes is below it", "[floors]") {
   const Asked all = ask({{"a", "read", 40}, {"a", "read", 30}, {"b", "read", 20}}, kFloor);
   CHECK(all.of("a", "read") == Verdicts{Verdict::degraded, Verdict::degraded});
   CHECK(all.of("b", "read") == Verdicts{Verdict::degraded});
@@ -69,7 +69,7 @@ TEST_CASE("a floor is asked about when every value of at least two nodes is belo
   CHECK(alone.questions.empty());
 }
 
-TEST_CASE("parts of one kind are asked about by themselves", "[floors]") {
+TEST_CASE("the floors of one kind of part are in question by themselves", "[floors]") {
   const Asked asked = ask({{"a", "read", 40, "disk"},
                            {"a", "read", 6000, "nvme"},
                            {"b", "read", 45, "disk"},
@@ -82,7 +82,7 @@ TEST_CASE("parts of one kind are asked about by themselves", "[floors]") {
 }
 
 TEST_CASE(
-    "ceilings, soft limits and checks that block nobody are not asked about; a floor that is derived is",
+    "ceilings, soft limits and checks that block no node are never in question; a floor that is derived is",
     "[floors]") {
   const Asked high = ask({{"a", "errors", 40}, {"b", "errors", 30}}, {{"max", 0}});
   CHECK(high.of("a", "errors") == Verdicts{Verdict::fail});

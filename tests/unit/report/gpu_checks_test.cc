@@ -158,7 +158,8 @@ TEST_CASE("checks of GPUs are those that load them or read their counters, on no
   CHECK(marked({{"kernel", "gpu-gemm"}}, &single, false, one).result["parts"].size() == 1);
 }
 
-TEST_CASE("a test of several nodes is about the GPUs of its members, whoever starts it", "[gpu-checks]") {
+TEST_CASE("a test of several nodes is about the GPUs of its members, whichever node starts it",
+          "[gpu-checks]") {
   const HardwareFacts real = facts(2), none = facts(0), played = facts(2, true);
   const auto with = [&](const std::map<std::string, const HardwareFacts*>& found, bool lab = true) {
     wire::Step planned;

@@ -282,7 +282,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a dead link fails its own node only; a slow path accuses both ends of it and nobody else") {
+TEST_CASE("a dead link fails its own node only; a slow path counts for both of its ends and no other node") {
   const std::vector<std::string> nodes = {"a", "b", "c", "d"};
   const auto dead = judged_links(
       links(nodes, [](const auto& from, const auto& to) { return from == "c" || to == "c" ? 0.01 : 9.0; }));
@@ -382,8 +382,8 @@ TEST_CASE(
 }
 
 TEST_CASE("links whose rates differ by half are no suspects where their limit is far below") {
-  // Recorded: soft-RoCE between three emulated machines, rail 1 of hgx02 limited to 1 Mbit/s. Gb/s by who
-  // measured, with whom: sent, received.
+  // Recorded: soft-RoCE between three emulated machines, rail 1 of hgx02 limited to 1 Mbit/s. Gb/s by the
+  // measuring node and its partner: sent, received.
   const std::map<std::pair<std::string, std::string>, std::pair<double, double>> recorded = {
       {{"hgx01", "hgx02"}, {0.001027, 0.15}},      {{"hgx01", "store01"}, {0.11, 0.11}},
       {{"hgx02", "store01"}, {0.08615, 0.001046}}, {{"hgx02", "hgx01"}, {0.11, 0.001012}},
@@ -520,7 +520,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a slow collective is never the leader's fault: it is that of a link found guilty, or it is not "
+    "a slow collective is never the leader's fault: it is that of a link found faulty, or it is not "
     "located") {
   const Json expect = Json::parse(R"({"busbw_mbps":{"min":100}})");
   const auto with_collective = [&](double slow) {
@@ -596,7 +596,7 @@ TEST_CASE("the GPU table is sound") {
     CAPTURE(row.model, row.quantity);
     CHECK(row.value > 0);
     CHECK_FALSE(row.source.empty());
-    if (row.peak > 0) CHECK(row.value <= row.peak);        // nobody beats the data sheet
+    if (row.peak > 0) CHECK(row.value <= row.peak);        // nothing beats the data sheet
     if (row.peak > 0) CHECK(row.value >= 0.6 * row.peak);  // nor stays this far below it when healthy
   }
 }

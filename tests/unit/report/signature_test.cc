@@ -1,4 +1,4 @@
-// The signature of a report: every byte counts, and whose key it was is told apart from whether it changed.
+// The signature of a report: every byte counts, and a foreign key is distinguished from a change.
 #include "controller/report/signature.h"
 
 #include <filesystem>
@@ -70,7 +70,7 @@ TEST_CASE("any changed byte of a signed report is caught") {
   CHECK(cli::verify_report_text(small_body(), signer.line).verdict == Verdict_::changed);
 }
 
-TEST_CASE("a report signed by another key is told apart from a changed one") {
+TEST_CASE("a report signed by another key is distinguished from a changed one") {
   const Signer signer, other;
   const std::string text = other.sign(small_body());
   CHECK(cli::verify_report_text(text, signer.line).verdict == Verdict_::other_key);

@@ -31,7 +31,7 @@ struct Heard : Bench {
 
 TEST_CASE("a trial is what the last hello or request says, and is ended by it", "[run][in-place]") {
   Heard b;
-  CHECK_FALSE(b.on_trial());  // nobody was heard
+  CHECK_FALSE(b.on_trial());  // no agent reported
   CHECK_FALSE(b.executor->on_trial("n2"));
   b.greets("boot1", true);
   CHECK(b.on_trial());

@@ -32,7 +32,7 @@ Json after(const std::vector<JournalRow>& rows) {
 
 }  // namespace
 
-TEST_CASE("what was told of a step stands until it is told otherwise, and being given up tells nothing",
+TEST_CASE("what was reported of a step stands until the next report, and being given up changes nothing",
           "[answers]") {
   const auto first = ended({told("a", "measured", 1), told("b", "failed")});
   const auto second = ended({told("a", "incomplete"), told("b", "measured", 3), told("c", "incomplete")});
@@ -51,7 +51,7 @@ TEST_CASE("a success counts alone", "[answers]") {
                row("succeeded", ended({told("a", "measured", 2)}))}) == Json{told("a", "measured", 2)});
 }
 
-TEST_CASE("rounds that look for who is guilty are no answers of the action", "[answers]") {
+TEST_CASE("rounds that isolate the faulty node are no answers of the action", "[answers]") {
   const auto own = ended({told("a", "measured", 1), told("all-reduce", "measured", 5)}, true);
   const auto round = ended({told("all-reduce", "measured", {{"parts", Json::array()}})}, true);
   CHECK(after({row("failed", own), row("step", told("all-reduce", "measured", 9)), row("failed", round),

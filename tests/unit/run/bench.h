@@ -42,7 +42,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
   Result<PowerState> power_state = PowerState::on;
   std::set<std::string> without_bmc;
   std::set<std::string> rented;           // switched by a provider that cannot boot them from the network
-  std::vector<Json> reinstalls;           // what the provider was asked for
+  std::vector<Json> reinstalls;           // orders to the provider
   PowerPort::Done reinstalled;            // its answer, for the test to give
   std::map<std::string, Person> persons;  // nodes that a person switches
   std::map<std::string, PowerPort::Done> asked;  // of them, "netboot n1": what is open
@@ -92,7 +92,7 @@ struct RunBench : PowerPort, BootPort, LinkPort {
     return found == persons.end() ? std::nullopt : std::optional(found->second);
   }
   void ask(const std::string& what, PowerPort::Done done) { asked[what] = std::move(done); }
-  // The person did it, or it was seen; false: nobody had to.
+  // The person did it, or it was seen; false: no task was open.
   bool answer(const std::string& what, const Status& status = Ok{}) {
     const auto found = asked.find(what);
     if (found == asked.end()) return false;

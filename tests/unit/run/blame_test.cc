@@ -4,7 +4,7 @@
 #include "tests/catch.h"
 
 using namespace muster;
-using What = Blame::What;
+using What = ProbeVerdict::What;
 
 namespace {
 
@@ -24,7 +24,7 @@ FailedProbe failed() {
 
 TEST_CASE("a failed probe is judged when it is known whether the probed node is there", "[run]") {
   FailedProbe p = failed();
-  const Blame first = judge_probe(p, kTiming);
+  const ProbeVerdict first = judge_probe(p, kTiming);
   CHECK(first.what == What::wait);
   CHECK(first.node == "n2");
   CHECK(first.until == SteadyMs{1'010'000} + kTiming.lost_after);
@@ -37,7 +37,7 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
     CHECK(judge_probe(p, kTiming).what == What::excuse);
   }
   SECTION(
-      "the controller came in between: whether it was away nobody knows, and the failure does not count, "
+      "the controller came in between: whether it was away is unknown, and the failure does not count, "
       "within limits") {
     p.others[0].heard = p.failed + 1;
     p.watched = p.started + 1;
@@ -53,41 +53,41 @@ TEST_CASE("a failed probe is judged when it is known whether the probed node is 
     p.others[0].heard = p.others[0].returned = p.failed + 1;
     CHECK(judge_probe(p, kTiming).what == What::excuse);
     p.others[0].excuses = kMostExcuses;
-    CHECK(judge_probe(p, kTiming).what == What::accuse);
+    CHECK(judge_probe(p, kTiming).what == What::quarantine);
     CHECK(judge_probe(p, kTiming).node == "n2");
   }
   SECTION("it stays silent: it is accused, not the prober") {
     p.now = first.until - 1;
     CHECK(judge_probe(p, kTiming).what == What::wait);
     p.now = first.until;
-    CHECK(judge_probe(p, kTiming).what == What::accuse);
+    CHECK(judge_probe(p, kTiming).what == What::quarantine);
     CHECK(judge_probe(p, kTiming).node == "n2");
   }
-  SECTION("nobody at all was heard in between: it has its time from then on") {
+  SECTION("all agents were silent in between: it has its time from then on") {
     p.now = p.listens = first.until + kMinute;
     CHECK(judge_probe(p, kTiming).what == What::wait);
     CHECK(judge_probe(p, kTiming).until == p.listens + kTiming.lost_after);
     p.now = p.listens + kTiming.lost_after;
-    CHECK(judge_probe(p, kTiming).what == What::accuse);
+    CHECK(judge_probe(p, kTiming).what == What::quarantine);
   }
-  SECTION("contacts of before the controller's restart are unknown: nobody is accused at once") {
+  SECTION("contacts of before the controller's restart are unknown: no node is quarantined at once") {
     p.others[0].heard = {0};
     CHECK(judge_probe(p, kTiming).what == What::wait);
     CHECK(judge_probe(p, kTiming).until == p.failed - kTiming.silent_after + kTiming.lost_after);
   }
 }
 
-TEST_CASE("before a prober is given up the same is asked of another node", "[run]") {
+TEST_CASE("before a prober is given up another node repeats the probe", "[run]") {
   FailedProbe p = failed();
   p.others[0].heard = p.failed + 1;
   p.tries_left = false;
-  CHECK(judge_probe(p, kTiming).what == What::ask);
+  CHECK(judge_probe(p, kTiming).what == What::repeat);
   CHECK(judge_probe(p, kTiming).node == "n2");
-  p.next.clear();  // there is no other, or it was asked already
+  p.next.clear();  // there is no other, or it repeated it already
   CHECK(judge_probe(p, kTiming).what == What::stands);
 }
 
-TEST_CASE("whom a step is about follows from its params", "[run]") {
+TEST_CASE("which nodes a step is about follows from its params", "[run]") {
   const Json ring = {{{"name", "n1"}, {"address", "10.0.0.1"}},
                      {{"name", "n2"}, {"address", "10.0.0.2"}},
                      {{"name", "n3"}, {"address", "10.0.0.3"}}};

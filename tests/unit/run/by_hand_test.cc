@@ -1,4 +1,4 @@
-// Nodes that a person switches: they are asked, have their time, and nobody else waits for it.
+// Nodes that a person switches: the task has a deadline, and no other node waits for it.
 #include "tests/unit/run/bench.h"
 
 using namespace muster;
@@ -39,7 +39,7 @@ void comes_up(Bench& b, const std::string& node, const std::string& boot) {
 
 }  // namespace
 
-TEST_CASE("a person is asked, says where to go and how long there is, and the node goes on when it is seen",
+TEST_CASE("the task names the place and the deadline, and the node goes on when it is seen",
           "[run][manual]") {
   Bench b;
   begin(b);
@@ -56,7 +56,7 @@ TEST_CASE("a person is asked, says where to go and how long there is, and the no
   SECTION("its request for the RAM system, or the operator's word") {
     b.answer("netboot n1");
     b.reactor.advance(100);
-    CHECK(waiting(b, "awaited") == "hello of the RAM system's agent");
+    CHECK(waiting(b, "awaited") == "the RAM system's agent");
     b.reactor.advance(15 * kMinute);  // its time to boot begins there
     CHECK(b.row("n1").state == NodeState::installing);
     comes_up(b, "n1", "ram1");
@@ -71,7 +71,7 @@ TEST_CASE("a person is asked, says where to go and how long there is, and the no
   CHECK(b.looks == 0);
 }
 
-TEST_CASE("nobody comes: quarantined at the deadline, once, and nothing is asked any more", "[run][manual]") {
+TEST_CASE("no person comes: quarantined at the deadline, once, and the task is closed", "[run][manual]") {
   Bench b;
   begin(b);
   b.reactor.advance(kWithin + kMinute);
@@ -108,8 +108,7 @@ TEST_CASE("said to be done, while its old system goes on speaking: asked again w
   comes_up(b, "n1", "ram1");
 }
 
-TEST_CASE("a RAM system that does not come is asked for again, and given up after three times",
-          "[run][manual]") {
+TEST_CASE("a RAM system that does not come gets another task, and is given up after three", "[run][manual]") {
   Bench b;
   begin(b);
   for (int attempt = 1; attempt <= 3; ++attempt) {
@@ -153,7 +152,7 @@ TEST_CASE("what was done before the controller ended is not asked for again", "[
   REQUIRE(b.executor->resume(1).ok());
   b.reactor.advance(200);
   CHECK(b.asked.empty());
-  CHECK(waiting(b, "awaited") == "hello of the RAM system's agent");
+  CHECK(waiting(b, "awaited") == "the RAM system's agent");
   comes_up(b, "n1", "ram1");
 }
 
@@ -193,7 +192,7 @@ TEST_CASE("who waits for a person holds no place, no turn and no barrier", "[run
   CHECK(b.ended[0].state == RunState::done);
 }
 
-TEST_CASE("whoever needs it waits for a node that waits for a person", "[run][manual]") {
+TEST_CASE("a node that needs it waits for a node that waits for a person", "[run][manual]") {
   Bench b;
   b.persons["n1"] = {"", kWithin};
   add_node(b, "n1");
@@ -207,7 +206,7 @@ TEST_CASE("whoever needs it waits for a node that waits for a person", "[run][ma
   CHECK(b.offered("n2") == b.id("n2/steps", 1));
 }
 
-TEST_CASE("an image that lost its RAM system gives its place away while a person is asked", "[run][manual]") {
+TEST_CASE("an image that lost its RAM system gives its place away while a task is open", "[run][manual]") {
   Bench b;
   b.persons["n1"] = {"", kWithin};
   b.plan.limits.parallel_imaging = 1;
@@ -224,7 +223,7 @@ TEST_CASE("an image that lost its RAM system gives its place away while a person
   CHECK(b.offered("n2") == b.id("n2/image", 1));
 }
 
-TEST_CASE("a silent RAM system is not looked for at a BMC; at the deadline a person is asked",
+TEST_CASE("a silent RAM system is not looked for at a BMC; at the deadline a task is opened",
           "[run][manual]") {
   Bench b;
   begin(b);
@@ -235,7 +234,7 @@ TEST_CASE("a silent RAM system is not looked for at a BMC; at the deadline a per
   CHECK(b.looks == 0);
 }
 
-TEST_CASE("a cancelled run asks nobody any more", "[run][manual]") {
+TEST_CASE("a cancelled run has no open tasks", "[run][manual]") {
   Bench b;
   begin(b);
   b.executor->cancel("changed my mind");
@@ -268,7 +267,7 @@ TEST_CASE("a silent node is woken by a person, and its agent's word ends it", "[
     REQUIRE(b.ended.size() == 1);
     CHECK(b.ended[0].state == RunState::failed);
   }
-  SECTION("nobody comes") {
+  SECTION("no person comes") {
     b.reactor.advance(kWithin);
     REQUIRE(b.ended.size() == 1);
     CHECK(b.ended[0].state == RunState::failed);

@@ -129,7 +129,7 @@ TEST_CASE("a clock that was set while a run went on does not end it at the next 
   b.start();
   b.hello("n1", wire::Mode::installed, "boot1");
   b.reactor.set_clock(step);
-  for (int i = 0; i < 20; ++i) {  // long enough for the controller's own sign of life
+  for (int i = 0; i < 20; ++i) {  // long enough for the controller's own heartbeat
     b.reactor.advance(20 * kSecond);
     b.executor->on_contact("n1");
   }
@@ -160,7 +160,7 @@ TEST_CASE("a controller that is killed time and again was not away for all of it
   b.plan.actions[0].timeout = 3 * 60 * kMinute;
   b.start();
   b.hello("n1", wire::Mode::installed, "boot1");
-  for (int i = 0; i < 30; ++i) {  // never up for as long as it takes to its next sign of life
+  for (int i = 0; i < 30; ++i) {  // never up for as long as it takes to its next heartbeat
     b.reactor.advance(4 * kMinute);
     b.executor->on_contact("n1");
     b.restart();

@@ -39,7 +39,7 @@ Conclusion degraded(const std::string& node) {
 
 }  // namespace
 
-TEST_CASE("a run is under way until its conclusion is made, and ended when it was asked for", "[run]") {
+TEST_CASE("a run is under way until its conclusion is made, and ended when that was requested", "[run]") {
   Ending b;
   b.come_through();
   REQUIRE(b.asked_to_conclude.size() == 1);

@@ -112,7 +112,7 @@ struct Ring : Bench {
 
 }  // namespace
 
-TEST_CASE("nobody is blamed for a probe by a controller that hears nobody at all", "[run]") {
+TEST_CASE("no node is held responsible for a probe while all agents are silent", "[run]") {
   Ring r;
   r.finish("n3");
   const bool at_work = GENERATE(true, false);  // else n2 did its part already, and waits
@@ -124,7 +124,7 @@ TEST_CASE("nobody is blamed for a probe by a controller that hears nobody at all
     CHECK_FALSE(r.out("n2"));
     CHECK(r.offered("n1").empty());
     const Json wait = r.executor->why("n1")["wait"];
-    CHECK(wait["awaited"] == "a sign of life of any agent");
+    CHECK(wait["awaited"] == "a message from any agent");
     CHECK(wait["until"] > r.reactor.now());
     r.pass(20 * kSecond, {"n1", "n3"});  // n2 has its time to be heard, too
     CHECK_FALSE(r.out("n2"));
@@ -170,22 +170,22 @@ TEST_CASE("a RAM system that cannot be heard by anybody is not given up meanwhil
   for (const auto& node : {"n1", "n2"}) b.hello(node, wire::Mode::ram, std::string("boot-") + node);
   REQUIRE(b.powered == std::vector<std::string>{"n3"});
   heard_for(b, 6 * kMinute, {"n1", "n2"});
-  SECTION("nobody is heard when its time is over") {
+  SECTION("no agent reports by its deadline") {
     b.reactor.advance(10 * kMinute);
     CHECK(b.powered.size() == 1);
-    CHECK(b.executor->why("n3")["wait"]["awaited"] == "a sign of life of any agent");
+    CHECK(b.executor->why("n3")["wait"]["awaited"] == "a message from any agent");
     heard_for(b, 2 * kMinute, {"n1", "n2"});
     CHECK(b.powered.size() == 1);
     SECTION("it comes then") {
       b.hello("n3", wire::Mode::ram, "boot-n3");
       CHECK(b.row("n3").state == NodeState::accepted);
     }
-    SECTION("it does not: it is booted anew") {
+    SECTION("it does not: it is booted again") {
       heard_for(b, 8 * kMinute, {"n1", "n2"});
       CHECK(b.powered.size() == 2);
     }
   }
-  SECTION("somebody is") {
+  SECTION("another agent reports") {
     heard_for(b, 6 * kMinute, {"n1"});
     CHECK(std::count(b.powered.begin(), b.powered.end(), "n3") == 2);
   }

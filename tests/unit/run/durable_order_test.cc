@@ -1,4 +1,4 @@
-// Whoever waited for a commit goes on in the order of the rows, a few in one task.
+// What waited for a commit goes on in the order of the rows, a few in one task.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ TEST_CASE("a later commit does not overtake those of an earlier one who have not
   w.check_order(kMany + 1);
 }
 
-TEST_CASE("with its writer gone nobody goes on", "[run]") {
+TEST_CASE("with its writer gone nothing goes on", "[run]") {
   Waiting w;
   w.write(0);
   w.journal->write("n1", {}, [&w] {

@@ -16,7 +16,7 @@ using Bench = testing::RunBench;
 
 }  // namespace
 
-TEST_CASE("a result in a shape nobody agreed on is a failure, not the end of the controller", "[run]") {
+TEST_CASE("a result of unknown form is a failure, not the end of the controller", "[run]") {
   Bench b;
   b.add(action("n1", "configure", ActionKind::steps));
   b.start();
@@ -41,7 +41,7 @@ TEST_CASE("a fault of muster in a node's turn ends that node, not the run", "[ru
   b.start();
   b.reactor.advance(1000);
   CHECK(b.row("n1").state == NodeState::quarantined);
-  CHECK(b.row("n1").reason.find("a fault of muster") != std::string::npos);
+  CHECK(b.row("n1").reason.find("internal error") != std::string::npos);
   CHECK(b.powered == std::vector<std::string>{"n1", "n2"});
   CHECK(b.row("n2").state != NodeState::quarantined);
   b.executor->cancel("test");
@@ -89,7 +89,7 @@ TEST_CASE("a node goes from netboot to accepted, every intent before its effect"
   CHECK(b.row("n1").image_digest == "sha256:x");
 }
 
-TEST_CASE("a verdict against a node quarantines it and holds nobody", "[run]") {
+TEST_CASE("a verdict against a node quarantines it and holds no other", "[run]") {
   Bench b;
   for (const char* node : {"n1", "n2"}) {
     Action check = action(node, "accept", ActionKind::check);
@@ -110,7 +110,7 @@ TEST_CASE("a verdict against a node quarantines it and holds nobody", "[run]") {
   CHECK(b.executor->why("n1")["reason"].get<std::string>().find("dgemm") != std::string::npos);
 }
 
-TEST_CASE("a busy BMC is asked again; one whose answer is lost is looked at first", "[run]") {
+TEST_CASE("a busy BMC is called again; one whose answer is lost is looked at first", "[run]") {
   Bench b;
   b.add(action("n1", "netboot", ActionKind::netboot));
   SECTION("busy") {
@@ -137,7 +137,7 @@ TEST_CASE("a busy BMC is asked again; one whose answer is lost is looked at firs
     b.reactor.advance(30 * kSecond);
     CHECK(b.powered.size() == 2);
   }
-  SECTION("never on, whatever it is asked") {
+  SECTION("never on, whatever the call") {
     b.power_answers = std::vector<Status>(9, fail(Code::timeout, "the machine is not on"));
     b.power_state = PowerState::off;
     b.start();
@@ -337,7 +337,7 @@ TEST_CASE("after a crash an order is on offer again under the same id", "[run]")
 }
 
 TEST_CASE("the number of a run that is given out again is not the name of its old orders", "[run]") {
-  // A database that began anew, or an older copy of it: the agents remember what became of the orders they
+  // A new database, or an older copy of it: the agents remember what became of the orders they
   // had.
   std::vector<std::string> offered;
   for (const DurationMs later : {DurationMs{0}, 40 * kMinute}) {
@@ -434,7 +434,7 @@ TEST_CASE("after a crash in a power cycle the power state is looked at before it
 
 namespace {
 
-// gpu03 runs its installed system, and its agent answers; the plan installs it anew.
+// gpu03 runs its installed system, and its agent answers; the plan reinstalls it.
 struct Running : Bench {
   Running() {
     add(action("gpu03", "netboot", ActionKind::netboot));
@@ -456,7 +456,7 @@ TEST_CASE("an installed system that runs is stopped in order before its power is
   CHECK(b.powered.empty());
   REQUIRE(b.offered("gpu03") == b.id("gpu03/netboot", 1) + "-stop");
   CHECK(b.offers["gpu03"].kind == wire::OrderKind::power_off);
-  CHECK(b.waits_for() == "stopping gpu03 in order, up to 3 min");
+  CHECK(b.waits_for() == "shutting gpu03 down, up to 3 min");
   b.finish("gpu03");  // the agent's word is not the end of it
   b.reactor.advance(20 * kSecond);
   CHECK(b.powered.empty());
@@ -473,7 +473,7 @@ TEST_CASE("a system that does not stop is switched off when its time is over", "
   Running b;
   SECTION("it stays on") {}
   SECTION("the BMC does not say") { b.power_state = fail(Code::timeout, "no answer"); }
-  SECTION("nobody hears it any more") { b.power_state = PowerState::unknown; }
+  SECTION("it is unreachable") { b.power_state = PowerState::unknown; }
   b.go();
   b.reactor.advance(3 * kMinute - kSecond);
   CHECK(b.powered.empty());
@@ -486,7 +486,7 @@ TEST_CASE("a system that does not stop is switched off when its time is over", "
   CHECK(b.ended.size() == 1);
 }
 
-TEST_CASE("nobody is asked to stop who has nothing to lose or cannot hear it", "[run]") {
+TEST_CASE("no node is stopped in order that has nothing to lose or is unreachable", "[run]") {
   Bench b;
   b.add(action("gpu03", "netboot", ActionKind::netboot));
   b.live();
@@ -503,7 +503,7 @@ TEST_CASE("nobody is asked to stop who has nothing to lose or cannot hear it", "
   CHECK(b.looks == 0);
 }
 
-TEST_CASE("an orderly stop is asked for once in an attempt, and ends with what it was for", "[run]") {
+TEST_CASE("an orderly stop is ordered once in an attempt, and ends with what it was for", "[run]") {
   Running b;
   SECTION("the BMC is busy afterwards") {
     b.power_answers = {fail(Code::unavailable, "503")};
@@ -523,7 +523,7 @@ TEST_CASE("an orderly stop is asked for once in an attempt, and ends with what i
     CHECK(b.offered("gpu03").empty());
     CHECK(b.powered.empty());
   }
-  SECTION("somebody starts the machine into another system meanwhile") {
+  SECTION("the machine boots another system meanwhile") {
     b.go();
     b.hello("gpu03", wire::Mode::ram, "boot2");
     CHECK(b.offered("gpu03").empty());
@@ -559,7 +559,7 @@ TEST_CASE("a controller killed while a system stops goes on from where the machi
   CHECK(b.ended.size() == 1);
 }
 
-TEST_CASE("a stage waits for all that stands before its barrier, and for nobody who is out", "[run]") {
+TEST_CASE("a stage waits for all that stands before its barrier, and for none that is out", "[run]") {
   Bench b;
   for (const char* node : {"n1", "n2", "n3"}) {
     b.add(action(node, "first", ActionKind::steps));
@@ -722,7 +722,7 @@ TEST_CASE("a node that loses power while its neighbour probes it is blamed, the 
   r.finish("n3");
   r.reactor.advance(20 * kSecond);
   r.fails("n1");
-  CHECK(r.executor->why("n1")["wait"]["awaited"] == "a sign of life of n2");
+  CHECK(r.executor->why("n1")["wait"]["awaited"] == "a message from n2");
   r.pass(60 * kSecond, {"n1", "n3"});
   CHECK(r.ended.empty());
   CHECK(r.offered("n1").empty());
@@ -741,7 +741,7 @@ TEST_CASE("a node at work that stays silent is quarantined for it", "[run]") {
   r.fails("n1");
   r.pass(150 * kSecond, {"n1", "n3"});
   CHECK(r.row("n2").state == NodeState::quarantined);
-  CHECK(r.row("n2").reason.find("not heard for") != std::string::npos);
+  CHECK(r.row("n2").reason.find("silent for") != std::string::npos);
   CHECK(r.host("n1") == "10.0.0.3");
   r.finish("n1");
   REQUIRE(r.ended.size() == 1);
@@ -814,7 +814,7 @@ TEST_CASE("beyond the failure budget no further node is started", "[run]") {
   b.add(action("n1", "image", ActionKind::image));
   b.add(action("n2", "image", ActionKind::image));
   b.start();
-  CHECK(b.executor->why("n2")["wait"]["reason"] == "the limit of the plan is reached");
+  CHECK(b.executor->why("n2")["wait"]["reason"] == "a limit of the plan is reached");
   b.executor->quarantine("n1", "broken");
   b.reactor.advance(kSecond);
   REQUIRE(b.ended.size() == 1);
@@ -880,7 +880,7 @@ TEST_CASE("which node a machine is follows what inventories found, and what was 
   b.start();
   b.executor->set_node("n2", [&](NodeRow& row) { row.product_uuid = second; });
   b.executor->set_node("unknown-52:54:00:20:00:04", [](NodeRow& row) {
-    row.state = NodeState::unadmitted;  // nobody's machine yet
+    row.state = NodeState::unadmitted;  // not a node yet
     row.product_uuid = "4c4c4544-0042-3510-8052-b4c04f4d3034";
   });
   const auto before = b.executor->machines();

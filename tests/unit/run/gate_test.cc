@@ -89,7 +89,7 @@ TEST_CASE("who waits for a person is waited for by those only that need it", "[r
   CHECK_FALSE(p.ask(back).open);
 }
 
-TEST_CASE("who goes back to its old system is waited for by nobody", "[run][slot]") {
+TEST_CASE("no node waits for one that goes back to its old system", "[run][slot]") {
   for (const Stage stage : {Stage::pending, Stage::awaiting, Stage::done}) {  // on its way, or there
     Plans p;
     p.nodes["n2"].returning = true;
@@ -112,7 +112,7 @@ TEST_CASE("who goes back to its old system is waited for by nobody", "[run][slot
   }
 }
 
-TEST_CASE("the way back waits for nobody, and is waited for only while it may happen", "[run][slot]") {
+TEST_CASE("the way back waits for no node, and is waited for only while it may happen", "[run][slot]") {
   Plans p;
   p.second().after = {{"n1/first", true}, {"n2/first", true}};
   p.second().when_failed = true;

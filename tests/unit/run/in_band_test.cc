@@ -59,7 +59,7 @@ TEST_CASE("a node without a BMC is ordered into the RAM system, imaged, and come
   CHECK(b.offered("n1") == "");
   CHECK(std::count(b.withdrawn.begin(), b.withdrawn.end(), kexec_id(b, 1)) == 0);  // it would stay
   CHECK(b.executor->expects("n1", kexec_id(b, 1)));
-  CHECK(b.executor->why("n1")["wait"]["awaited"] == "hello of the RAM system's agent");
+  CHECK(b.executor->why("n1")["wait"]["awaited"] == "the RAM system's agent");
   b.hello("n1", wire::Mode::ram, "ram1");
   CHECK(b.armed.empty());
   CHECK(b.offered("n1") == b.id("n1/image", 1));
@@ -73,7 +73,7 @@ TEST_CASE("a node without a BMC is ordered into the RAM system, imaged, and come
   no_power(b);
 }
 
-TEST_CASE("the old system that is back is told apart, tried again, and given up after three times",
+TEST_CASE("the old system that is back is recognized, tried again, and given up after three times",
           "[run][kexec]") {
   Bench b;
   begin(b);
@@ -119,7 +119,7 @@ TEST_CASE("what a system does not allow ends it at once; what may pass is anothe
   no_power(b);
 }
 
-TEST_CASE("the boot service that does not answer is asked again, and no order goes out before",
+TEST_CASE("the boot service that does not answer is called again, and no order goes out before",
           "[run][kexec]") {
   Bench b;
   b.leave_answers = {fail(Code::unavailable, "the store is busy"),
@@ -132,7 +132,7 @@ TEST_CASE("the boot service that does not answer is asked again, and no order go
   no_power(b);
 }
 
-TEST_CASE("an agent that said it goes and still answers is asked once more", "[run][kexec]") {
+TEST_CASE("an agent that reported its departure and still answers gets the order once more", "[run][kexec]") {
   Bench b;
   begin(b);
   hands_over(b);
@@ -155,13 +155,13 @@ TEST_CASE("one of which nothing is heard is waited for, and taken out at its dea
   CHECK(b.offered("n1") == "");
   CHECK(b.row("n1").state == NodeState::installing);
   b.reactor.advance(2 * kMinute);
-  CHECK(b.offered("n1") == kexec_id(b, 2));  // for whoever may be there
+  CHECK(b.offered("n1") == kexec_id(b, 2));  // for whatever system runs there
   b.reactor.advance(2 * 21 * kMinute);
   CHECK(b.row("n1").state == NodeState::quarantined);
   no_power(b);
 }
 
-TEST_CASE("a reply that is lost with the controller is asked for again under the same order",
+TEST_CASE("a reply that is lost with the controller is requested again under the same order",
           "[run][kexec]") {
   Bench b;
   begin(b);
@@ -241,7 +241,7 @@ TEST_CASE("a RAM system that fell back to the old system before imaging is start
   no_power(b);
 }
 
-TEST_CASE("a new system that does not come is given up in time: nobody can fetch it", "[run][kexec]") {
+TEST_CASE("a new system that does not come is given up in time: nothing can fetch it", "[run][kexec]") {
   Bench b;
   begin(b);
   hands_over(b);
@@ -283,7 +283,7 @@ TEST_CASE("a controller that is killed at any point brings it to the same end", 
       b.restart();
       REQUIRE(b.executor->resume(1).ok());
       b.reactor.advance(200);
-      // Whoever is there asks for orders.
+      // The system that runs there polls for orders.
       if (i < 1) b.executor->on_contact("n1", {"old1", wire::Mode::adopted});
       if (i == 2 || i == 3) b.executor->on_contact("n1", {"ram1", wire::Mode::ram});
       b.reactor.advance(200);

@@ -140,7 +140,7 @@ TEST_CASE("rows of one write are all written or none", "[run]") {
   CHECK(w.written() == Names{"b1"});
 }
 
-TEST_CASE("who fails behind a commit leaves nobody else waiting", "[run]") {
+TEST_CASE("what fails behind a commit leaves nothing else waiting", "[run]") {
   Writer w;
   w.write("a", "a1");
   w.journal.write("b", {}, []() -> void { throw std::runtime_error("meant to be"); });

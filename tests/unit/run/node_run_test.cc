@@ -282,7 +282,7 @@ TEST_CASE("power that was seen off is switched on again, so many times", "[run]"
   CHECK(event(c.does(input::PowerSeen{PowerState::off})) == "failed");
 }
 
-TEST_CASE("a system that runs is asked to stop before its power is cycled", "[run]") {
+TEST_CASE("a system that runs is stopped in order before its power is cycled", "[run]") {
   Case c(ActionKind::netboot);
   c.world.speaks(wire::Mode::installed, "old");
   c.begin();

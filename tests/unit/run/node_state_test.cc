@@ -19,7 +19,7 @@ Situation imaging() {
   s.may_netboot = true;
   return s;
 }
-// A power cycle was asked for, and answered some way, just now.
+// A power cycle was requested, and answered some way, just now.
 Situation booting() {
   Situation s = imaging();
   s.kind = ActionKind::netboot;
@@ -81,7 +81,7 @@ TEST_CASE("a power cycle without answer is looked at, then decided", "[run]") {
   s.looked = s.now;
   s.power = PowerState::off;
   CHECK(what(s) == What::netboot);
-  s.stayed_off = kTiming.power_tries - 1;  // a machine that stays off however often it is asked
+  s.stayed_off = kTiming.power_tries - 1;  // a machine that stays off however often it is switched on
   CHECK(what(s) == What::fail);
   s.power = PowerState::on;
   CHECK(what(s) == What::wait);
@@ -213,7 +213,7 @@ TEST_CASE("every wait names its reason, what is awaited, and a time to decide ag
   }
 }
 
-TEST_CASE("of a node that nothing can switch nothing is asked but its agent", "[run][kexec]") {
+TEST_CASE("for a node without power control only its agent is called", "[run][kexec]") {
   Situation s = booting();
   s.in_band = true;
   for (const bool certain : {false, true})
@@ -236,7 +236,7 @@ TEST_CASE("of a node that nothing can switch nothing is asked but its agent", "[
   CHECK(what(silent) == What::again);
 }
 
-TEST_CASE("a RAM system that does not come is not given up while nobody at all is heard", "[run]") {
+TEST_CASE("a RAM system that does not come is not given up while all agents are silent", "[run]") {
   Situation s = booting();
   const int how = GENERATE(0, 1, 2);
   s.in_band = how == 1;
@@ -249,7 +249,7 @@ TEST_CASE("a RAM system that does not come is not given up while nobody at all i
   const Decision d = advance(s, kTiming);
   CHECK(d.what == What::wait);
   CHECK(d.wait.until == s.alone_since + kTiming.alone_for);
-  CHECK(d.check_at > s.now);  // somebody may be heard before that
+  CHECK(d.check_at > s.now);  // an agent may report before that
   CHECK(d.check_at < d.wait.until);
   s.power = PowerState::off;
   CHECK(what(s) == What::again);
@@ -273,10 +273,10 @@ TEST_CASE("nothing is said of a rented machine that is true of one without power
     for (const bool rented : {false, true}) {
       const std::string said = words(s, rented);
       CHECK((said.find("driver ssh") == std::string::npos) == rented);
-      CHECK((said.find("nothing here can switch it") == std::string::npos) == rented);
+      CHECK((said.find("muster cannot switch it") == std::string::npos) == rented);
       CHECK((said.find("provider") != std::string::npos) == rented);
     }
-  Situation wakes = silent;  // the provider is asked here, and tells
+  Situation wakes = silent;  // the provider's API reports the state here
   wakes.kind = ActionKind::wake;
   wakes.rented = true;
   wakes.power = PowerState::off;
@@ -304,5 +304,5 @@ TEST_CASE("a panic that its console showed is named as the reason of a boot that
   s.now = s.deadline;
   CHECK(advance(s, ExecutorTiming()).reason.find(s.panic) != std::string::npos);
   s.panic.clear();
-  CHECK(advance(s, ExecutorTiming()).reason.find("its console tells") != std::string::npos);
+  CHECK(advance(s, ExecutorTiming()).reason.find("its console shows") != std::string::npos);
 }

@@ -58,7 +58,7 @@ TEST_CASE("a RAM system that is there before its provider's answer counts", "[ru
   CHECK(b.offered("n1") == b.id("n1/inventory", 1));
 }
 
-TEST_CASE("what a provider refuses for good quarantines the node, what passes is asked again", "[run][phy]") {
+TEST_CASE("what a provider refuses for good quarantines the node, what passes is retried", "[run][phy]") {
   Bench b;
   discover(b);
   b.start();
@@ -75,7 +75,7 @@ TEST_CASE("what a provider refuses for good quarantines the node, what passes is
   }
 }
 
-TEST_CASE("a provider that never takes the order is asked for as long as the plan says, not for ever",
+TEST_CASE("an order that the provider never takes is retried for as long as the plan says, not for ever",
           "[run][phy]") {
   Bench b;
   discover(b);

@@ -79,7 +79,7 @@ TEST_CASE("a node waits for the newest thing alone", "[run][ready]") {
   queue.add(0);
   CHECK(drained(queue) == Order{0});
   queue.changed(1);
-  CHECK_FALSE(queue.next_barrier());  // nobody waits there
+  CHECK_FALSE(queue.next_barrier());  // nothing waits there
   queue.add(0);
   queue.drop(0);
   CHECK(drained(queue).empty());
@@ -129,7 +129,7 @@ TEST_CASE("those behind a barrier wait together for its members, one after the o
   CHECK(drained(queue).empty());
 }
 
-TEST_CASE("whoever comes to a barrier last knows best what it waits for", "[run][ready]") {
+TEST_CASE("what comes to a barrier last decides what it waits for", "[run][ready]") {
   ReadyQueue queue(4);
   queue.wait_for_barrier(0, 0, {2, "c/x"});
   queue.wait_for_barrier(1, 0, {3, "d/x"});

@@ -38,7 +38,7 @@ Presence present(wire::Mode mode, const std::string& boot, const std::string& im
 }  // namespace
 
 TEST_CASE(
-    "a node that said nothing since a restart is asked to stop before its power is cut, whatever its row "
+    "a node that said nothing since a restart is stopped in order before its power is cut, whatever its row "
     "says",
     "[run][silent]") {
   Bench b;
@@ -199,7 +199,7 @@ TEST_CASE("a silent node is powered on and waited for, and is what it was when i
     CHECK(b.row("n1").image_digest == "sha256:x");
     CHECK(b.switched_on.empty());
   }
-  SECTION("it stays off, whatever its BMC is asked") {
+  SECTION("it stays off, whatever its BMC is sent") {
     b.power_state = PowerState::off;
     begin();
     b.reactor.advance(20 * kMinute);
@@ -225,7 +225,7 @@ TEST_CASE("since when a node is silent is said when it is certain", "[run][silen
   b.live();
   set_row(b, "n1", accepted_row);
   b.restart();
-  CHECK(b.executor->silent_since("n1") == 0);  // a controller that just began has heard nobody yet
+  CHECK(b.executor->silent_since("n1") == 0);  // a controller that just began has no reports yet
   b.reactor.advance(10 * kSecond);
   b.executor->on_contact("n1");
   const TimeMs heard = b.reactor.now();
@@ -311,8 +311,7 @@ TEST_CASE(
   CHECK(b.ended[0].state == RunState::done);
 }
 
-TEST_CASE("a RAM system that comes while its node is asked to stop is what the power cycle was for",
-          "[run]") {
+TEST_CASE("a RAM system that comes while its node stops is what the power cycle was for", "[run]") {
   Bench b;
   b.add(action("n1", "netboot", ActionKind::netboot));
   b.plan.actions[0].timeout = 20 * kMinute;
@@ -338,8 +337,7 @@ TEST_CASE("a node that never ran a system under its name has nothing to be stopp
   Bench b;
   b.add(action("n1", "netboot", ActionKind::netboot));
   b.live();
-  set_row(b, "n1",
-          [](NodeRow& row) { row.last_seen = 1; });  // taken over from the machine as nobody declared it
+  set_row(b, "n1", [](NodeRow& row) { row.last_seen = 1; });  // taken over from the undeclared machine
   b.executor->start(b.plan, "test", [](Result<int64_t>) {});
   b.reactor.advance(10 * kSecond);
   CHECK_FALSE(stop_is_asked(b));

@@ -9,9 +9,9 @@ using wire::OrderKind;
 namespace {
 
 void cancelled(InPlace& b) {
-  b.executor->cancel("cancelled by somebody");
+  b.executor->cancel("cancelled by an operator");
   b.reactor.advance(kSecond);
-  CHECK(b.says("n1", "cancelled by somebody"));
+  CHECK(b.says("n1", "cancelled by an operator"));
   CHECK(b.offered("n1") == "");
   CHECK(b.store.run(1)->state == RunState::cancelled);
   CHECK(b.row("n1").accepted_run == 7);
@@ -82,7 +82,7 @@ TEST_CASE("cancelled once it was taken from its work, a node is for the next pla
   cancelled(b);
   CHECK(b.row("n1").state == NodeState::degraded);
   CHECK_FALSE(b.says("n1", "on trial"));
-  CHECK(b.says("n1", "its scheduler and storage still wait for it: `muster up` gives it back"));
+  CHECK(b.says("n1", "its scheduler and storage still wait for it: `muster up` resumes it"));
 }
 
 TEST_CASE("cancelled in a trial, a node is one that is at work in the system that it goes back to",
@@ -96,8 +96,8 @@ TEST_CASE("cancelled in a trial, a node is one that is at work in the system tha
   CHECK(b.row("n1").state == (state == "quarantined" ? NodeState::quarantined : NodeState::degraded));
   CHECK(b.row("n1").held_by != HeldBy::an_operator);
   CHECK(b.says("n1", "it may run slot b on trial"));
-  CHECK(b.says("n1", at == "commit" ? "whether it was committed is not known" : "not committed"));
-  CHECK(b.says("n1", "it goes back by itself within 2 h"));
+  CHECK(b.says("n1", at == "commit" ? "it is unknown whether it was committed" : "not committed"));
+  CHECK(b.says("n1", "it rolls back by itself within 2 h"));
   CHECK(b.says("n1", "still wait for it"));
   b.old_system("n1", "back");
   CHECK_FALSE(b.executor->on_trial("n1"));

@@ -9,7 +9,7 @@ using wire::OrderKind;
 
 namespace {
 
-// Its time for the commit passes, and nobody is heard.
+// Its time for the commit passes, and no agent reports.
 void comes_to_the_way_back(InPlace& b) {
   b.go();
   b.reaches("n1", "commit");
@@ -27,7 +27,7 @@ void stays_committed(InPlace& b) {
   CHECK(b.row("n1").image_digest == kNewImage);
   CHECK(b.says("n1", "commit: "));
   CHECK(b.says("n1", "slot b is committed"));
-  CHECK(b.says("n1", "`muster up` goes on"));
+  CHECK(b.says("n1", "`muster up` continues"));
   CHECK(b.says("n1", "still wait for it"));
   CHECK_FALSE(b.says("n1", "on trial"));
   CHECK(b.executor->log().of("n1/return").attempt == 1);

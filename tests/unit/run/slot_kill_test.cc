@@ -12,7 +12,7 @@ namespace {
 struct Move {
   std::string what;
   std::function<void(InPlace&)> make;
-  // Of the agent that is there then: it is heard again by the next life of the controller. Empty: nobody is.
+  // Of the agent that is there then: it reports to the restarted controller. Empty: none does.
   std::string boot;
   bool fresh = false;
 };

@@ -42,7 +42,7 @@ struct RamWay : InPlace {
     plan.config_digests["n1"] = "sha256:conf-new";
     old_system("n1", "old");
   }
-  // Its installed system is asked to stop, and then its power is cycled.
+  // Its installed system is stopped in order, and then its power is cycled.
   void stops() {
     REQUIRE(offered("n1") == id("n1/netboot", 1) + "-stop");
     power_state = PowerState::off;
@@ -118,7 +118,7 @@ TEST_CASE("a node that falls silent while its jobs are waited for keeps its powe
     b.reactor.advance(60 * kMinute);
     CHECK(b.row("n1").state == NodeState::quarantined);
     CHECK(b.says("n1", "pause: "));
-    CHECK(b.says("n1", "and the way back failed: "));
+    CHECK(b.says("n1", "and the return failed: "));
     b.ended_as(RunState::failed);
     b.no_power();
   }
@@ -151,7 +151,7 @@ TEST_CASE("where the steps that give a paused node back fail, it has both reason
   b.fails("n1");
   CHECK(b.row("n1").state == NodeState::quarantined);
   CHECK(b.says("n1", "pause: "));
-  CHECK(b.says("n1", "and the way back failed: "));
+  CHECK(b.says("n1", "and the return failed: "));
   b.ended_as(RunState::failed);
   b.no_power();
 }

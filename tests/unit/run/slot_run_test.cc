@@ -87,7 +87,7 @@ TEST_CASE("what fails before the restart costs no restart", "[run][slot]") {
     CHECK(b.offered("n1") == b.id("n1/resume-old", 1));
     b.finish("n1");
   }
-  // What was not taken out of its work needs nobody to give it back: Slurm's controller may be away.
+  // What was not drained needs no resume: Slurm's controller may be away.
   CHECK(b.executor->log().of("n1/resume-old").attempt == (paused ? 1 : 0));
   b.is_back("n1", state == "accepted" ? NodeState::accepted : NodeState::degraded);
   CHECK(b.says("n1", "broken"));
@@ -152,7 +152,7 @@ TEST_CASE("a system that hangs is ended by a power cycle, which boots the old on
   b.ended_as(RunState::partial);
 }
 
-TEST_CASE("nobody comes after the power cycle either", "[run][slot]") {
+TEST_CASE("no system comes after the power cycle either", "[run][slot]") {
   InPlace b;
   b.go();
   b.reaches("n1", "boot");
@@ -162,7 +162,7 @@ TEST_CASE("nobody comes after the power cycle either", "[run][slot]") {
   b.reactor.advance(90 * kMinute);
   CHECK(b.row("n1").state == NodeState::quarantined);
   CHECK(b.says("n1", "boot: "));
-  CHECK(b.says("n1", "and the way back failed: "));
+  CHECK(b.says("n1", "and the return failed: "));
   CHECK(b.switched_off == std::vector<std::string>{"n1", "n1"});
   b.ended_as(RunState::failed);
 }
@@ -174,17 +174,17 @@ TEST_CASE("without a BMC a person has to end a hang", "[run][slot]") {
   b.reaches("n1", "boot");
   b.finish("n1");
   b.reactor.advance(45 * kMinute);
-  CHECK(b.row("n1").reason.find("a person has to cycle its power") != std::string::npos);
-  SECTION("somebody does") {
+  CHECK(b.row("n1").reason.find("a person must cycle its power") != std::string::npos);
+  SECTION("a person does") {
     b.old_system("n1", "back");
     b.finish("n1");
     b.is_back("n1");
     b.ended_as(RunState::partial);
   }
-  SECTION("nobody does") {
+  SECTION("no person does") {
     b.reactor.advance(60 * kMinute);
     CHECK(b.row("n1").state == NodeState::quarantined);
-    CHECK(b.says("n1", "and the way back failed: "));
+    CHECK(b.says("n1", "and the return failed: "));
     b.ended_as(RunState::failed);
   }
   b.no_power();
@@ -264,7 +264,7 @@ TEST_CASE("the way back may need a second restart, and no third", "[run][slot]")
     b.new_system("n1", "third");
     CHECK(b.row("n1").state == NodeState::quarantined);
     CHECK(b.says("n1", "configure: "));
-    CHECK(b.says("n1", "and the way back failed: "));
+    CHECK(b.says("n1", "and the return failed: "));
     b.ended_as(RunState::failed);
   }
 }
@@ -330,7 +330,7 @@ TEST_CASE("a machine that loses its power on the way is switched on, and counts 
   CHECK(b.switched_off.empty());
 }
 
-TEST_CASE("a machine that stays off is asked three times", "[run][slot]") {
+TEST_CASE("a machine that stays off is switched on three times", "[run][slot]") {
   InPlace b;
   b.go();
   b.reaches("n1", "boot");
@@ -492,7 +492,7 @@ TEST_CASE("a conclusion about all nodes does not change one that went back", "[r
   b.ended_as(RunState::partial);
 }
 
-TEST_CASE("in place, the failure budget is asked again before a node leaves its system", "[run][slot]") {
+TEST_CASE("in place, the failure budget is checked again before a node leaves its system", "[run][slot]") {
   const bool pauses = GENERATE(true, false);
   CAPTURE(pauses);
   InPlace b({"n1", "n2", "n3"});

@@ -1,4 +1,4 @@
-// One boot from the other slot, and the way back: what is done while nobody says which system came up.
+// One boot from the other slot, and the way back: what is done while it is unknown which system came up.
 #include "controller/run/node_state.h"
 
 #include "tests/catch.h"
@@ -92,7 +92,7 @@ TEST_CASE("a system that goes on long after it said that it goes did not", "[run
   CHECK(what(s) != What::fail);
 }
 
-TEST_CASE("the power is cycled once, when nobody was heard, of a node that may be on trial", "[run][slot]") {
+TEST_CASE("the power is cycled once, when no agent reported, of a node that may be on trial", "[run][slot]") {
   for (const ActionKind kind : kBoth) {
     Situation s = silent(kind, 161 * kMinute);
     s.departed = true;
@@ -112,12 +112,12 @@ TEST_CASE("the power is cycled once, when nobody was heard, of a node that may b
       other = s;
       (by_hand ? other.by_hand : other.in_band) = true;
       CHECK(what(other) == What::fail);
-      CHECK(advance(other, kTiming).reason.find("a person has to") != std::string::npos);
+      CHECK(advance(other, kTiming).reason.find("a person must") != std::string::npos);
     }
     other.rented = true;  // its provider does
     CHECK(what(other) == What::cycle);
     other = s;
-    other.alone_since = s.now - kMinute;  // the controller hears nobody at all
+    other.alone_since = s.now - kMinute;  // all agents are silent
     CHECK(what(other) != What::cycle);
     CHECK(what(other) != What::fail);
   }
@@ -143,7 +143,7 @@ TEST_CASE("on the way back a silent system on trial is not waited for", "[run][s
   s.may_cut = false;  // it is in its old system
   CHECK(what(s) == What::wait);
   s.may_cut = true;
-  s.may_stand = true;  // it was told to commit: a power cycle may start the same system again
+  s.may_stand = true;  // it got the order to commit: a power cycle may start the same system again
   CHECK(what(s) == What::wait);
   s.now = s.deadline;
   CHECK(what(s) == What::cycle);

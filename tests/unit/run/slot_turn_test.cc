@@ -185,7 +185,7 @@ TEST_CASE("nothing that is for the old system is done to the new one", "[run][sl
     b.finish("n1");
     b.is_back("n1");
   }
-  SECTION("what it was told to boot once was not taken back") {
+  SECTION("the one boot that was set was not taken back") {
     b.new_system("n1", "new");
     CHECK(b.offered("n1") == "");
     CHECK(b.row("n1").state == NodeState::quarantined);

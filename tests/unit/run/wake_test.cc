@@ -1,5 +1,5 @@
-// Whoever waits goes on when what it waits for comes: a test for each way in which that happens. A wake that
-// is left out makes the node wait for good, which nothing else would show.
+// A node that waits goes on when what it waits for comes: a test for each way in which that happens. A wake
+// that is left out makes the node wait for good, which nothing else would show.
 #include <fmt/format.h>
 
 #include "tests/unit/run/bench.h"
@@ -132,7 +132,7 @@ TEST_CASE("wake: a node that goes back to its old system", "[run][ready]") {
   CHECK(b.does("n2", "second"));
 }
 
-TEST_CASE("wake: a person is asked", "[run][ready]") {
+TEST_CASE("wake: a task for a person", "[run][ready]") {
   Bench b;
   b.persons["n1"] = {"rack 3", 60 * kMinute};
   b.add(action("n1", "netboot", ActionKind::netboot));
@@ -153,7 +153,7 @@ TEST_CASE("wake: a place in a lane", "[run][ready]") {
     b.start();
     for (const char* node : {"n1", "n2", "n3"}) b.ram(node);
     CHECK(b.begun() == std::vector<std::string>{"n1/image"});
-    CHECK(b.waits("n2", "reason") == "the limit of the plan is reached");
+    CHECK(b.waits("n2", "reason") == "a limit of the plan is reached");
     b.finish("n1");
     CHECK(b.does("n2", "image"));
     CHECK(b.offered("n3").empty());
@@ -167,7 +167,7 @@ TEST_CASE("wake: a place in a lane", "[run][ready]") {
     b.ram("n1");
     CHECK(b.powered == std::vector<std::string>{"n1", "n2"});
   }
-  SECTION("whoever waited and is out takes none") {
+  SECTION("a node that waited and is out takes none") {
     for (const char* node : {"n1", "n2", "n3"}) b.image(node);
     b.start();
     for (const char* node : {"n1", "n2", "n3"}) b.ram(node);
@@ -455,7 +455,7 @@ TEST_CASE("whose silence counts against the controller itself has an order now",
   b.finish("n2");
   b.hello("n3", wire::Mode::installed, "n3-boot");
   REQUIRE(b.does("n3", "first"));
-  b.reactor.advance(kMinute);  // nobody is heard, and only one should be
+  b.reactor.advance(kMinute);  // no agent reports, and only one should
   CHECK(b.looks > 0);
   CHECK(b.waits("n3", "reason").find("the controller itself may be cut off") == std::string::npos);
 }

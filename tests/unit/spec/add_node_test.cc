@@ -135,7 +135,7 @@ TEST_CASE("values that need quotes keep them, a pin stays with its own BMC", "[s
   CHECK(made.vars == like.vars);
 }
 
-TEST_CASE("nobody else moves: an address is written down where the order of names would shift others",
+TEST_CASE("no other node moves: an address is written down where the order of names would shift others",
           "[spec]") {
   std::string text = replaced(testing::kSpec, "node[01-03]", "node[01,03,05]");
   NewNode between = node04();

@@ -81,7 +81,7 @@ TEST_CASE("what is no mirror is an error with its place", "[spec][apt]") {
         Paths{"network.apt"});
 }
 
-TEST_CASE("a mirror with a name needs somebody who knows it", "[spec][apt]") {
+TEST_CASE("a mirror with a name needs a name server", "[spec][apt]") {
   const std::string named = "apt: { mirror: \"http://mirror.example/debian\" }";
   CHECK(paths_of(with_network(named)) == Paths{"network.apt.mirror"});
   CHECK(paths_of(with_network(named + ", dns: [ 10.20.0.53 ]")).empty());

@@ -80,7 +80,7 @@ TEST_CASE("the controller's list of modules is the agent's", "[playbook][own]") 
   agents += "\n}\n";
   const std::string path = source_dir() + "/schema/modules.json";
   if (std::getenv("MUSTER_ACCEPT")) std::ofstream(path, std::ios::binary) << agents;
-  INFO("make it anew with MUSTER_ACCEPT=1");
+  INFO("regenerate it with MUSTER_ACCEPT=1");
   CHECK(text_of(path) == agents);
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("the names that a spec is checked by without a controller are those of
   CHECK(shipped_names().profiles == in("/playbooks/acceptance"));
 }
 
-TEST_CASE("every shipped playbook and profile passes what an own one is asked", "[own]") {
+TEST_CASE("every shipped playbook and profile passes the checks of an own one", "[own]") {
   const std::string root = source_dir() + "/playbooks/";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.path().extension() != ".yaml") continue;
@@ -319,7 +319,7 @@ TEST_CASE("the command reads the files, and says what is wrong with a path", "[o
   CHECK(has(error_of("site"), "playbooks: site"));
   CHECK(has(error_of("[ motd.yaml ]"), "playbooks[0]: motd.yaml: no such file"));
   std::filesystem::create_directories(dir.path("site"));
-  CHECK(has(error_of("site"), "holds no playbook"));
+  CHECK(has(error_of("site"), "contains no playbook"));
   dir.write("site/motd.yml", kMotd);
   CHECK(has(error_of("site"), "motd.yml"));
   CHECK(has(error_of("[ site/motd.yml ]"), "NAME.yaml"));
@@ -346,7 +346,7 @@ TEST_CASE("the controller takes texts only, and checks them against what it ship
   };
   const auto paths = put(of_shipped("site"));
   CHECK(paths.status == 422);
-  CHECK(has(paths.body, "the controller reads no files"));
+  CHECK(has(paths.body, "the controller does not read"));
   CHECK(put(carried(of_shipped("motd.yaml"), {{"motd.yaml", kMotd}})).status == 200);
   const auto refused = put(carried(of_shipped("[ motd.yaml, ssh.yaml ]"),
                                    {{"motd.yaml", kMotd}, {"ssh.yaml", "playbook: ssh\nsteps: []\n"}}));
@@ -445,13 +445,13 @@ TEST_CASE("names of playbooks and profiles are those that are shipped and the sp
   CHECK(error_of(with("profile: lab }", "profile: ours }"), both).empty());
   CHECK(has(error_of(with("profile: lab }", "profile: motd }"), both), "acceptance.profile"));
   CHECK(has(error_of(with("storage-shared, motd ]", "storage-shared, motd, ours ]"), both), "playbooks[4]"));
-  // Whom a step is among.
+  // Which nodes a step is among.
   std::string among = kMotd;
   among.replace(among.find("    module: file"), 0, "    phase: cluster\n    among: schedulr\n");
   const std::string whom = error_of(with("x.yaml", "y.yaml"), {{"site/motd.yaml", among}});
   CHECK(has(whom, "site/motd.yaml:4"));
   CHECK(has(whom, "did you mean 'scheduler'?"));
-  // While the own ones are paths nobody can tell; that they are is another error.
+  // While the own ones are paths it is unknown; that they are is another error.
   CHECK(errors_of(parse_spec(of_shipped("site"), names).errors).empty());
   // Without names nothing is said: what was stored once stays what it is.
   CHECK(parse_spec(carried(with("profile: lab }", "profile: standrad }"), motd)).errors.empty());

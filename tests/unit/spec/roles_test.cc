@@ -108,11 +108,12 @@ TEST_CASE("a storage section is of the nodes whose role has its engine's playboo
   CHECK(members(shared + none, moosefs) == "b1 b2 ");
   CHECK(members(shared + none, "{ engine: moosefs, disks: bulk, copies: 3, mount: /s }") ==
         "f:15:55: storage.s.copies: 3 copies need as many nodes, but only 2 take part\n");
-  CHECK(members(shared + none, nfs) ==
-        "f:15:38: storage.s.server: nobody would make it: role 'store' of a has no playbook 'storage-nfs'\n");
+  CHECK(
+      members(shared + none, nfs) ==
+      "f:15:38: storage.s.server: no node would make it: role 'store' of a has no playbook 'storage-nfs'\n");
   CHECK(
       members("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ storage-shared ] }\n"
               "  store: { playbooks: [ base ] }\n",
               moosefs) ==
-      "f:15:41: storage.s.disks: nobody would make it: role 'gpu' of b1 has no playbook 'storage-shared'\n");
+      "f:15:41: storage.s.disks: no node would make it: role 'gpu' of b1 has no playbook 'storage-shared'\n");
 }

@@ -139,9 +139,9 @@ TEST_CASE("storage of the site: options that cannot be meant", "[spec]") {
   CHECK(errors_of(spec(kNfs + ", options: \"soft,timeo=100\", writable: true")) == "");
 }
 
-TEST_CASE("storage of the site that nobody would mount is an error at its role", "[spec]") {
+TEST_CASE("storage of the site that no node would mount is an error at its role", "[spec]") {
   CHECK(says(errors_of(spec(kNfs + ", nodes: { role: login }")),
-             "nobody would mount it: role 'login' has no playbook 'storage-external'"));
+             "no node would mount it: role 'login' has no playbook 'storage-external'"));
   CHECK(says(errors_of(spec(kNfs + ", nodes: { role: gpus }")), "did you mean 'gpu'?"));
   CHECK(says(errors_of(spec("engine: external, fstype: nfs4, source: \"a:/b\", mount: /home")),
              "storage.data.mount"));

@@ -158,7 +158,7 @@ TEST_CASE("without the right to become root, the host's own words are the answer
   CHECK(out->err.find("a password is required") != std::string::npos);
 }
 
-TEST_CASE("an agent that was sent once is asked again and again, and nothing of it stays", "[ssh]") {
+TEST_CASE("an agent that was sent once takes many requests, and nothing of it stays", "[ssh]") {
   Sshd sshd;
   auto session = ssh_connect(sshd.target(), 10 * kSecond);
   REQUIRE(session.ok());
@@ -176,7 +176,7 @@ TEST_CASE("an agent that was sent once is asked again and again, and nothing of 
   CHECK((*session)->run("ls /dev/shm/muster-agent", "", 10 * kSecond)->exit_code != 0);
   CHECK((*dialog)->ask("mute", 300).error().code == Code::timeout);
   const auto died = (*dialog)->ask("die", 10 * kSecond);
-  CHECK(died.error().code == Code::timeout);  // what was asked may have been done
+  CHECK(died.error().code == Code::timeout);  // the request may have been carried out
   CHECK(died.error().message.find("out of memory") != std::string::npos);
   CHECK((*dialog)->ask("again", 10 * kSecond).error().code == Code::unavailable);
   dialog->reset();
@@ -203,7 +203,7 @@ TEST_CASE("a connection that is gone asks nothing", "[ssh]") {
   const auto server = (*dialog)->ask("who", 10 * kSecond);
   REQUIRE(server.ok());
   REQUIRE(kill(std::stoi(*server), SIGKILL) == 0);
-  // Whether its end is known by now or shows when nobody answers; from then on it is known.
+  // Whether its end is known by now or shows when no answer comes; from then on it is known.
   const Code first = (*dialog)->ask("again", 10 * kSecond).error().code;
   CHECK((first == Code::unavailable || first == Code::timeout));
   CHECK((*dialog)->ask("once more", 10 * kSecond).error().code == Code::unavailable);

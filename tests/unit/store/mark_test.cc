@@ -1,4 +1,4 @@
-// An older copy of the database, put in its place, is told from it.
+// An older copy of the database, put in its place, is recognized.
 #include "controller/store/mark.h"
 
 #include <condition_variable>
