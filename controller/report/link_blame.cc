@@ -175,6 +175,30 @@ struct Guilt {
   bool alone = true;
 };
 
+// What was found with which partners, each text once.
+class Findings {
+ public:
+  void add(const std::string& found, const std::string& partner) {
+    const auto known =
+        std::find_if(found_.begin(), found_.end(), [&](const auto& one) { return one.first == found; });
+    if (known == found_.end()) return found_.emplace_back(found, partner), void();
+    known->second += ", " + partner;
+    grouped_ = true;
+  }
+  // `said`: a text that need not be repeated where it is the only one.
+  std::string text(const std::string& said) const {
+    if (found_.size() == 1 && found_.front().first == said) return found_.front().second;
+    std::string out;
+    for (const auto& [found, partners] : found_)
+      out += fmt::format("{}{} with {}", out.empty() ? "" : grouped_ ? "; " : ", ", found, partners);
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> found_ = {};  // text, partners
+  bool grouped_ = false;
+};
+
 Check located(const End& end, const Guilt& guilt, size_t measured_with) {
   const Check& first = *guilt.pairs.front()->check;
   Check out;
@@ -188,14 +212,13 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
   out.derivation = "slow with every partner, while these reach what is expected with others";
   if (!guilt.alone) out.derivation = "which of the ends it is cannot be told from these measurements";
   std::set<std::string> partners;
+  Findings findings;
   Json evidence = Json::array();
   for (const Pair* pair : guilt.pairs) {
     const Check& check = *pair->check;
     if (check.verdict == Verdict::fail || check.verdict == Verdict::skipped) out.verdict = Verdict::fail;
     if (partners.insert(pair->other(end)).second)
-      out.reason +=
-          fmt::format("{}{} with {}", out.reason.empty() ? "" : ", ",
-                      check.measured_text.empty() ? check.reason : check.measured_text, pair->other(end));
+      findings.add(check.measured_text.empty() ? check.reason : check.measured_text, pair->other(end));
     evidence.push_back({{"check", check.name},
                         {"measured_by", pair->owner},
                         {"with", pair->other(end)},
@@ -206,8 +229,9 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
   }
   const bool slow = std::any_of(guilt.pairs.begin(), guilt.pairs.end(),
                                 [](const Pair* pair) { return pair->check->measured.has_value(); });
-  out.reason = fmt::format("{} with {} of {} partners: {}", slow ? "slow" : "not measured", partners.size(),
-                           std::max(partners.size(), measured_with), out.reason);
+  const std::string what = slow ? "slow" : "not measured";
+  out.reason = fmt::format("{} with {} of {} partners: {}", what, partners.size(),
+                           std::max(partners.size(), measured_with), findings.text(what));
   if (out.measured) out.measured_text = amount(*out.measured, out.unit);
   if (out.expected) out.expected_text = "at least " + amount(*out.expected, out.unit);
   out.evidence = std::move(evidence);

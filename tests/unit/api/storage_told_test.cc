@@ -199,7 +199,7 @@ TEST_CASE("a mount that a node had no room to tell of is not known, and not abse
 TEST_CASE("storage told: what the scheduler says of a node", "[storage][rollout]") {
   const auto word = [](const std::string& state, const std::string& reason = "") {
     StorageTold told;
-    told.heard("node01",
+    told.update("node01",
                R"([{"scheduler": "slurm", "state": ")" + state + R"(", "reason": ")" + reason + "\"}]");
     return told.scheduler("node01");
   };
