@@ -200,7 +200,7 @@ TEST_CASE("storage told: what the scheduler says of a node", "[storage][rollout]
   const auto word = [](const std::string& state, const std::string& reason = "") {
     StorageTold told;
     told.update("node01",
-               R"([{"scheduler": "slurm", "state": ")" + state + R"(", "reason": ")" + reason + "\"}]");
+                R"([{"scheduler": "slurm", "state": ")" + state + R"(", "reason": ")" + reason + "\"}]");
     return told.scheduler("node01");
   };
   CHECK_FALSE(word("idle").busy);
