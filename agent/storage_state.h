@@ -38,10 +38,10 @@ class StorageState {
   StorageState(const StorageState&) = delete;
   StorageState& operator=(const StorageState&) = delete;
   // Engines first: [{engine, ok, health?} or {engine, silent}], health as text if ok is false; then
-  // {scheduler: "slurm", state, reason} of this node, where slurmd is installed and Slurm answers; then mounts:
-  // [{at, fs, from, size?, used?, array?, health?, ok?, silent?, age?}]: sizes in bytes; array: its level;
-  // health as text; ok: false if unhealthy; silent: its server does not answer; age: seconds since it did, if
-  // not now. `seconds`: of a monotonic clock.
+  // {scheduler: "slurm", state, reason} of this node, where slurmd is installed and Slurm answers; then
+  // mounts: [{at, fs, from, size?, used?, array?, health?, ok?, silent?, age?}]: sizes in bytes; array: its
+  // level; health as text; ok: false if unhealthy; silent: its server does not answer; age: seconds since it
+  // did, if not now. `seconds`: of a monotonic clock.
   Json look(int64_t seconds);
   // The same as text that fits into a request: of very many mounts the last ones are left out, replaced by
   // {cut: true}.

@@ -1,6 +1,6 @@
-// What agents report about the storage mounted on their nodes, compared with the spec's sections, and what the
-// scheduler reports about the nodes (agent/storage_state.h). Kept in memory: an agent repeats it with its next
-// request. Thread: the reactor's.
+// What agents report about the storage mounted on their nodes, compared with the spec's sections, and what
+// the scheduler reports about the nodes (agent/storage_state.h). Kept in memory: an agent repeats it with its
+// next request. Thread: the reactor's.
 #pragma once
 
 #include <functional>
