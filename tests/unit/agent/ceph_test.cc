@@ -211,7 +211,8 @@ TEST_CASE("ceph: what is left of a node is forgotten only when it is down and no
   node.machine.put("/ceph/quorum", "node01 node02 ");
   const Json params = {
       {"members", named({"node01", "node02"})}, {"mons", named({"node01"})}, {"deadline_seconds", 0}};
-  CHECK(node.apply("ceph_left", params).error().message.find("osd.3 of node03 is running") != std::string::npos);
+  CHECK(node.apply("ceph_left", params).error().message.find("osd.3 of node03 is running") !=
+        std::string::npos);
   CHECK(node.machine.get("/ceph/mons") == "node01 ");  // node02 is a member; a monitor it is no more
   node.machine.put("/ceph/osds/3", "u3 node03 0 1");
   node.machine.put("/ceph/busy", "");

@@ -29,8 +29,8 @@ nodes:
     mac: "52:54:00:aa:00:{{n}}"
     image: gpu
     disks: {{ os: {{ match: {{ serial: S1 }} }}{} }}
-  - {{ name: head, role: head, power: {{ driver: redfish, address: 10.20.1.9, secret: bmc }} }}
-  - {{ name: old, role: legacy, adopt: {{ host: 10.20.0.77, user: root, host_key: "SHA256:AAAAC3NzaC1lZDI1NTE5AAAAIMoH8DjInlSv4hPRVSzZ9r4" }} }}
+  - {{ name: head, role: head, adopt: {{ host: 10.20.0.78, user: root, host_key: "SHA256:AAAAC3NzaC1lZDI1NTE5AAAAIMoH8DjInlSv4hPRVSz" }} }}
+  - {{ name: old, role: legacy, adopt: {{ host: 10.20.0.77, user: root, host_key: "SHA256:AAAAC3NzaC1lZDI1NTE5AAAAIMoH8DjInlSv4hPRVSz" }} }}
 roles:
   gpu: {{ playbooks: [ base, scheduler, storage-shared, storage-ceph ] }}
   head: {{ playbooks: [ base, scheduler ], leads: [ scheduler ] }}
@@ -64,7 +64,7 @@ TEST_CASE("rollout: every key has a default", "[spec][rollout]") {
     CHECK(spec.errors.empty());
     REQUIRE(spec.spec.rollout);
     const RolloutSpec& r = *spec.spec.rollout;
-    CHECK(r.roles == std::vector<std::string>{"gpu"});  // head has no image
+    CHECK(r.roles == std::vector<std::string>{"gpu"});  // head was adopted
     CHECK(r.max_unavailable == 1);
     CHECK(r.max_unavailable_percent == 0);
     CHECK(r.canary == 1);
@@ -123,7 +123,8 @@ TEST_CASE("rollout: unknown roles, roles without an image, adopted nodes are ref
 
 TEST_CASE("rollout: without images there is nothing to roll out", "[spec][rollout]") {
   std::string text = text_of({});
-  text.replace(text.find("    image: gpu\n"), 15, "");
+  for (const std::string line : {"    image: gpu\n", "images: { gpu: { recipe: debian-12 } }\n"})
+    text.replace(text.find(line), line.size(), "");
   text.replace(text.find("    disks: { os:"),
                text.find("\n", text.find("    disks: { os:")) - text.find("    disks: { os:"),
                "    disks: {}");
