@@ -96,7 +96,8 @@ void HostLinks::on_looked(const std::string& host, const HostLooked& looked) {
 
 bool HostLinks::worth_another(const Link& link, const Error& error) const {
   if (error.code == Code::invalid) return false;  // it speaks something else
-  if (link.reached) return reactor_.steady() < link.lost_since + timing_.give_up;
+  if (link.reached)
+    return link.breaks <= timing_.breaks && reactor_.steady() < link.lost_since + timing_.give_up;
   return error.code == Code::unavailable && link.tries < timing_.first_tries;
 }
 
@@ -107,7 +108,7 @@ void HostLinks::on_lost(const std::string& host, const Error& error) {
   link.opened = ++opened_;  // nothing of that wire counts any more
   if (std::exchange(link.opening, false)) --opening_;
   const bool broke = link.reached && !link.lost_since;
-  if (broke) link.lost_since = reactor_.steady();
+  if (broke) link.lost_since = reactor_.steady(), ++link.breaks;
   if (worth_another(link, error)) {
     link.pause = std::min(link.pause > 0 ? 2 * link.pause : timing_.again_first, timing_.again_last);
     set_timer(link, link.pause, [this, host] {

@@ -23,6 +23,7 @@ struct HostLinkTiming {
   DurationMs look = 2 * kMinute;  // from hello until it has looked
   DurationMs again_first = kSecond, again_last = 30 * kSecond;
   DurationMs give_up = 5 * kMinute;  // after it was lost
+  int breaks = 8;                    // of a host that was reached: one that dies at the same place each time
 };
 
 class HostLinks {
@@ -57,7 +58,7 @@ class HostLinks {
     HostWireOptions options;
     std::unique_ptr<HostWire> wire;
     uint64_t opened = 0;  // tells the events of this wire from those of an earlier one
-    int tries = 0;
+    int tries = 0, breaks = 0;
     bool opening = false, reached = false, left = false;
     SteadyMs lost_since = {};
     DurationMs pause = 0;

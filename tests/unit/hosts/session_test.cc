@@ -271,6 +271,20 @@ TEST_CASE("accept session: a host that stays away fails, and does not hold the o
   CHECK(bench.reason("gpu02").find("No route to host") != std::string::npos);
 }
 
+TEST_CASE("accept session: a host that is lost again with each order fails, and does not hold the others",
+          "[hosts]") {
+  Bench bench;
+  bench.add("gpu01");
+  bench.add("gpu02");
+  bench.hosts.on_order = [&](const std::string& host, int) {
+    if (host == "gpu02") bench.hosts.cut(host);
+  };
+  bench.run();
+  CHECK(bench.verdict("gpu01") == HostVerdict::accepted);
+  CHECK(bench.verdict("gpu02") == HostVerdict::failed);
+  CHECK(bench.hosts.opened("gpu02") == bench.options.timing.breaks + 1);
+}
+
 TEST_CASE("accept session: interrupted it ends in order and reports what there is", "[hosts]") {
   Bench bench;
   bench.add("gpu01");
