@@ -130,7 +130,9 @@ fault node04 wrong-data
 for kind in no-sudo noexec prints; do fault node07 $kind; done
 listing "${live[@]}" >"$work/before"
 got=0
+rm -rf "$work/report"   # not the one of the run before
 accept --profile lab --report "$work/report" --json >"$work/json" || got=$?
+jq -c '{title, notes, hosts}' "$work/json"
 findings "$work/report/report.json"
 check "wrong data: not all are accepted" test $got = 3
 check "the host whose data is wrong is named" fails_at node04 links
