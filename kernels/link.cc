@@ -7,7 +7,7 @@
 //              mod 1048573]: the period is prime, so a block that is lost, repeated or moved by any multiple
 //              of a page, MTU or segment shows, as does any flipped bit that the 16-bit TCP checksum let
 //              through.
-// Structure:   one connection, frames of at most 256 KiB. The receiver times from the first byte to the end
+// Structure:   one connection, a second one where the first breaks; frames of at most 256 KiB. The receiver times from the first byte to the end
 //              mark, so nothing that still sits in a buffer is counted.
 // Expected:    one stream: ~94 % of a 10 Gb/s link with MTU 1500, 30-50 Gb/s on faster ones (then it is the
 //              core that is measured; rails are measured by RDMA tests). Emulated guests: about 10 MB/s.
@@ -157,9 +157,9 @@ struct ClientResult {
   std::vector<double> rtt;
   Received sent, received;
   uint64_t retransmits = 0;
+  std::string broken = {};  // why the connection before this one ended
 };
-Result<ClientResult> measure(const LinkOptions& options) {
-  TRY(const int fd, connect_until({options.to, options.port, options.bind, options.connect_seconds}));
+Result<ClientResult> measure_over(int fd, const LinkOptions& options) {
   Connection link(fd, seconds_now() + options.seconds * 4 + 10);
   ClientResult out;
   TRY(out.rtt, measure_rtt(link, options.seconds * 0.1));
@@ -174,6 +174,22 @@ Result<ClientResult> measure(const LinkOptions& options) {
   TRY(out.received, receive_stream(link, first, flip && flip->part == 1 ? flip : nullptr));
   out.retransmits = link.retransmits();
   TRY_(link.send(bye, 0));
+  return out;
+}
+
+// The peer's server ends with its agent, and is there again when that one is: where the controller's
+// connection to the peer was lost. One that breaks the second time as well is the link's or the peer's fault.
+Result<ClientResult> measure(const LinkOptions& options) {
+  const Endpoint peer{options.to, options.port, options.bind, options.connect_seconds};
+  TRY(const int fd, connect_until(peer));
+  auto first = measure_over(fd, options);
+  if (first || first.error().code != Code::unavailable) return first;
+  const std::string broken = first.error().message;
+  const auto again = connect_until(peer);
+  if (!again)
+    return fail(again.error().code, fmt::format("{}; then {}", broken, again.error().message));
+  TRY(ClientResult out, measure_over(*again, options));
+  out.broken = broken;
   return out;
 }
 
@@ -215,6 +231,7 @@ Measurement run_link(const Files& files, const LinkOptions& options) {
   out.detail["received"] = to_json(measured->received);
   out.detail["retransmits"] = measured->retransmits;
   out.detail["pings"] = measured->rtt.size();
+  if (!measured->broken.empty()) out.detail["measured_again_after"] = measured->broken;
   judge_direction("sent data", measured->sent, self + " -> " + options.to, out);
   judge_direction("received data", measured->received, options.to + " -> " + self, out);
   return out;

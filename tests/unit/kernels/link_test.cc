@@ -1,0 +1,58 @@
+// A link whose connection breaks: where the peer's server ended with its agent and was started again.
+#include <thread>
+
+#include "kernels/connection.h"
+#include "kernels/kernels.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using namespace muster::kernels;
+
+namespace {
+
+// Serves `broken` connections up to their first frame, each as a server of its own, then one whole.
+struct RestartedServer {
+  explicit RestartedServer(int broken) {
+    auto first = Listener::open("127.0.0.1", 0);
+    REQUIRE(first.ok());
+    port = first->port();
+    serving = std::thread([this, broken, listener = std::move(first).value()]() mutable {
+      for (int i = 0; i < broken; ++i) {
+        if (i > 0) listener = Listener::open("127.0.0.1", port).value();
+        listener.serve_until({seconds_now() + 10, 1, {}}, [](int fd, const std::string&) {
+          Connection link(fd, seconds_now() + 10);
+          (void)link.receive();
+        });
+      }
+      served = LinkServer::open({.bind = "127.0.0.1", .port = port, .seconds = 1, .sessions = 1}).value().run();
+    });
+  }
+  ~RestartedServer() { serving.join(); }
+
+  uint16_t port = 0;
+  Measurement served;
+  std::thread serving;
+};
+
+Measurement link_to(const RestartedServer& server) {
+  return run_link(Files("/"), {.to = "127.0.0.1", .port = server.port, .seconds = 0.02});
+}
+
+}  // namespace
+
+TEST_CASE("a link whose peer's server was restarted is measured again, and says so") {
+  const RestartedServer server(1);
+  const auto m = link_to(server);
+  CHECK(m.error == "");
+  CHECK(m.outcome == Outcome::measured);
+  CHECK(m.metrics.at("send_mbps").value > 0);
+  CHECK(m.detail["measured_again_after"] != "");
+}
+
+TEST_CASE("a link whose connection breaks twice is not measured") {
+  const RestartedServer server(2);
+  const auto m = link_to(server);
+  CHECK(m.outcome == Outcome::unavailable);
+  CHECK(m.metrics.empty());
+  CHECK(m.blame == std::vector<std::string>{"link here - 127.0.0.1"});
+}
