@@ -185,12 +185,15 @@ Result<ClientResult> measure(const LinkOptions& options) {
   auto first = measure_over(fd, options);
   if (first || first.error().code != Code::unavailable) return first;
   const std::string broken = first.error().message;
+  const auto also = [&](const Error& error) {
+    return fail(error.code, fmt::format("{}, and again: {}", broken, error.message));
+  };
   const auto again = connect_until(peer);
-  if (!again)
-    return fail(again.error().code, fmt::format("{}; then {}", broken, again.error().message));
-  TRY(ClientResult out, measure_over(*again, options));
-  out.broken = broken;
-  return out;
+  if (!again) return also(again.error());
+  auto second = measure_over(*again, options);
+  if (!second) return also(second.error());
+  second->broken = broken;
+  return second;
 }
 
 void judge_direction(const char* what, const Received& received, const std::string& path, Measurement& out) {
