@@ -7,7 +7,7 @@
 //              mod 1048573]: the period is prime, so a block that is lost, repeated or moved by any multiple
 //              of a page, MTU or segment shows, as does any flipped bit that the 16-bit TCP checksum let
 //              through.
-// Structure:   one connection, a second one where the first breaks; frames of at most 256 KiB. The receiver times from the first byte to the end
+// Structure:   one connection, another where it breaks, three at most; frames of at most 256 KiB. The receiver times from the first byte to the end
 //              mark, so nothing that still sits in a buffer is counted.
 // Expected:    one stream: ~94 % of a 10 Gb/s link with MTU 1500, 30-50 Gb/s on faster ones (then it is the
 //              core that is measured; rails are measured by RDMA tests). Emulated guests: about 10 MB/s.
@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <mutex>
+#include <thread>
 
 #include "base/json_dump.h"
 #include "kernels/connection.h"
@@ -27,6 +28,7 @@ namespace {
 
 constexpr size_t kPeriod = 1048573;  // prime
 constexpr size_t kChunk = kLargestFrame;
+constexpr size_t kMostConnections = 3;
 
 enum Type : uint32_t { ping = 1, pong, data, end, result, go, bye };
 
@@ -157,7 +159,7 @@ struct ClientResult {
   std::vector<double> rtt;
   Received sent, received;
   uint64_t retransmits = 0;
-  std::string broken = {};  // why the connection before this one ended
+  std::vector<std::string> broken = {};  // why the connections before this one ended
 };
 Result<ClientResult> measure_over(int fd, const LinkOptions& options) {
   Connection link(fd, seconds_now() + options.seconds * 4 + 10);
@@ -178,22 +180,22 @@ Result<ClientResult> measure_over(int fd, const LinkOptions& options) {
 }
 
 // The peer's server ends with its agent, and is there again when that one is: where the controller's
-// connection to the peer was lost. One that breaks the second time as well is the link's or the peer's fault.
+// connection to the peer was lost. One that breaks each time is the link's or the peer's fault.
 Result<ClientResult> measure(const LinkOptions& options) {
-  const Endpoint peer{options.to, options.port, options.bind, options.connect_seconds};
-  TRY(const int fd, connect_until(peer));
-  auto first = measure_over(fd, options);
-  if (first || first.error().code != Code::unavailable) return first;
-  const std::string broken = first.error().message;
-  const auto also = [&](const Error& error) {
-    return fail(error.code, fmt::format("{}, and again: {}", broken, error.message));
-  };
-  const auto again = connect_until(peer);
-  if (!again) return also(again.error());
-  auto second = measure_over(*again, options);
-  if (!second) return also(second.error());
-  second->broken = broken;
-  return second;
+  std::vector<std::string> broken;
+  while (true) {
+    TRY(const int fd, connect_until({options.to, options.port, options.bind, options.connect_seconds}));
+    auto result = measure_over(fd, options);
+    if (result) {
+      result->broken = std::move(broken);
+      return result;
+    }
+    broken.push_back(result.error().message);
+    if (result.error().code != Code::unavailable || broken.size() == kMostConnections)
+      return fail(result.error().code, fmt::format("{}", fmt::join(broken, "; then ")));
+    // The next connection is not to reach the server that is just ending.
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
 }
 
 void judge_direction(const char* what, const Received& received, const std::string& path, Measurement& out) {
