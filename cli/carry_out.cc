@@ -145,13 +145,14 @@ void add_approval(CLI::App* verb, Approval& approval, const std::string& what) {
   verb->add_option("--approve", approval.digest, "approve exactly the plan with this digest");
 }
 
-Status approve(const Context& context, const Approval& approval, const Json& planned) {
+Status approve(const Context& context, const Approval& approval, const Json& planned,
+               const std::string& question) {
   const std::string digest = planned.value("digest", "");
   if (approval.yes || (!approval.digest.empty() && names(approval.digest, digest))) return Ok{};
   if (!approval.digest.empty())
     return fail(Code::denied, fmt::format("the plan is {}, not the approved {}: nothing was done", digest,
                                           approval.digest));
-  if (!context.json && ask("Carry out this plan?")) return Ok{};
+  if (!context.json && ask(question)) return Ok{};
   return fail(Code::denied, fmt::format("not approved, nothing was done: pass --yes, or --approve {}",
                                         hex_part(digest).substr(0, 12)));
 }

@@ -51,7 +51,8 @@ Status image_job(Context& context, const std::string& verb, const std::string& n
 // Writes report.html, report.json, junit.xml and nodes.jsonl; returns the folder's absolute path.
 Result<std::string> write_report(Context& context, int64_t run, const std::string& folder);
 // Ok when `planned` is approved: by flag, by its digest, or by the answer on a terminal. denied otherwise.
-Status approve(const Context& context, const Approval& approval, const Json& planned);
+Status approve(const Context& context, const Approval& approval, const Json& planned,
+               const std::string& question = "Carry out this plan?");
 // How plans are requested: complete for a script, else without their actions, hundreds of megabytes for a
 // large cluster.
 const char* plan_route(const Context& context);

@@ -78,7 +78,7 @@ void approve_rollout(Context& context, const Approval& approval) {
   if (!planned.ok()) return complain(context, planned.error(), api.details());
   const Json& shown = (*planned)["approval"];
   if (!context.json) print_plan_of(*planned);
-  if (const Status fine = approve(context, approval, shown); !fine.ok())
+  if (const Status fine = approve(context, approval, shown, "Approve rollouts of these images?"); !fine.ok())
     return complain(context, fine.error());
   const auto done = api.post("/v1/rollout/approve",
                              {{"digest", text_of(shown, "digest")}, {"by", "muster rollout approve"}});

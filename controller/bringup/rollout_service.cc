@@ -167,8 +167,15 @@ void RolloutService::save(Record next, Work then) {
 
 void RolloutService::save_for(Record next, const Done& done) {
   busy_ = true;
-  RolloutRow row{next.id, reactor_.now(), to_text(next)};
-  store_.write({std::move(row)}, guarded([this, next = std::move(next), done](Status written) mutable {
+  std::vector<Write> rows = {RolloutRow{next.id, reactor_.now(), to_text(next)}};
+  if (going_on() && next.id != record_->id) {
+    Record old = *record_;
+    old.row->stage = Stage::stopped;
+    old.row->stop = StopReason::replaced;
+    old.ended = reactor_.now();
+    rows.insert(rows.begin(), RolloutRow{old.id, reactor_.now(), to_text(old)});
+  }
+  store_.write(std::move(rows), guarded([this, next = std::move(next), done](Status written) mutable {
                  if (written.ok()) {
                    record_ = std::move(next);
                    port_.changed(*record_);
@@ -237,10 +244,12 @@ void RolloutService::choose() {
   if (!looked.ok()) return later(looked.error().message);
   const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
   fill_in(*seen, *record_->row);
-  // By which way each node goes takes long to find out, and matters only where a batch could begin.
+  // By which way each node goes takes long to find out, and matters only where a batch could begin, or where
+  // all that waits may be nodes without any.
   const Answer answer = next(seen->view, *record_->row);
-  if (answer.what != Do::run) return act(*seen, answer);
-  find_ways(seen);
+  const bool for_nodes = answer.wait == WaitFor::healing || answer.wait == WaitFor::nodes;
+  if (answer.what == Do::run || (answer.what == Do::wait && for_nodes)) return find_ways(seen);
+  act(*seen, answer);
 }
 
 void RolloutService::find_ways(std::shared_ptr<SeenCluster> seen) {
@@ -353,29 +362,32 @@ void RolloutService::stop_for_another_target() {
 
 // ---- what operators request
 
+// Not in turn: it changes nothing, and must not hold up a batch that is being planned.
 void RolloutService::plan(Done done) {
-  in_turn(std::move(done), [this](const Done& answer) {
-    auto looked = port_.look();
-    if (!looked.ok()) return answer(looked.error());
-    const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
-    const auto nodes = to_find_ways_of(seen->view);
-    port_.find_ways(nodes, guarded([this, seen, answer](Result<std::vector<NodeWay>> ways) {
-                      if (!ways.ok()) return answer(ways.error());
-                      put_ways(seen->view, *ways);
-                      const Row row = row_for(record_, target_of(seen->now, seen->view.policy));
-                      fill_in(*seen, row);
-                      Json out = forecast_shown(seen->view, forecast(seen->view, row));
-                      out["approval"] = approval_shown(seen->now);
-                      const std::string why = !record_ ? "nothing is approved"
-                                              : !spent(*record_).empty()
-                                                  ? spent(*record_)
-                                                  : not_covered(record_->approval, seen->now);
-                      out["approved"] = why.empty();
-                      out["not_approved"] = why;
-                      out["record"] = record_ ? record_shown(*record_) : Json();
-                      answer(std::move(out));
-                    }));
-  });
+  if (!load()) return done(fail(Code::unavailable, trouble_));
+  auto looked = port_.look();
+  if (!looked.ok()) return done(looked.error());
+  const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
+  const auto nodes = to_find_ways_of(seen->view);
+  port_.find_ways(nodes, guarded([this, seen, done = std::move(done)](Result<std::vector<NodeWay>> ways) {
+                    if (!ways.ok()) return done(ways.error());
+                    put_ways(seen->view, *ways);
+                    done(plan_shown(*seen));
+                  }));
+}
+
+Json RolloutService::plan_shown(SeenCluster& seen) const {
+  const Row row = row_for(record_, target_of(seen.now, seen.view.policy));
+  fill_in(seen, row);
+  Json out = forecast_shown(seen.view, forecast(seen.view, row));
+  out["approval"] = approval_shown(seen.now);
+  const std::string why = !record_                   ? "nothing is approved"
+                          : !spent(*record_).empty() ? spent(*record_)
+                                                     : not_covered(record_->approval, seen.now);
+  out["approved"] = why.empty();
+  out["not_approved"] = why;
+  out["record"] = record_ ? record_shown(*record_) : Json();
+  return out;
 }
 
 void RolloutService::approve(const std::string& digest, const std::string& by, Done done) {

@@ -79,6 +79,7 @@ class RolloutService {
   void stop_for_another_target();
 
   Json shown_now();
+  Json plan_shown(SeenCluster& seen) const;
   void fill_in(SeenCluster& seen, const rollout::Row& row) const;
   bool going_on() const;
   // Writes it, then `then`; where it cannot be written all stays as it was, and is tried again.

@@ -72,6 +72,8 @@ std::string spent(const Record& record) {
       return "more nodes failed than `failure_budget`";
     case StopReason::no_canary:
       return "no node could be the canary";
+    case StopReason::replaced:
+      return "another rollout was approved meanwhile";
   }
   return "";
 }

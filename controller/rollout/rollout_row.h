@@ -26,7 +26,8 @@ enum class StopReason {
   canary_failed,   // a node of a canary batch failed
   budget,          // more nodes failed than Policy::failure_budget
   target_changed,  // the images or the policy are not those approved
-  no_canary        // no image has a node that could be its canary
+  no_canary,       // no image has a node that could be its canary
+  replaced         // another one was approved before it was done
 };
 
 // Of a node that this rollout took and that did not come through. It is not tried again.

@@ -11,11 +11,12 @@ constexpr Words<Stage, 4> kStages = {{{Stage::canary, "canary"},
                                       {Stage::batches, "batches"},
                                       {Stage::stopped, "stopped"},
                                       {Stage::done, "done"}}};
-constexpr Words<StopReason, 5> kStops = {{{StopReason::none, ""},
+constexpr Words<StopReason, 6> kStops = {{{StopReason::none, ""},
                                           {StopReason::canary_failed, "canary-failed"},
                                           {StopReason::budget, "budget"},
                                           {StopReason::target_changed, "target-changed"},
-                                          {StopReason::no_canary, "no-canary"}}};
+                                          {StopReason::no_canary, "no-canary"},
+                                          {StopReason::replaced, "replaced"}}};
 
 template <typename Value, size_t N>
 Result<Value> known(const Words<Value, N>& words, const std::string& word) {

@@ -4,7 +4,10 @@
 #include "tests/unit/rollout/nights.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <thread>
+#include <vector>
 
 #include "tests/catch.h"
 
@@ -17,14 +20,28 @@ uint64_t seeds() {
   return asked ? std::strtoull(asked, nullptr, 10) : 150;
 }
 
+// Of seeds 1 to `count`, on all processors.
+std::vector<Nights> simulate_all(uint64_t count) {
+  std::vector<Nights> out(count);
+  std::atomic<uint64_t> next{0};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back([&] {
+      for (uint64_t at = next++; at < count; at = next++) out[at] = simulate(at + 1);
+    });
+  for (std::thread& thread : threads) thread.join();
+  return out;
+}
+
 }  // namespace
 
 TEST_CASE("rollout nights: no promise is broken, whatever happens", "[rollout]") {
   Nights all;
   int thousands = 0;
-  for (uint64_t seed = 1; seed <= seeds(); ++seed) {
-    const Nights n = simulate(seed);
-    CAPTURE(seed, n.nodes);
+  const std::vector<Nights> every = simulate_all(seeds());
+  for (size_t at = 0; at < every.size(); ++at) {
+    const Nights& n = every[at];
+    CAPTURE(at + 1, n.nodes);
     REQUIRE(n.bad == "");
     thousands += n.nodes == 1000;
     all.steps += n.steps;
