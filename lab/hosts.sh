@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Running hosts to try things on, without virtual machines: each is a root of its own (Debian 12 and 13 in turn) with sshd, in mount, PID,
 # UTS and network namespaces of its own, on a bridge that no interface of this machine is in. They share its kernel and processors: SIMULATED
-# hosts, good for connections, privileges and faults, not for speeds. Drive (a loop device, 100 MB/s), link (200 Mbit/s), firmware's words,
+# hosts, good for connections, privileges and faults, not for speeds. Drive (a loop device, 100 MB/s), link (100 Mbit/s), firmware's words,
 # kernel log, load and boot id are made up for each. Needs root.
 #   lab/hosts.sh up [--count N] [--dir DIR]          makes them; the roots are kept in DIR/base, so the next time takes seconds
 #   lab/hosts.sh down [--dir DIR] [--all]            ends them and removes DIR, but for DIR/base; with --all that, too
@@ -116,7 +116,7 @@ link set lo up
 link set eth0 address $(printf '02:63:00:00:00:%02x' "$i") up
 address add 10.63.0.$i/24 dev eth0
 LINK
-  limit_link "$name" 200mbit
+  limit_link "$name" 100mbit
   limit_drive "$name" 100000000
 }
 

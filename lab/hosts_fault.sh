@@ -69,7 +69,7 @@ other_machine() {  # other_machine HOST-FOLDER
 plant() {  # plant NAME KIND
   local host=$dir/hosts/$1
   case $2 in
-    slow-link) limit_link "$1" 20mbit ;;
+    slow-link) limit_link "$1" 10mbit ;;
     slow-drive) limit_drive "$1" 10000000 ;;
     wrong-data) alter_data ;;
     xid) append_log "$host" "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus." ;;
