@@ -56,18 +56,18 @@ std::string identity_folder(const Files& files) {
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot) {
   if (!files.exists(folder + "/agent.json")) return Ok{};
   const auto known = read_config(files, folder);
-  // A torn file names no controller; its content is lost.
+  // A truncated file names no controller; its content is lost.
   if (!known.ok()) return Ok{};
   const auto strip = [](const std::string& pin) {
     return pin.rfind("sha256:", 0) == 0 ? pin.substr(7) : pin;
   };
   if (strip(known->ca_pin) != strip(boot.pin))
-    return fail(Code::conflict, fmt::format("this host belongs to another controller ({}, as {}); to take it "
-                                            "over, remove {}/agent.json on it first",
+    return fail(Code::conflict, fmt::format("this host belongs to a different controller ({}, as {}); to "
+                                            "take it over, first remove {}/agent.json on the host",
                                             known->url, known->node, folder));
   if (known->node != boot.node)
     return fail(Code::conflict,
-                fmt::format("this host is already the node {}; it cannot become {}", known->node, boot.node));
+                fmt::format("this host is already node {}; it cannot become {}", known->node, boot.node));
   return Ok{};
 }
 

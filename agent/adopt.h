@@ -2,7 +2,8 @@
 //
 // The agent joins with {url, pin, token, node} and becomes a systemd service that survives reboots (called by
 // agent/adopting.h). Nothing else on the host is changed. Refused, before the token is used: a host that
-// already belongs to another controller or is another node, one without systemd. Thread: plain functions.
+// already belongs to a different controller or is a different node, or one without systemd. Thread: plain
+// functions.
 #pragma once
 
 #include <string>
@@ -19,11 +20,10 @@ Result<BootParameters> join_parameters(const std::string& json);
 // Where this host keeps, or would keep, its identity.
 std::string identity_folder(const Files& files);
 
-// conflict: `folder` contains the identity of another controller (by its CA pin) or of another node.
+// conflict: `folder` contains the identity of a different controller (by its CA pin) or node.
 Status may_join(const Files& files, const std::string& folder, const BootParameters& boot);
 
-// invalid where systemd does not run. A host whose root file system muster wrote has the agent's unit
-// already.
+// invalid if systemd does not run. A host whose root file system muster wrote already has the agent's unit.
 Status may_serve(const Files& files);
 // Writes the unit when it differs, enables it, and restarts it: the identity may have changed.
 Status start_service(const Files& files, Process& process, const std::string& folder);

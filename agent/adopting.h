@@ -1,13 +1,13 @@
 // The agent's end of `muster node add --adopt`: one session over SSH, one upload, several requests.
 //
 // `muster-agent adopt --stdin` prints {"ready": true} and then answers each line of JSON with one:
-//   {"ask": "look", "node", "pin", "steps"?: [wire::Step...]}   what is here, and what the steps would
-//       change: agent/preview.h. Writes nothing.
-//   {"ask": "join", "url", "pin", "token", "node"}              puts this very program at /usr/sbin, joins,
+//   {"ask": "look", "node", "pin", "steps"?: [wire::Step...]}   what is on this host, and what the steps
+//       would change: agent/preview.h. Writes nothing.
+//   {"ask": "join", "url", "pin", "token", "node"}              installs this program in /usr/sbin, joins,
 //       and keeps the agent running: agent/adopt.h. {"node": ...}
-//   {"ask": "nothing"} a check that it still answers. {}
-// {"error": {"code", "message"}} on failure; the next line may be another try. Ends with its input. Thread:
-// plain functions.
+//   {"ask": "nothing"} a check that it still responds. {}
+// {"error": {"code", "message"}} on failure; the next line may be a retry. Ends with its input. Thread: plain
+// functions.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct Adopting {
 };
 void answer_adopter(const Adopting& host, std::istream& in, std::ostream& out);
 
-// This running program, at kAgentProgram. Not written when it is there already.
+// Installs this running program at kAgentProgram. Does not write it if it is there already.
 Status settle_program(const Files& files);
 
 }  // namespace muster

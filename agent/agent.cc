@@ -10,13 +10,13 @@ namespace {
 
 bool is_droppable(const std::string& kind) { return kind == "log" || kind == "progress"; }
 
-// Orders after which this process is gone: reported first, carried out afterwards.
+// Orders that end this process: reported first, carried out afterwards.
 bool departs(wire::OrderKind kind) {
   using wire::OrderKind;
   return kind == OrderKind::boot_disk || kind == OrderKind::reboot || kind == OrderKind::power_off ||
          kind == OrderKind::kexec || kind == OrderKind::boot_slot;
 }
-// Of them, those that are work first, and go only when that succeeded.
+// Those of them that do work first, and leave only after it succeeded.
 bool gets_ready(wire::OrderKind kind) {
   return kind == wire::OrderKind::kexec || kind == wire::OrderKind::boot_slot;
 }
@@ -87,7 +87,8 @@ uint64_t Agent::emit(const std::string& order, const std::string& kind, Json dat
   return next_seq_ - 1;
 }
 
-// Oldest log line first, then oldest progress. What is left is bounded by the number of steps of one order.
+// The oldest log line first, then the oldest progress. The rest is bounded by the number of steps of one
+// order.
 void Agent::make_room() {
   if (outbox_.size() <= options_.buffer_events) return;
   for (const char* kind : {"log", "progress"}) {
@@ -156,7 +157,7 @@ void Agent::schedule_poll(DurationMs delay) {
 std::vector<std::string> Agent::have() const {
   std::vector<std::string> ids;
   if (current_ && !withdrawn_)
-    ids.push_back(current_->id);  // what is said to be had no longer need not be withdrawn again
+    ids.push_back(current_->id);  // it is no longer in `have`, so it need not be withdrawn again
   if (waiting_) ids.push_back(waiting_->id);
   for (const auto& [id, seq] : reported_)
     if (!current_ || current_->id != id) ids.push_back(id);
@@ -172,7 +173,7 @@ void Agent::on_orders(Result<wire::PollReply> reply) {
   last_contact_ = reactor_.steady();
   poll_backoff_ = {};
   bool news = false;
-  // Whatever an order contains: polling goes on, or this node would stay silent.
+  // Whatever an order contains, polling must continue: otherwise this node would stay silent.
   contain_exceptions("taking an order", [&] {
     for (const auto& id : reply->withdrawn) stop(id);
     for (const auto& order : reply->orders) news = take(order) || news;
@@ -186,11 +187,11 @@ void Agent::stop(const std::string& order) {
   const bool undoes = departing_ && current_->kind == wire::OrderKind::boot_slot;
   if (!undoes && (gets_ready(current_->kind) ? departing_ : settling_ || departs(current_->kind))) return;
   withdrawn_ = true;
-  log("warning", order + " was withdrawn: it stops at its next safe point");
+  log("warning", order + " was withdrawn: stopping at its next safe point");
   if (runner_busy_) runner_.cancel();  // else it has not begun yet
 }
 
-// True when the order is new here.
+// True if this agent has not seen the order before.
 bool Agent::take(const wire::WorkOrder& order) {
   if (current_ && current_->id == order.id) return false;
   if (const auto it = finished_.find(order.id); it != finished_.end()) {
@@ -259,7 +260,7 @@ void Agent::on_done(const std::string& order, bool readied, WorkOutcome outcome)
   runner_busy_ = false;
   const bool ready = readied && outcome.status.ok();
   if (!current_ || current_->id != order || settling_) {
-    // The end of work that was given up before, or of a departure that failed: only the way is free again.
+    // The end of work that was given up earlier, or of a failed departure: it only frees the runner.
     if (!outcome.status.ok())
       emit(order, "log", {{"level", "error"}, {"text", order + ": " + outcome.status.error().message}});
     if (current_ && current_->id == order && departing_) current_.reset();
@@ -316,7 +317,7 @@ void Agent::depart() {
       guarded(alive_, [this, id](WorkOutcome outcome) { on_done(id, false, std::move(outcome)); }));
 }
 
-// Withdrawn after it was said that it goes: what was said is taken back.
+// Withdrawn after the departure was reported: the report is corrected.
 void Agent::stay() {
   finished_.erase(current_->id);
   unload(current_->id);

@@ -1,28 +1,29 @@
-// Agent: the node's end of the agent protocol. Says hello, takes orders, sees each through once, reports
-// with numbered events.
+// Agent: the node's end of the agent protocol. Sends hello, takes orders, carries each out once, reports with
+// numbered events.
 //
 // Owned by agent/main.cc (or the simulated node, unmodified). Ports by constructor: ControllerLink (HTTPS),
 // AgentJournal, WorkRunner. Promises:
 //   - hello is the first event and acknowledged before the first poll for orders;
 //   - one order at a time; an order id that finished is never run again, its result is sent again (journal);
-//     one that was taken up but not finished before a restart runs again when offered again (orders are
+//     one that was started but not finished before a restart runs again when offered again (orders are
 //        repeatable);
 //   - the result is in the journal before it is sent; `boot_disk`, `reboot`, `power_off` are reported
 //      finished and acknowledged
 //     BEFORE the runner carries them out, because no agent is left to report afterwards;
-//   - `kexec` and `boot_slot` get everything ready first, as work that may fail or be withdrawn; then they
-//     are departures;
+//   - `kexec` and `boot_slot` first prepare everything, as work that may fail or be withdrawn; then they are
+//     departures;
 //   - events are re-sent until acknowledged; when the buffer is full log lines go first, then progress,
 //      never anything else;
-//   - while the controller is away the work goes on; calls are repeated with growing, jittered pauses (1 s
+//   - while the controller is unreachable the work continues; calls are repeated with growing, jittered
+//     pauses (1 s
 //      to 30 s);
 //   - an order's deadline counts from its receipt; after it the runner is stopped and the order ends as
 //      `timeout`;
 //   - an order that the controller withdraws is not begun, or stops at the runner's next safe point. A
-//      departure is not called off; `kexec` is until it goes: what was got ready is unloaded, also where the
-//      runner was past its last safe point or the success was reported already, and the order is `cancelled`.
-//      `boot_slot` that is withdrawn while it goes is cancelled at the runner, which undoes what the restart,
-//      should it still come, would start.
+//     departure is not cancelled; `kexec` can be until it leaves: what was prepared is unloaded, even if the
+//     runner was past its last safe point or success was already reported, and the order is `cancelled`.
+//      A `boot_slot` that is withdrawn while it leaves is cancelled in the runner, so that a restart that
+//      still comes does not start the other slot.
 // Thread: the reactor's thread. Never: touches the machine, reads a clock of its own, ends by itself.
 #pragma once
 
@@ -43,14 +44,14 @@
 namespace muster {
 
 // The two calls of the protocol. Each answers exactly once, after at most about 40 s (the transport's
-// deadline), never inside the call. Joining (certificate, token) happened before and is the link's business.
+// deadline), never inside the call. Joining (certificate, token) happened earlier, and is done by the link.
 class ControllerLink {
  public:
   using Orders = std::function<void(Result<wire::PollReply>)>;
   using Acked = std::function<void(Result<uint64_t>)>;
   virtual ~ControllerLink() = default;
-  // Long poll: answers at once when an order not named in `have` is on offer or one that is named was
-  // withdrawn, else after about 25 s (possibly with nothing).
+  // Long poll: answers at once when an order not listed in `have` is available or a listed one was withdrawn,
+  // else after about 25 s (possibly with nothing).
   virtual void poll(const std::vector<std::string>& have, Orders done) = 0;
   virtual void post(const wire::EventBatch& batch, Acked done) = 0;
 };
@@ -71,7 +72,7 @@ struct AgentIdentity {
 struct AgentOptions {
   size_t buffer_events = 4096;
   size_t batch_events = 256;
-  DurationMs flush_delay = 300;  // progress and log lines wait this long for company
+  DurationMs flush_delay = 300;  // progress and log lines wait this long, to be sent together
   DurationMs backoff_first = kSecond, backoff_last = 30 * kSecond;
   DurationMs idle_poll_pause = kSecond;  // after a poll that brought nothing new
   DurationMs cancel_grace =
@@ -86,14 +87,14 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Loads the journal, queues hello, starts talking. An unreadable journal is an error: running an order
+  // Loads the journal, queues hello, starts polling. An unreadable journal is an error: running an order
   // twice is worse.
   Status start();
   // Queues a log line for the controller.
   void log(const std::string& level, const std::string& text);
   // The order that is being carried out, "" when idle; for the log and the console.
   const std::string& running() const { return running_id_; }
-  // Facts for people: unacknowledged events, time of the last successful contact.
+  // For the log: unacknowledged events, time of the last successful contact.
   size_t backlog() const { return outbox_.size(); }
   SteadyMs last_contact() const { return last_contact_; }
 
@@ -115,7 +116,7 @@ class Agent {
   void run_order();
   void arm_deadline(DurationMs delay);
   void on_deadline();
-  // `readied`: what it did, if it succeeded, is to be carried out or undone.
+  // `readied`: what it prepared, if it succeeded, must be carried out or undone.
   void on_done(const std::string& order, bool readied, WorkOutcome outcome);
   void settle(const Status& status, Json result);
   void on_settled(Json finish);
@@ -148,7 +149,7 @@ class Agent {
   std::optional<wire::WorkOrder> waiting_;  // offered while busy
   bool runner_busy_ = false, deadline_passed_ = false, settling_ = false;
   bool withdrawn_ = false, departing_ = false;           // the current order
-  wire::OrderKind ready_kind_ = wire::OrderKind::kexec;  // of what was got ready last
+  wire::OrderKind ready_kind_ = wire::OrderKind::kexec;  // of what was prepared last
   uint64_t random_;
   SteadyMs last_contact_;
 };

@@ -1,4 +1,4 @@
-// Every step module of the agent, one line each: storage, then the rest. Nothing registers itself.
+// Every step module of the agent, one line each: storage, then the rest. There is no static registration.
 #include <algorithm>
 
 #include "agent/checks/checks.h"

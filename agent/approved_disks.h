@@ -1,5 +1,5 @@
 // The disks of this machine and the check before every write: is this still the approved disk with the
-// approved content? Between the steps (and facts) and agent/disk, which probes.
+// approved content? Used by the steps and the facts; agent/disk does the probing.
 #pragma once
 
 #include <string>

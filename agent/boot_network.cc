@@ -48,14 +48,14 @@ std::optional<int> number(const std::string& text, int first, int last) {
 Status read_optional(const std::string& cmdline, RamNetwork& network) {
   network.gateway = cmdline_value(cmdline, "muster.gateway");
   if (!network.gateway.empty() && !is_ipv4(network.gateway))
-    return fail(Code::invalid, "muster.gateway is not an address: '" + network.gateway + "'");
+    return fail(Code::invalid, "muster.gateway is not an IPv4 address: '" + network.gateway + "'");
   for (const auto& [key, place, first, last] : {std::tuple{"muster.vlan", &network.vlan, 1, kLastVlan},
                                                 {"muster.mtu", &network.mtu, 576, kLongestMtu}}) {
     const std::string text = cmdline_value(cmdline, key);
     if (text.empty()) continue;
     const auto value = number(text, first, last);
     if (!value)
-      return fail(Code::invalid, fmt::format("{} is not from {} to {}: '{}'", key, first, last, text));
+      return fail(Code::invalid, fmt::format("{} must be between {} and {}: '{}'", key, first, last, text));
     *place = *value;
   }
   const std::string bond = cmdline_value(cmdline, "muster.bond");
@@ -67,7 +67,8 @@ Status read_optional(const std::string& cmdline, RamNetwork& network) {
   const bool macs_are =
       !network.ports.empty() && std::all_of(network.ports.begin(), network.ports.end(), is_mac);
   if (!bond_modes().count(network.bond_mode) || !macs_are)
-    return fail(Code::invalid, "muster.bond is not a mode and MACs, such as 802.3ad:MAC,MAC: '" + bond + "'");
+    return fail(Code::invalid,
+                "muster.bond must be a mode and MACs, such as 802.3ad:MAC,MAC: '" + bond + "'");
   return Ok{};
 }
 
@@ -94,7 +95,7 @@ Result<Json> ip(Process& process, std::vector<std::string> arguments) {
   command.deadline = 20 * kSecond;
   TRY(const std::string out, run_ok(process, command));
   TRY(Json json, parse_json(out));
-  if (!json.is_array()) return fail(Code::failed, "`ip -j` printed no list");
+  if (!json.is_array()) return fail(Code::failed, "`ip -j` did not print a list");
   return json;
 }
 
@@ -128,7 +129,8 @@ class Descent {
         return Ok{};
       }
     }
-    return fail(Code::denied, "its devices are stacked more than " + std::to_string(kDeepest) + " deep");
+    return fail(Code::denied,
+                "its network devices are stacked more than " + std::to_string(kDeepest) + " deep");
   }
 
  private:
@@ -142,7 +144,8 @@ class Descent {
     return text_in(at, "link");
   }
 
-  // Of virtual machines and containers, which are gone in the RAM system: what counts is the one real port.
+  // Ports of virtual machines and containers do not exist in the RAM system: only the one physical port
+  // counts.
   Result<std::string> through_bridge(const std::string& name, const Json& data) const {
     if (number_in(data, "vlan_filtering") != 0) return fail(Code::denied, name + " is a VLAN-aware bridge");
     std::vector<std::string> real;
@@ -152,8 +155,8 @@ class Descent {
       if (kind == "vlan" || kind == "bond" || has_hardware(port)) real.push_back(port);
     }
     if (real.size() == 1) return real.front();
-    return fail(Code::denied,
-                fmt::format("{} is a bridge with {} ports that leave this machine", name, real.size()));
+    return fail(Code::denied, fmt::format("{} is a bridge with {} physical ports; exactly one is supported",
+                                          name, real.size()));
   }
 
   Status through_bond(const std::string& name, const Json& data) {
@@ -174,7 +177,8 @@ class Descent {
     return files_.exists("/sys/class/net/" + name + "/device");
   }
 
-  // Its own, which returns when its driver is reloaded: ports of a bond all show the bond's.
+  // The permanent MAC, which the port has again after its driver is reloaded: all ports of a bond show the
+  // bond's.
   Result<std::string> mac_of(const Json& link) const {
     const std::string name = text_in(link, "ifname");
     if (!has_hardware(name) || text_in(link, "link_type") != "ether")
@@ -210,7 +214,7 @@ Result<RamNetwork> ram_network(const std::string& cmdline) {
       slash == std::string::npos ? std::nullopt : number(network.cidr.substr(slash + 1), 1, 32);
   if (!is_ipv4(network.cidr.substr(0, slash)) || !prefix)
     return fail(Code::invalid,
-                "muster.ip is not an address with prefix, such as 10.20.0.11/24: '" + network.cidr + "'");
+                "muster.ip must be an address with prefix, such as 10.20.0.11/24: '" + network.cidr + "'");
   TRY_(read_optional(cmdline, network));
   return network;
 }
@@ -237,7 +241,7 @@ bool on_network(const std::string& cidr, const std::string& address) {
 Result<RamNetwork> network_to(const Files& files, Process& process, const std::string& address) {
   if (!is_ipv4(address))
     return fail(Code::denied,
-                "the controller is reached at " + address + ", but the RAM system has IPv4 only");
+                "the controller is reached at " + address + ", but the RAM system supports IPv4 only");
   TRY(const Json routes, ip(process, {"route", "get", address}));
   if (routes.empty()) return fail(Code::failed, "`ip route get` shows no route to the controller");
   const Json& route = routes.front();
@@ -256,15 +260,16 @@ Result<RamNetwork> network_to(const Files& files, Process& process, const std::s
       if (text_in(one, "family") == "inet" && text_in(one, "local") == source)
         network.cidr = fmt::format("{}/{}", source, number_in(one, "prefixlen"));
   if (network.cidr.empty())
-    return fail(Code::denied, fmt::format("{}, from which the controller is reached, is not an address of {}",
-                                          source, device));
+    return fail(
+        Code::denied,
+        fmt::format("{}, the source address for the controller, is not an address of {}", source, device));
   if (!network.gateway.empty() && !on_network(network.cidr, network.gateway))
     return fail(Code::denied,
                 fmt::format("its gateway {} is not on its network {}", network.gateway, network.cidr));
   constexpr int kUsual = 1500;
   if (const int mtu = number_in(top, "mtu"); mtu != kUsual) network.mtu = mtu;
   TRY_(descent.from(device));
-  // As it will be read.
+  // As the RAM system will read it.
   TRY(const RamNetwork read, ram_network(network_arguments(network)));
   return read;
 }

@@ -1,9 +1,9 @@
 // The one network that the RAM system needs: the route to the controller, as on a kernel command line.
 //
 // Written by the controller for a machine that netboots (an address on one port), and by the agent for one
-// that hands over to the RAM system by itself: the address in use, on the port, bond or VLAN it is on, found
-// by the hardware's own MACs, since names of ports are the old system's. What else the old system had (other
-// networks, names, bridges for virtual machines) is not carried over: the RAM system reaches only the
+// that hands over to the RAM system itself: the address in use, on its port, bond or VLAN, identified by the
+// hardware's own MACs, because port names differ between systems. Nothing else of the old system's network
+// (other networks, names, bridges for virtual machines) is taken over: the RAM system reaches only the
 // controller. Arguments: muster.ip=CIDR muster.mac=MAC, and if applicable: muster.gateway=ADDRESS
 // muster.vlan=ID muster.bond=MODE:MAC,MAC muster.mtu=BYTES. IPv4. Thread: plain functions.
 #pragma once
@@ -37,7 +37,8 @@ std::string network_arguments(const RamNetwork& network);
 bool on_network(const std::string& cidr, const std::string& address);
 
 // The running system's route to `address`. Code::denied names what the RAM system cannot do: IPv6, an address
-// of this very machine, tunnels, stacked VLANs, a bridge of several ports, a port that has no MAC of its own.
+// of this machine itself, tunnels, stacked VLANs, a bridge of several ports, a port that has no MAC of its
+// own.
 Result<RamNetwork> network_to(const Files& files, Process& process, const std::string& address);
 
 }  // namespace muster

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-constexpr const char* kMarker = "/var/lib/muster-boot-once";  // of the old system: which loader was set up
+constexpr const char* kMarker = "/var/lib/muster-boot-once";  // in the old system: the loader set up
 constexpr const char* kEntry = "muster-once";
 constexpr const char* kGrub = "/boot/grub";
 constexpr const char* kGrubFolder = "/boot/grub/muster-once";
@@ -36,12 +36,12 @@ Status has_room(const Files& files, const std::string& folder, const OneTimeBoot
   const auto space = std::filesystem::space(files.real(folder), error);
   const uintmax_t needed = boot.kernel.size() + boot.initrd.size() + kSpare;
   if (error || space.available >= needed) return Ok{};
-  return denied(fmt::format("{} MiB are free where the boot loader reads, but {} MiB are needed",
+  return denied(fmt::format("{} MiB are free on the boot loader's partition, but {} MiB are needed",
                             space.available / kMib, needed / kMib));
 }
 
-// `where` is there; its `folder` is not yet. A full partition takes no folder either, so room comes first: it
-// is refused for what it is.
+// `where` exists; its `folder` does not yet. A full partition has no space for a folder either, so space is
+// checked first, for the correct error.
 Status write_system(const Files& files, const std::string& where, const std::string& folder,
                     const OneTimeBoot& boot) {
   TRY_(has_room(files, where, boot));
@@ -56,12 +56,12 @@ void remove_folder(const Files& files, const std::string& folder) {
   std::filesystem::remove(files.real(folder), ignored);
 }
 
-// A copy of a disk has its UUIDs too, and what looks one up takes either.
+// A copy of a disk has the same UUIDs, and a lookup may find either.
 Status one_bearer(const std::string& uuid, const std::vector<std::string>& all) {
   if (all.size() < 2) return Ok{};
   return denied(fmt::format(
-      "{} is {}: one is a copy of the other, and it is unclear from which the boot loader would read", uuid,
-      fmt::join(all, " and ")));
+      "{} matches {}: one is a copy of the other, and it is unclear which one the boot loader would read",
+      uuid, fmt::join(all, " and ")));
 }
 
 // ---- systemd-boot
@@ -70,7 +70,7 @@ Status one_bearer(const std::string& uuid, const std::vector<std::string>& all) 
 Status mount_esp(const Files& files, Process& process) {
   const std::string part = lower(efi::loader_text(files, "LoaderDevicePartUUID"));
   if (part.empty() || part.find_first_not_of("0123456789abcdef-") != std::string::npos)
-    return denied("systemd-boot does not report where it was started from");
+    return denied("systemd-boot does not report the partition it was started from");
   TRY_(one_bearer("PARTUUID=" + part, partition_bearers(files, part)));
   TRY_(files.make_directories(kEsp, 0700));
   const auto mounted = run_ok(process, {{"mount", "-t", "vfat", "-o", "umask=0077,nosuid,nodev,noexec",
@@ -80,7 +80,7 @@ Status mount_esp(const Files& files, Process& process) {
   const auto mode = std::filesystem::status(files.real(kEsp), error).permissions();
   if (!error && (mode & std::filesystem::perms::others_all) == std::filesystem::perms::none) return Ok{};
   (void)run_ok(process, {{"umount", kEsp}});
-  return denied("the EFI system partition is readable by everybody, so no token is written to it");
+  return denied("the EFI system partition is readable by all users, so no token is written to it");
 }
 
 void clear_esp(const Files& files) {
@@ -127,8 +127,8 @@ Result<std::string> ask_grub(Process& process, std::vector<std::string> argv) {
   return out;
 }
 
-// GRUB takes the entry back by writing into grubenv, which it can on plain file systems only. Where it
-// cannot, one boot would be every boot.
+// GRUB clears the entry by writing to grubenv, which works on plain file systems only. Otherwise every boot
+// would use the entry.
 Status can_grub(const Files& files, Process& process) {
   if (files.read("/proc/cmdline").value_or("").find("BOOT_IMAGE=") == std::string::npos)
     return denied("this system was not started by GRUB or systemd-boot");
@@ -140,17 +140,17 @@ Status can_grub(const Files& files, Process& process) {
     return denied("/boot/grub/grub.cfg does not read custom.cfg");
   const std::string env = std::string(kGrub) + "/grubenv";
   if (!files.exists(env) || files.read_link(env).ok())
-    return denied("there is no /boot/grub/grubenv of its own");
-  // GRUB writes over the blocks that it has: of another size, or of another form, it writes nothing.
+    return denied("/boot/grub/grubenv is missing or a symbolic link");
+  // GRUB overwrites the file's existing blocks: with a different size or form, it writes nothing.
   const std::string block = files.read(env).value_or("");
   if (block.size() != kGrubEnvSize || block.rfind(kGrubEnvHead, 0) != 0)
-    return denied("/boot/grub/grubenv is not an environment that GRUB can write");
+    return denied("/boot/grub/grubenv is not in a form that GRUB can write");
   TRY(const std::string layers, ask_grub(process, {"grub-probe", "--target=abstraction", kGrub}));
   TRY(const std::string type, ask_grub(process, {"grub-probe", "--target=fs", kGrub}));
   if (!layers.empty())
-    return denied("GRUB cannot write its environment on " + layers + ": one boot would be every boot");
+    return denied("GRUB cannot write its environment on " + layers + ", so every boot would use the entry");
   if (type != "ext2" && type != "xfs" && type != "fat")
-    return denied("GRUB cannot write its environment on " + type + ": one boot would be every boot");
+    return denied("GRUB cannot write its environment on " + type + ", so every boot would use the entry");
   return Ok{};
 }
 
@@ -160,7 +160,7 @@ Result<std::string> grub_words(const std::string& command_line) {
   std::string out;
   for (std::string word; words >> word;) {
     if (word.find_first_of("'\\\"") != std::string::npos)
-      return denied("GRUB would not pass on a kernel argument with quotes").error();
+      return denied("GRUB cannot pass on a kernel argument with quotes").error();
     out += " '" + word + "'";
   }
   return out;
@@ -191,10 +191,11 @@ void forget_grub(const Files& files, Process& process) {
   remove_folder(files, kGrubFolder);
 }
 
-// The entry exists only in the boot for which it was set, and only when GRUB has certainly cleared that: its
-// environment is read again, since with a firmware or disk that does not write save_env fails, perhaps
-// silently, and the next boot would be this one again. An unreadable environment counts as not cleared. Then,
-// and if the entry does not start, the first entry boots, not the menu, which would wait for a person.
+// The entry exists only in the boot for which it was set, and only if GRUB has certainly cleared that: its
+// environment is read again, because with firmware or a disk that cannot be written save_env fails, perhaps
+// silently, and the next boot would use the entry again. An unreadable environment counts as not cleared. In
+// that case, and if the entry does not start, the first entry boots instead of the menu, which would wait for
+// input.
 std::string grub_entry(const std::string& uuid, const std::string& path, const std::string& words) {
   return fmt::format(
       "if [ \"${{boot_once}}\" = \"true\" ]; then\n"
@@ -257,7 +258,7 @@ Result<std::string> one_time_loader(const Files& files, Process& process) {
 
 Status arm_boot_once(const Files& files, Process& process, const std::string& loader,
                      const OneTimeBoot& boot) {
-  TRY_(files.write(kMarker, loader + "\n", 0600));  // first: leftovers are found again
+  TRY_(files.write(kMarker, loader + "\n", 0600));  // first, so that leftovers can be found
   const Status armed =
       loader == "grub" ? arm_grub(files, process, boot) : arm_systemd_boot(files, process, boot);
   if (!armed.ok()) forget_boot_once(files, process);

@@ -1,9 +1,9 @@
-// One boot into the RAM system by an entry of the boot loader, if the running kernel starts no other one
-// (lockdown, kexec disabled or not built).
+// One boot into the RAM system by an entry of the boot loader, if the running kernel cannot start a different
+// one (lockdown, kexec disabled or not built).
 //
-// The entry `muster-once` is set for the next boot only, and the loader clears that before it starts it: in
-// any case the boot after it starts the old system. Supported are GRUB as Debian and Ubuntu set it up
-// (grub.cfg with next_entry and custom.cfg, a grubenv that GRUB itself can write; that it did is read back in
+// The entry `muster-once` is set for the next boot only, and the loader clears that before it starts the
+// entry: the boot after it always starts the old system. Supported are GRUB as Debian and Ubuntu set it up
+// (grub.cfg with next_entry and custom.cfg, a grubenv that GRUB itself can write; the write is verified in
 // the same boot, or the entry does not appear), and systemd-boot. What is written: kernel, initrd and the
 // entry, with a one-time token in it that only root can read, on the partition the loader reads; of existing
 // files only custom.cfg is changed, by a marked block. Refused under Secure Boot: the system to be installed
@@ -29,7 +29,7 @@ Status arm_boot_once(const Files& files, Process& process, const std::string& lo
                      const OneTimeBoot& boot);
 // This system armed a boot and did not undo it.
 bool boot_once_armed(const Files& files);
-// The next boot is the usual one, and the written files are removed. Does nothing if nothing was armed.
+// Makes the next boot a normal one, and removes the written files. Does nothing if nothing was armed.
 void forget_boot_once(const Files& files, Process& process);
 
 }  // namespace muster

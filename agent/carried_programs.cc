@@ -38,7 +38,8 @@ Result<std::vector<CarriedProgram>> carried_programs_of(const Json& order_params
     r.get("size", program.size);
     TRY_(r.finish());
     if (!is_file_name(program.name))
-      return fail(Code::invalid, fmt::format("order.programs: '{}' is not a program's name", program.name));
+      return fail(Code::invalid,
+                  fmt::format("order.programs: '{}' is not a valid program name", program.name));
     if (!names.insert(program.name).second)
       return fail(Code::invalid, fmt::format("order.programs: '{}' is listed twice", program.name));
     if (!is_sha256(program.sha256) || program.size <= 0 || program.size > kLargest)

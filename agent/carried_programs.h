@@ -1,11 +1,11 @@
 // CarriedPrograms: the measuring programs that a `check` order names by digest, where its steps find them.
 //
-// A host that muster did not image has none of them. The order says which ones it needs:
+// A host that muster did not image has none of them. The order lists the ones it needs:
 //     "programs": [{"name": "muster-accept", "sha256": "<hex>", "size": BYTES}, ...]
-// Fetched from the boot HTTP server into /usr/lib/muster by an agent that is a service, over its own pipe
-// into memory by one that came over SSH (`muster accept --hosts`). An existing program with that digest is
-// not fetched again. An order without "programs" uses those of its image.
-// Thread: the worker's; may block for minutes.
+// An agent that runs as a service fetches them from the boot HTTP server into /usr/lib/muster; an agent
+// started over SSH (`muster accept --hosts`) fetches them over its pipe into memory. An existing program with
+// that digest is not fetched again. An order without "programs" uses those of its image. Thread: the
+// worker's; may block for minutes.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ struct CarriedProgram {
   int64_t size = 0;    // bytes
 };
 
-// Of an order's params. invalid: another shape, or a name that is no plain file name.
+// Of an order's params. invalid: wrong form, or a name that is not a plain file name.
 Result<std::vector<CarriedProgram>> carried_programs_of(const Json& order_params);
 
 class CarriedPrograms {
  public:
   virtual ~CarriedPrograms() = default;
   // Name -> path that can be executed, for as long as this object lives. not_found: the controller does not
-  // serve that digest; corrupt: the received file has another one; cancelled.
+  // serve that digest; corrupt: the received file's digest differs; cancelled.
   virtual Result<std::map<std::string, std::string>> ready(const std::vector<CarriedProgram>& programs,
                                                            const std::function<bool()>& cancelled) = 0;
 };

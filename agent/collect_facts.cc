@@ -94,9 +94,9 @@ uint64_t usable_memory(const Files& files) {
   return 0;
 }
 
-// What the kernel manages. Firmware and the kernel keep a few percent of what is installed for themselves, so
-// the sum of the memory blocks (which counts holes filled by the firmware too) is preferred where the kernel
-// exposes it.
+// What the kernel manages. Firmware and the kernel reserve a few percent of the installed memory, so the sum
+// of the memory blocks (which counts holes filled by the firmware too) is preferred where the kernel exposes
+// it.
 uint64_t memory_bytes(const Files& files) {
   const std::string folder = "/sys/devices/system/memory";
   const auto block = static_cast<uint64_t>(number(files.read_line(folder + "/block_size_bytes"), 16));
@@ -134,7 +134,7 @@ std::vector<NicFacts> nic_facts(const Files& files) {
 }
 
 // From PCI alone, so that GPUs count before (and whether or not) their driver is loaded; the driver's own
-// files add names. A lab's stand-ins are there only where no real one is.
+// files add names. A lab's stand-ins count only if there is no real GPU.
 std::vector<GpuFacts> gpu_facts(const Files& files) {
   std::vector<GpuFacts> out;
   for (const auto& address : files.list(kPci)) {

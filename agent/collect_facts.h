@@ -1,7 +1,7 @@
 // Collects HardwareFacts (base/facts.h) of the machine whose /proc, /sys and /etc lie below `files`.
 //
-// Reads only: no process is run and nothing is written; the ESP of a system of muster's is mounted for
-// reading where it is not mounted; disks are opened for reading to see what is on them. What cannot be read
+// Reads only: no process is run and nothing is written; the ESP of a system installed by muster is mounted
+// for reading if it is not mounted; disks are opened for reading to see what is on them. What cannot be read
 // stays unknown; only an unreadable disk probe is an error of that disk (its content says so). Thread:
 // blocking; for the worker thread.
 #pragma once

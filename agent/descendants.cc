@@ -20,7 +20,7 @@ namespace muster {
 namespace {
 
 constexpr int kRounds = 250, kRoundMs = 20;
-constexpr auto kLastWords = std::chrono::seconds(10);  // of the child, once it is to end
+constexpr auto kLastWords = std::chrono::seconds(10);  // for the child, once it must end
 
 struct Entry {
   pid_t parent = 0;
@@ -63,7 +63,7 @@ sigset_t watched_signals() {
   return set;
 }
 
-// The guard's part: waits for `child`, and for what ends it.
+// The guard: waits for `child`, or for a reason to end it.
 class Guard {
  public:
   Guard(pid_t child, int signals) : child_(child), signals_(signals) {}

@@ -41,10 +41,9 @@ class FetchedPrograms : public CarriedPrograms {
       return Ok{};
     const auto content = retry(cancelled, options_, [&] { return fetch(program); });
     if (!content.ok() && content.error().code == Code::not_found)
-      return fail(Code::not_found,
-                  fmt::format("the controller does not serve the program of this plan (sha256 {}); after an "
-                              "upgrade of the controller plan again",
-                              program.sha256));
+      return fail(Code::not_found, fmt::format("the controller does not serve the program of this plan "
+                                               "(sha256 {}); after an upgrade of the controller, plan again",
+                                               program.sha256));
     if (!content.ok()) return content.error();
     return files_.write(path, *content, 0755);
   }
@@ -53,8 +52,8 @@ class FetchedPrograms : public CarriedPrograms {
     if (!source_) TRY_(open());
     TRY(std::string content, source_->whole("/programs/" + program.sha256));
     if (!is_it(program, content))
-      return fail(Code::corrupt,
-                  fmt::format("what the controller sent is not the program with sha256 {}", program.sha256));
+      return fail(Code::corrupt, fmt::format("the file from the controller is not the program with sha256 {}",
+                                             program.sha256));
     return content;
   }
 

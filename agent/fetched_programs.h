@@ -1,9 +1,9 @@
 // FetchedPrograms: the programs of an order on a host with an agent that is a service, from the controller's
 // boot HTTP server into /usr/lib/muster, where images have them too.
 //
-// Owned by the function that carries out one order. What is there with the digest that the order names is
-// used as it is; else the file is replaced as a whole, so that one that runs goes on. Nothing is taken for
-// its name: size and digest are those of the order, which came over mutual TLS. Thread: the worker's.
+// Owned by the function that carries out one order. An existing file with the order's digest is used as it
+// is; otherwise the file is replaced as a whole, so that a running program continues. A name alone is not
+// trusted: size and digest come from the order, which was received over mutual TLS. Thread: the worker's.
 #pragma once
 
 #include <memory>

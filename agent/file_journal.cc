@@ -28,7 +28,7 @@ Result<std::vector<OrderRecord>> FileJournal::load() {
   for (std::string line; std::getline(lines, line);) {
     if (line.empty()) continue;
     auto json = parse_json(line);
-    // Atomic writes leave no torn record, so one that cannot be read is damage, not a crash.
+    // Atomic writes leave no truncated record, so an unreadable one is damage, not the effect of a crash.
     if (!json.ok()) return fail(Code::corrupt, path_ + ": " + json.error().message);
     TRY(auto record, order_record_from_json(*json));
     keep(record);

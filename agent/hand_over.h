@@ -1,6 +1,6 @@
 // A system that is not a node of muster hands over to the RAM system: one that a provider has just installed,
-// reached over SSH (controller/power/sakura/provider_install.h). `muster-agent hand-over --stdin` gets ready
-// as the order `kexec` does (agent/kexec.h), `--now` leaves. Thread: blocking.
+// reached over SSH (controller/power/sakura/provider_install.h). `muster-agent hand-over --stdin` prepares as
+// the order `kexec` does (agent/kexec.h), `--now` leaves. Thread: blocking.
 #pragma once
 
 #include <string>

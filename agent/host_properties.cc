@@ -49,7 +49,7 @@ std::string in_brackets(const std::string& text) {
                                                                  : text.substr(open + 1, close - open - 1);
 }
 
-// The text behind "key:" of the first line that begins with it, without white space around.
+// The text after "key:" of the first line that begins with it, without surrounding white space.
 std::string field_of(const std::string& text, const std::string& key) {
   for (const std::string& line : split(text, '\n')) {
     if (!begins(line, key)) continue;
@@ -127,7 +127,7 @@ std::vector<std::string> processors(const Files& files) {
   return out;
 }
 
-// Of all processors as one value: "performance", or "performance, powersave" where they differ.
+// The value of all processors: "performance", or "performance, powersave" if they differ.
 std::string of_all(const Files& files, const std::vector<std::string>& folders, const std::string& file) {
   std::set<std::string> values;
   for (const auto& folder : folders)
@@ -213,7 +213,7 @@ void add_gpus(Collected& out) {
   out.put("GPU memory for RDMA", peers.empty() ? "no module" : joined(peers));
 }
 
-// Where sites have it; which one a job takes is decided by its own environment.
+// In the usual places; a job's own environment decides which one it uses.
 void add_libraries(Collected& out) {
   const Files& files = out.files();
   std::vector<std::string> nccl;
@@ -294,8 +294,8 @@ void add_acs(Collected& out) {
   out.put("PCIe ACS of bridges", tally(bridges));
 }
 
-// Lanes that came up; the rate of an idle GPU is lower than it can be. A virtual function has no link of its
-// own, and 63 and 255 lanes are what registers without a link read.
+// Only the number of active lanes, because an idle GPU lowers its link rate. A virtual function has no link
+// of its own, and registers without a link read as 63 or 255 lanes.
 void add_pcie(Collected& out) {
   const Files& files = out.files();
   std::map<std::string, std::map<std::string, int>> widths;
@@ -321,7 +321,7 @@ struct Mount {
   std::string source, point, type, options;
 };
 
-// Of a mount's options those that name a machine or a moment.
+// Mount options that contain a machine's name or address, or a time.
 bool differs_by_nature(const std::string& option) {
   for (const char* key : {"addr=", "clientaddr=", "mountaddr=", "mountport=", "port=", "localip=", "uuid=",
                           "fsid=", "name=", "secret=", "key="})
@@ -337,7 +337,7 @@ bool is_real(const Mount& mount) {
   return begins(mount.source, "/dev/") && mount.type != "squashfs" && !begins(mount.source, "/dev/loop");
 }
 
-// What comes and goes with containers, pods, logins and media.
+// Mounts that come and go with containers, pods, logins and media.
 bool is_passing(const std::string& point) {
   for (const char* folder : {"/var/lib/docker/", "/var/lib/containers/", "/var/lib/kubelet/", "/run/",
                              "/snap/", "/media/", "/proc/", "/sys/", "/dev/", "/tmp/"})
@@ -354,7 +354,7 @@ std::vector<Mount> mounts_of(const Files& files) {
     if (words[2] == "autofs") automatic.insert(words[1]);
     out.push_back({words[0], words[1], words[2], words[3]});
   }
-  // Below an automounter it is by use which ones are there.
+  // Which mounts exist below an automounter depends on use.
   std::erase_if(out, [&](const Mount& mount) {
     return !is_real(mount) || is_passing(mount.point) ||
            std::any_of(automatic.begin(), automatic.end(), [&](const std::string& folder) {
@@ -371,7 +371,7 @@ std::string options_of(const Mount& mount) {
   return fmt::format("{} {}", mount.type, fmt::join(kept, ","));
 }
 
-// An argument of the kernel that names this machine, its disks or its way to them.
+// A kernel argument that names this machine, its disks or the path to them.
 bool names_machine(const std::string& argument) {
   static const std::set<std::string> kKeys = {"BOOT_IMAGE",
                                               "initrd",
@@ -411,7 +411,7 @@ Properties mount_properties(const Files& files) {
   for (const Mount& mount : mounts_of(files)) {
     if (points.size() == kMost) break;
     points.insert(mount.point);
-    out["mount " + mount.point] = options_of(mount);  // of several the topmost, which is the last
+    out["mount " + mount.point] = options_of(mount);  // if there are several, the topmost, which is the last
   }
   if (!points.empty()) out["mounts"] = joined(points);
   return out;

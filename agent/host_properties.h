@@ -1,11 +1,11 @@
-// In what equal machines should not differ: versions of software and firmware, settings of BIOS, kernel and
-// mounts, as far as the running system shows them. For HardwareFacts::properties, "CPU governor" ->
-// "performance".
+// Properties in which identical machines should not differ: software and firmware versions, settings of BIOS,
+// kernel and mounts, as far as the running system shows them. For HardwareFacts::properties, "CPU governor"
+// -> "performance".
 //
-// Nothing of what differs between equal machines by nature: names, addresses, serial numbers, UUIDs, times,
-// counts of parts. What cannot be read has no entry; what can be read and is not there says so ("off").
-// Reads the text of /proc, /sys and /etc below `files`, in milliseconds; starts nothing. Thread: plain
-// functions.
+// Without what always differs between identical machines: names, addresses, serial numbers, UUIDs, times,
+// counts of parts. A property that cannot be read has no entry; one that can be read but is absent has a
+// value such as "off". Reads the text of /proc, /sys and /etc below `files`, in milliseconds; starts nothing.
+// Thread: plain functions.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ Properties host_properties(const Files& files);
 // Parts, for tests.
 // Without what names this machine, its disks or its network: "root=UUID=...", "ip=...", "BOOT_IMAGE=...".
 std::string comparable_kernel_line(const std::string& line);
-// Real file systems: "mounts" (which there are), "mount /scratch" (type and options).
+// Real file systems: "mounts" (their mount points), "mount /scratch" (type and options).
 Properties mount_properties(const Files& files);
 
 // Identifies an installation without revealing its /etc/machine-id: a digest of it, 32 hexadecimal digits.

@@ -45,7 +45,7 @@ class Lane {
  public:
   explicit Lane(std::unique_ptr<HttpClient> client)
       : client_(std::move(client)), thread_([this] { work(); }) {}
-  // Waits for the call that is under way: at most its deadline.
+  // Waits for the call in progress: at most until its deadline.
   ~Lane() {
     {
       const std::lock_guard lock(mutex_);
@@ -124,14 +124,14 @@ Result<wire::JoinReply> ask_certificate(HttpClient& client, const std::string& v
   return wire::join_reply_from_json(json);
 }
 
-// The connection was bound to that CA; what came over it is checked all the same, because it is kept.
+// The connection was bound to that CA; the received one is checked nevertheless, because it is stored.
 Result<Credentials> checked(const wire::JoinReply& reply, const std::string& key_pem,
                             const std::string& csr_pem, const std::string& pin) {
   TRY(const std::string ca, pki::certificate_fingerprint(reply.ca_pem));
-  if (ca != pin) return fail(Code::denied, "the controller sent a CA other than the pinned one");
+  if (ca != pin) return fail(Code::denied, "the controller's CA differs from the pinned one");
   TRY(const std::string ours, pki::public_key_fingerprint(csr_pem));
   TRY(const std::string theirs, pki::public_key_fingerprint(reply.certificate_pem));
-  if (ours != theirs) return fail(Code::denied, "the controller sent a certificate for another key");
+  if (ours != theirs) return fail(Code::denied, "the controller returned a certificate for a different key");
   return Credentials{key_pem, reply.certificate_pem, reply.ca_pem};
 }
 
@@ -164,7 +164,7 @@ class HttpLink : public RenewableLink {
   }
 
   void post(const wire::EventBatch& batch, Acked done) override {
-    // Output of tools may be anything; what is not UTF-8 is replaced.
+    // Output of tools may contain any bytes; what is not UTF-8 is replaced.
     std::string body = dump_json(wire::to_json(batch));
     posts_.submit([this, body = std::move(body), done = std::move(done)](HttpClient& client) {
       Result<uint64_t> ack = fail(Code::invalid, "invalid answer: see the agent's log");
@@ -194,7 +194,7 @@ class HttpLink : public RenewableLink {
 Result<std::string> normal_pin(const std::string& pin) {
   const std::string hex = pin.rfind("sha256:", 0) == 0 ? pin.substr(7) : pin;
   if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return fail(Code::invalid, "the pin is not a SHA-256 in lower-case hex");
+    return fail(Code::invalid, "the pin must be a SHA-256 in lower-case hexadecimal");
   return "sha256:" + hex;
 }
 

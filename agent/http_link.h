@@ -31,8 +31,8 @@ Result<std::string> normal_pin(const std::string& pin);
 // Percent-encoding of one query value: order ids contain '/' and '#'.
 std::string query_value(const std::string& text);
 
-// Another certificate for the same key, over the connection that the present one opens. One attempt;
-// blocking. conflict: too early.
+// A new certificate for the same key, over a connection with the present one. One attempt; blocking.
+// conflict: too early.
 Result<Credentials> renew(const std::string& url, const std::string& node, const Credentials& present);
 
 // A link whose certificate can change while it is up: pending calls end with the old one.

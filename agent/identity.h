@@ -8,9 +8,9 @@
 //   ca.pem           the controller's CA, pinned by its SHA-256 when it was fetched
 //   journal          finished orders (agent/file_journal.h)
 // The image writer (agent/image) copies agent.json, agent.key, agent.pem and ca.pem from the RAM system's
-// folder into the new system's state partition, so that the installed agent needs no new token. What the
-// running root file system is comes from the root slot itself, not from the shared state: the image writer
-// leaves
+// folder into the new system's state partition, so that the installed agent needs no new token. The identity
+// of the running root file system comes from the root slot itself, not from the shared state: the image
+// writer leaves
 //   /etc/muster/image.json   {"name": "debian-12", "digest": "sha256:...", "slot": "a"}
 // in every slot it writes.
 // Thread: plain functions over Files.

@@ -17,7 +17,7 @@ namespace muster {
 
 struct OrderRecord {
   std::string order;      // WorkOrder::id
-  std::string kind;       // its name, for people who read the file
+  std::string kind;       // its name, for readers of the file
   bool finished = false;  // false: begun, end unknown
   Json finish = Json();   // data of the `finished` event, sent again when the order comes again
 };
@@ -28,7 +28,7 @@ class AgentJournal {
  public:
   using Done = std::function<void(Status)>;
   virtual ~AgentJournal() = default;
-  // Everything that was durable, oldest first. A torn last record is left out, not an error.
+  // Everything that was durable, oldest first. A truncated last record is left out, not an error.
   virtual Result<std::vector<OrderRecord>> load() = 0;
   // Durable when `done` is called with Ok.
   virtual void append(const OrderRecord& record, Done done) = 0;

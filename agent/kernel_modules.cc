@@ -59,7 +59,7 @@ ModuleLoader::ModuleLoader(const Files& files, std::string folder, Insert insert
     if (keyword == "alias") aliases_.emplace_back(pattern, name);
 }
 
-// What is only a soft dependency holds nothing up where it cannot be loaded.
+// A soft dependency that cannot be loaded is not an error.
 void ModuleLoader::load_soft(const Soft& soft, const std::string& path) {
   const auto found = soft.find(plain_name(path));
   if (found == soft.end()) return;

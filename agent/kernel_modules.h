@@ -26,8 +26,7 @@ class ModuleLoader {
   // driver of the chip behind its port). Unknown names are built into the kernel or absent: no error.
   Status load(const std::string& name);
   // Loads the modules for the devices of all buses, repeatedly until nothing new appears (a bus driver can
-  // make new devices appear). Failures are collected, not fatal: a broken NIC driver must not hide the
-  // others.
+  // add new devices). Failures are collected, not fatal: a broken NIC driver must not hide the others.
   std::vector<std::string> load_for_devices();
 
  private:

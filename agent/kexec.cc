@@ -27,7 +27,8 @@ namespace {
 constexpr const char* kFolder = "/run/muster-kexec";  // memory
 constexpr const char* kAgent = "/usr/sbin/muster-agent";
 constexpr const char* kUnit = "/run/systemd/system/muster-kexec.service";
-// As systemd-reboot.service, with another program at its end, and as reboot.target, whose deadline is 30 min.
+// Like systemd-reboot.service, with a different program at its end, and like reboot.target, whose deadline is
+// 30 min.
 constexpr const char* kUnitText =
     "[Unit]\n"
     "Description=Hand over to muster's RAM system\n"
@@ -89,8 +90,8 @@ Result<std::string> fetch(const KexecDeps& deps, const wire::KexecJob& job, cons
                           const std::string& digest) {
   if (deps.cancelled()) return fail(Code::cancelled, "withdrawn by the controller");
   TRY(std::string bytes, deps.fetch(job.base_url, path));
-  // It may have been repacked meanwhile: the next order has the new digest.
-  if (sha256(bytes) != digest) return fail(Code::failed, path + " is not what the controller announced");
+  // The file may have been repacked meanwhile: the next order has the new digest.
+  if (sha256(bytes) != digest) return fail(Code::failed, path + " does not have the announced SHA-256");
   return bytes;
 }
 
@@ -134,19 +135,20 @@ Status arm_loader(const KexecDeps& deps, const wire::KexecJob& job, const std::s
   return arm_boot_once(deps.files, deps.process, loader, boot);
 }
 
-// What holds for every way out of this system.
+// Conditions for every way of leaving this system.
 Status may_leave(const Files& files) {
   if (!files.is_directory("/run/systemd/system"))
-    return denied("systemd is not running: this system cannot be shut down in order");
-  if (!files.exists(kAgent)) return denied(std::string("there is no ") + kAgent + " to start it with");
-  // The RAM system does not feed it: it would reset the machine while its disk is written.
+    return denied("systemd is not running: this system cannot be shut down cleanly");
+  if (!files.exists(kAgent)) return denied(std::string(kAgent) + " is missing: it starts the RAM system");
+  // The RAM system does not feed the watchdog: it would reset the machine while its disk is written.
   for (const auto& name : files.list("/sys/class/watchdog"))
     if (files.read_line("/sys/class/watchdog/" + name + "/state") == "active")
-      return denied("the hardware watchdog " + name + " is running (RuntimeWatchdogSec of systemd?)");
+      return denied("the hardware watchdog " + name +
+                    " is running (see RuntimeWatchdogSec of systemd) and would reset the machine");
   return Ok{};
 }
 
-// There is no second way to a machine that nothing can switch.
+// A machine that cannot be power-cycled remotely has no second way in.
 Status finds_its_way_back(const RamNetwork& network, const wire::KexecJob& job) {
   const bool known = network.mac == job.mac ||
                      std::find(network.ports.begin(), network.ports.end(), job.mac) != network.ports.end();
@@ -160,7 +162,7 @@ Status finds_its_way_back(const RamNetwork& network, const wire::KexecJob& job) 
   if (network.gateway.empty() && !neighbour)
     return denied(
         fmt::format("the controller {} is reached without a router, but the new system would have {}, which "
-                    "is another network",
+                    "is a different network",
                     controller, job.address_cidr));
   if (network.gateway.empty()) return Ok{};
   if (neighbour)
@@ -175,7 +177,7 @@ Status finds_its_way_back(const RamNetwork& network, const wire::KexecJob& job) 
   return Ok{};
 }
 
-// What hangs is left behind after a minute, in a process of its own.
+// A hanging call is left behind after a minute, in a process of its own.
 void try_for_a_minute(void (*work)()) {
   constexpr int kLooks = 600;
   const pid_t worker = ::fork();
@@ -186,13 +188,13 @@ void try_for_a_minute(void (*work)()) {
   for (int i = 0; worker > 0 && i < kLooks && ::waitpid(worker, nullptr, WNOHANG) == 0; ++i) ::usleep(kLook);
 }
 
-// What is mounted yet may be a network file system whose server is gone: that is waited for without end.
+// A mount that remains may be a network file system whose server is gone: a sync would wait forever.
 void write_back() {
   try_for_a_minute([] { ::sync(); });
 }
 
-// GPUs that their driver has in hand do not always come up under the next kernel. Everything that used them
-// was stopped.
+// GPUs still in use by their driver do not always work under the next kernel. Everything that used them was
+// stopped.
 void unload_gpu_drivers() {
   try_for_a_minute([] {
     for (const char* name :
@@ -205,23 +207,23 @@ void unload_gpu_drivers() {
 
 Status may_kexec(const Files& files) {
   TRY_(may_leave(files));
-  if (!files.exists(kLoaded)) return denied("this kernel is built without kexec");
+  if (!files.exists(kLoaded)) return denied("this kernel was built without kexec");
   if (files.read_line("/proc/sys/kernel/kexec_load_disabled", "0") != "0")
     return denied("kexec is disabled until the next boot (kernel.kexec_load_disabled)");
   const std::string lockdown = chosen(files.read_line("/sys/kernel/security/lockdown"));
   if (!lockdown.empty() && lockdown != "none")
     return denied("the kernel is locked down (" + lockdown +
-                  "): it starts no kernel without a known signature");
+                  "): it does not start a kernel without a trusted signature");
   // Four bytes of attributes, one of value.
   const std::string secure = files.read(kSecureBoot).value_or("");
   if (secure.size() == 5 && secure[4] == 1)
-    return denied("Secure Boot is on: the kernel starts no other kernel that is not signed for this machine");
+    return denied("Secure Boot is on: the kernel starts only kernels that are signed for this machine");
   return Ok{};
 }
 
 namespace {
 
-// Neither the kernel nor the boot loader.
+// Neither the kernel nor the boot loader can do it.
 Error no_way(const Error& kernel, const Error& loader) {
   return fail(Code::denied,
               kernel.message + "; an entry for one boot is not possible either: " + loader.message);
@@ -244,7 +246,7 @@ Result<Json> prepare_kexec(const KexecDeps& deps, const wire::KexecJob& job) {
   const std::string arguments = network_arguments(*network);
   const std::string command_line = job.arguments + arguments;
   if (command_line.size() > kLongestLine || command_line.find_first_of("\n\r") != std::string::npos)
-    return fail(Code::denied, "the RAM system's kernel command line is too long, or longer than a line");
+    return fail(Code::denied, "the RAM system's kernel command line is too long or has more than one line");
   Json ready = {{"network", arguments}, {"kernel", deps.files.read_line("/proc/sys/kernel/osrelease")}};
   if (loader.empty()) {
     if (const Status fetched = fetch_files(deps, job); !fetched.ok()) {
@@ -276,7 +278,7 @@ Status leave_by_kexec(const Files& files, Process& process) {
   const auto tell = [&]() -> Status {
     TRY_(files.write(kUnit, kUnitText));
     TRY_(run_ok(process, {{"systemctl", "daemon-reload"}}));
-    // As `systemctl reboot` does it: no later request undoes it.
+    // Like `systemctl reboot`: no later request undoes it.
     TRY_(run_ok(process, {{"systemctl", "--no-block", "--job-mode=replace-irreversibly", "start",
                            "muster-kexec.service"}}));
     return Ok{};
@@ -293,7 +295,7 @@ void start_loaded_kernel(const Files& files) {
   write_back();
   if (files.exists("/sys/module/nvidia")) unload_gpu_drivers();
   if (::mount(nullptr, "/", nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
-    // Something holds a file open yet: the kernel makes everything read-only by itself, in its own time.
+    // A file is still open: the kernel then makes everything read-only itself, asynchronously.
     (void)files.write_raw("/proc/sysrq-trigger", "u");
     const auto writable = [&files] {
       std::istringstream mounts(files.read("/proc/self/mounts").value_or(""));
@@ -313,10 +315,10 @@ void start_loaded_kernel(const Files& files) {
 
 void forget_kexec(const Files& files, Process& process) {
   forget_boot_once(files, process);
-  // Another program's kernel (a crash kernel is not among them) is its own business: ours leaves its folder.
+  // A kernel loaded by a different program (crash kernels do not count) is left alone: ours has its folder.
   if (!files.is_directory(kFolder) || files.read_line(kLoaded, "0") != "1") return;
   const auto out = child(process, {{"unload", true}});
-  log::warning("unloading a kernel that was loaded and not started",
+  log::warning("unloading a kernel that was loaded but not started",
                {{"result", !out.ok()   ? out.error().message
                            : out->ok() ? "done"
                                        : out->err}});
@@ -331,7 +333,7 @@ Status kexec_refusal(int error) {
     case ENFILE:
       return fail(Code::failed, std::string("kexec_file_load: ") + strerror(error));
     default:
-      return fail(Code::denied, std::string("the running kernel rejects it: ") + strerror(error));
+      return fail(Code::denied, std::string("the running kernel rejects the new one: ") + strerror(error));
   }
 }
 

@@ -36,7 +36,7 @@ std::optional<int64_t> pid_of(const std::string& text) {
 
 std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// Kernel threads and processes that ended have no words.
+// Kernel threads and ended processes have no arguments.
 std::vector<std::string> argv_of(const Files& files, int64_t pid) {
   return split(files.read(fmt::format("/proc/{}/cmdline", pid)).value_or(""), '\0');
 }
@@ -71,7 +71,7 @@ std::optional<Step> slurm_step(const std::vector<std::string>& argv) {
   if (title.rfind(start, 0) != 0 || close == std::string::npos) return {};
   const std::string id = title.substr(start.size(), close - start.size());
   const size_t dot = std::min(id.find('.'), id.size());
-  // Any user may call a process so: what no step is called is left alone, and never shown.
+  // Any user may name a process like that: a title that is not a step's is ignored, and never shown.
   if (id.empty() || !is_digit(id[0]) || !std::all_of(id.begin(), id.end(), in_step_id)) return {};
   return Step{id.substr(0, dot), id.substr(std::min(dot + 1, id.size()))};
 }
@@ -85,7 +85,7 @@ int64_t parent_of(const Files& files, int64_t pid) {
   return fields.size() < 2 ? 0 : pid_of(fields[1]).value_or(0);
 }
 
-// By its ancestors (srun), or by its cgroup, as where pam_slurm_adopt puts a login into the user's job.
+// By its ancestors (srun), or by its cgroup, as when pam_slurm_adopt puts a login into the user's job.
 std::set<std::string> jobs_of_self(const Files& files, int64_t self) {
   std::set<std::string> out;
   int64_t pid = self;
@@ -97,7 +97,7 @@ std::set<std::string> jobs_of_self(const Files& files, int64_t self) {
     std::string before;
     for (const std::string& part : split(line.substr(line.rfind(':') + 1), '/')) {
       if (part.rfind("job_", 0) == 0) out.insert(part.substr(4));
-      // Slurm 25.11 names a job's folder by an identifier of its own.
+      // Slurm 25.11 gives a job's folder an identifier of its own as name.
       if (before.size() >= 16 && before.compare(before.size() - 16, 16, "slurmstepd.scope") == 0)
         out.insert(part.rfind("job_", 0) == 0 ? part.substr(4) : part);
       before = part;
@@ -107,8 +107,8 @@ std::set<std::string> jobs_of_self(const Files& files, int64_t self) {
   return out;
 }
 
-// Jobs whose cgroup holds processes, where these are hidden from a plain user. Folders of version 2 only: of
-// version 1 none says whether it is populated.
+// Jobs whose cgroup has processes, if these are hidden from a plain user. Folders of version 2 only: version
+// 1 does not show whether a folder is populated.
 std::map<std::string, std::set<std::string>> jobs_by_cgroup(const Files& files) {
   std::map<std::string, std::set<std::string>> out;
   const std::string slice = "/sys/fs/cgroup/system.slice";
@@ -148,7 +148,7 @@ void look_at_jobs(const Files& files, const std::vector<Running>& all, bool hidd
 
 // ---- packages
 
-// The program that a process runs: of a script the script. `arguments` are those behind it.
+// The program that a process runs; for a script, the script. `arguments` are those after it.
 struct Program {
   std::string name;
   std::vector<std::string> arguments;
@@ -166,7 +166,7 @@ Program program_of(const std::vector<std::string>& argv) {
   return {last_component(argv[at]), {argv.begin() + static_cast<std::ptrdiff_t>(at) + 1, argv.end()}};
 }
 
-// Of apt and its like: whether the command only reads what is there. One that is not listed is work.
+// For apt and similar programs: whether the command only reads. One that is not listed counts as work.
 bool is_query(const std::vector<std::string>& arguments) {
   static const std::set<std::string> queries = {
       "list",      "search",    "show",         "info",     "policy",       "depends",
@@ -197,7 +197,8 @@ bool is_rpm_work(const std::vector<std::string>& arguments) {
   });
 }
 
-// unattended-upgrade-shutdown waits in every Ubuntu and most Debian for the machine's end, and is not here.
+// unattended-upgrade-shutdown always runs on Ubuntu and mostly on Debian, waiting for a shutdown, and does
+// not count.
 bool is_package_work(const Program& program) {
   static const std::set<std::string> managers = {"apt", "apt-get", "aptitude", "dnf",      "dnf5",    "dnf-3",
                                                  "yum", "tdnf",    "zypper",   "microdnf", "apt-mark"};
@@ -252,12 +253,12 @@ std::string amount_of(const std::optional<uint64_t>& mib) {
   return mib ? fmt::format("{} MiB", *mib) : std::string("memory");
 }
 
-// A process that is not seen may be one in another namespace of processes, or gone: then the driver has not
-// given the memory back.
+// A process that cannot be seen may be in a different PID namespace, or gone: then the driver has not freed
+// the memory.
 std::string name_of(const Files& files, int64_t pid, bool hidden) {
   const std::string name = files.read_line(fmt::format("/proc/{}/comm", pid));
   if (!name.empty()) return dump_ascii(Json(name));
-  return hidden ? "another user's" : "no such process here";
+  return hidden ? "a different user's process" : "process not found";
 }
 
 void look_at_gpus(const Files& files, const LookInput& input, bool hidden, HostLook& out) {
@@ -270,9 +271,9 @@ void look_at_gpus(const Files& files, const LookInput& input, bool hidden, HostL
                                 one.pid, name_of(files, one.pid, hidden)));
   }
   std::sort(words.begin(), words.end());
-  if (!input.gpus_looked_at) out.not_looked_at.push_back("memory of GPUs: their driver gave no answer");
+  if (!input.gpus_looked_at) out.not_looked_at.push_back("memory of GPUs: their driver did not respond");
   if (words.empty()) return;
-  reason.text = fmt::format("held: {}", fmt::join(words, "; "));
+  reason.text = fmt::format("in use: {}", fmt::join(words, "; "));
   out.busy.push_back(std::move(reason));
 }
 
@@ -303,7 +304,7 @@ HostLook look_first(const Files& files, const LookInput& input) {
   out.share.of_gpus = input.of_gpus;
   out.locked_bytes = locked_bytes(files);
   out.own_jobs = jobs_of_self(files, input.self);
-  // With `hidepid` a plain user sees its own processes only, and process 1 is never one of them.
+  // With `hidepid` a plain user can only see its own processes, and process 1 is never one of them.
   const bool hidden = !files.exists("/proc/1/cmdline");
   if (hidden) out.not_looked_at.push_back("processes of other users: /proc hides them (hidepid)");
   const std::vector<Running> all = processes(files);

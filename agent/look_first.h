@@ -1,9 +1,9 @@
-// Checks before a load runs on a host: whether others use it, and which share of it can be measured. A busy
-// host is refused by name with these reasons.
+// Checks before a load test runs on a host: whether it is in use, and which share of it can be measured. A
+// busy host is refused with these reasons.
 //
 // Reads the text of /proc and /sys below `files`, in milliseconds; starts nothing and writes nothing. What a
-// plain user cannot see is listed (not_looked_at): it does not mean that nothing is there. A false sign costs
-// a refusal, a missed one a wrong verdict or a user's job. Thread: plain functions.
+// plain user cannot see is listed (not_looked_at): it does not mean that nothing is there. A false alarm
+// costs a refusal, a missed one a wrong verdict or a user's job. Thread: plain functions.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ namespace muster {
 enum class Busy {
   job,          // a step of a Slurm job that does not include this process
   packages,     // apt, dpkg, dnf, rpm, zypper running; not queries
-  measurement,  // another one of muster's
+  measurement,  // a different measurement by muster
   load,         // more work than processors, over the last minute
-  gpu_memory,   // held by another process
+  gpu_memory,   // used by a different process
 };
 std::string_view to_string(Busy kind);
 
@@ -35,13 +35,13 @@ struct BusyReason {
 
 // Memory of a GPU that a process computes with (NVML's compute processes). `pid` as on the host.
 struct GpuHolder {
-  std::string gpu;  // index, UUID or PCI address: for people
+  std::string gpu;  // index, UUID or PCI address: for messages
   int64_t pid = 0;
   std::optional<uint64_t> mib = {};  // absent: the driver does not report it
 };
 
 struct LookInput {
-  int64_t self = 0;  // pid of the looking process; 0: unknown, and then no job is its own by its ancestors
+  int64_t self = 0;  // pid of this process; 0: unknown, and then its ancestors do not identify its own job
   std::vector<GpuHolder> holders = {};
   bool gpus_looked_at = true;                  // false: NVML could not be read on a host with GPUs
   std::optional<int> gpus = {}, of_gpus = {};  // NodeShare

@@ -4,19 +4,20 @@
 //   muster-agent run --config FILE                as a service of an installed system
 //   muster-agent join --url U --pin P --token T --node N   adopts a running machine: makes a key, gets a
 //       certificate
-//   muster-agent adopt --stdin                    the host's end of `muster node add --adopt`: what adopting
-//       it would change, then joins and is kept running (agent/adopting.h)
+//   muster-agent adopt --stdin                    the host's end of `muster node add --adopt`: shows what
+//       adoption would change, then joins and keeps the agent running (agent/adopting.h)
 //   muster-agent facts                            prints this machine's facts as JSON
-//   muster-agent rollback NAME                    takes back an unconfirmed change (started by a timer,
+//   muster-agent rollback NAME                    rolls back an unconfirmed change (started by a timer,
 //       agent/steps/two_phase.h)
-//   muster-agent check | apply [--log FILE]       the steps of an order (JSON on standard input), carried
-//       out here and now; the log
-//                                                 has every program that was run and what it said
-//   muster-agent acs                              ACS registers as /etc/muster/acs.json says (boot, timer;
+//   muster-agent check | apply [--log FILE]       carries out the steps of an order (JSON on standard input)
+//       at once; the log
+//                                                 has every program that was run and its output
+//   muster-agent acs                              sets ACS registers as in /etc/muster/acs.json (boot, timer;
 //       agent/steps/gpu/acs.h)
-//   muster-agent hand-over --stdin | --now        gets ready to hand over to the RAM system, and does, on a
-//       system that is no node of muster's (controller/power/sakura/provider_install.h)
-//   muster-agent kexec --stdin | --now            has the kernel load another one; starts it (agent/kexec.h)
+//   muster-agent hand-over --stdin | --now        prepares the hand-over to the RAM system, and does it, on a
+//       system that is not a node of muster (controller/power/sakura/provider_install.h)
+//   muster-agent kexec --stdin | --now            loads a new kernel into the running one; starts it
+//       (agent/kexec.h)
 //   muster-agent write-slot --stdin               writes the root slot that is not in use (started by the
 //       agent in a unit of its own, agent/image/slot_child.h)
 //   muster-agent measure --stdin ...              the host's end of `muster accept --hosts`, started by its
@@ -71,7 +72,7 @@ namespace {
 
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
-// Tries until it works or can never work. `patience` 0: one attempt.
+// Retries until it works or cannot work. `patience` 0: one attempt.
 Result<Credentials> join_until(const JoinOptions& options, std::string* node, DurationMs patience) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience);
   for (DurationMs pause = 500;; pause = std::min<DurationMs>(pause * 2, 10 * kSecond)) {
@@ -85,8 +86,9 @@ Result<Credentials> join_until(const JoinOptions& options, std::string* node, Du
   }
 }
 
-// The key that a token is used with, kept before it is used: who ended before the answer came, or before the
-// service ran, asks again with the same one, where another key would be a second machine.
+// The key that a token is used with, stored before its use: a program that ended before the answer came, or
+// before the service ran, requests again with the same key, because a different key would count as a second
+// machine.
 std::string join_key_path(const std::string& folder, const std::string& token) {
   return folder + "/join-" + sha256(token).substr(0, 16) + ".key";
 }
@@ -115,7 +117,7 @@ Result<JoinOptions> join_options(const Files& files, const std::string& folder, 
   return options;
 }
 
-// Joins with a token and keeps what came of it in `folder`.
+// Joins with a token and stores the resulting identity in `folder`.
 Result<AgentConfig> join_and_keep(const Files& files, const std::string& folder, const BootParameters& boot,
                                   wire::Mode mode, DurationMs patience) {
   TRY(const JoinOptions options, join_options(files, folder, boot, mode));
@@ -175,7 +177,7 @@ Status serve(Files& files, Process& process, const std::string& folder, const Ag
 
 Status run_ram(Files& files, Process& process) {
   TRY(const BootParameters boot, parse_kernel_command_line(files.read_line("/proc/cmdline")));
-  // An agent that was started again in the same boot is who it was: its token is spent.
+  // An agent that was restarted in the same boot keeps its identity: its token is used up.
   if (const auto known = read_config(files, kRamIdentity);
       known.ok() && read_credentials(files, kRamIdentity).ok())
     return serve(files, process, kRamIdentity, known.value(), ram_functions(files, process, known->node));
@@ -199,10 +201,10 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos || slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// What a loss of power left unconfirmed may be what locks the controller out.
+// A change left unconfirmed by a power loss may be the one that locks the controller out.
 void take_back_unconfirmed(Files& files, Process& process) {
   for (const auto& [name, result] : steps::roll_back_orphans(files, process))
-    log::warning("a change that was never confirmed is taken back",
+    log::warning("rolled back a change that was never confirmed",
                  {{"change", name}, {"result", result.ok() ? "done" : result.error().message}});
 }
 
@@ -211,14 +213,13 @@ Status run_installed(const std::map<std::string, std::string>& options) {
   const auto process = make_process();
   take_back_unconfirmed(files, *process);
   forget_kexec(files, *process);
-  // The next restart, from whatever source, is an ordinary one.
+  // The next restart, whatever causes it, is a normal one.
   if (slot_boot_armed(files)) disarm_slot_boot(files);
   const auto it = options.find("config");
   const std::string folder =
       folder_of(it == options.end() ? std::string(kInstalledIdentity) + "/agent.json" : it->second);
   TRY(AgentConfig config, read_config(files, folder));
-  // The image writer hands on what the RAM system's agent wrote; this system is an installed one all the
-  // same.
+  // The image writer copies what the RAM system's agent wrote, but this is an installed system.
   if (config.mode == wire::Mode::ram) config.mode = wire::Mode::installed;
   return serve(files, *process, folder, config, installed_functions(files, *process));
 }
@@ -239,7 +240,7 @@ Result<BootParameters> parameters_of(const std::map<std::string, std::string>& o
     if (it == options.end() || it->second.empty()) return fail(Code::invalid, "--" + name + " is missing");
     *field = it->second;
   }
-  // "-": from standard input, so that it is in no process list.
+  // "-": from standard input, so that it does not appear in a process list.
   if (boot.token == "-") {
     TRY(boot.token, line_from_stdin());
     while (!boot.token.empty() && isspace(static_cast<unsigned char>(boot.token.back())))
@@ -304,11 +305,11 @@ Status run_rollback(const std::string& name) {
 
 Status run_acs() {
   TRY(const int changed, steps::reapply_acs(Files()));
-  if (changed > 0) fmt::print("ACS: {} registers were put right\n", changed);
+  if (changed > 0) fmt::print("ACS: {} registers corrected\n", changed);
   return Ok{};
 }
 
-// Writes down every program that is run and all it says.
+// Logs every program that is run and all its output.
 class LoggedProcess : public Process {
  public:
   LoggedProcess(Process& inner, FILE* log) : inner_(inner), log_(log) {}
@@ -341,7 +342,7 @@ class LoggedProcess : public Process {
 Status run_steps_here(bool write, const std::string& log_path) {
   std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
   TRY(Json order, parse_json(text));
-  if (!order.is_object()) return fail(Code::invalid, "no order on standard input");
+  if (!order.is_object()) return fail(Code::invalid, "standard input: expected an order (a JSON object)");
   order["mode"] = write ? "apply" : "check";
   if (!order.contains("stop_on_failure")) order["stop_on_failure"] = false;
   Files files;

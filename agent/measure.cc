@@ -34,7 +34,7 @@ constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 constexpr const char* kNvmlProgram = "muster-accept-nvml";
 constexpr size_t kWhyBytes = 300;
 
-// Nothing is remembered across processes: there is no second one.
+// Nothing is kept across processes: there is no second one.
 class MemoryJournal : public AgentJournal {
  public:
   explicit MemoryJournal(Reactor& reactor) : reactor_(reactor) {}
@@ -84,7 +84,7 @@ class Measure {
     return it == options_.end() ? "" : it->second;
   }
 
-  // A folder of a file system that is mounted nowhere any more lives as long as it is open here.
+  // A folder of a file system that is no longer mounted exists as long as it is open here.
   void leave_no_file() {
     const std::string mounted = option("mounted");
     if (!mounted.empty()) {
@@ -94,7 +94,7 @@ class Measure {
     }
   }
 
-  // In memory where the script found such a place. Made when it is needed; run_guarded() removes it.
+  // In memory if the script found such a place. Created when needed; run_guarded() removes it.
   Result<std::string> folder() {
     TRY_(made_folder());
     return folder_;
@@ -158,7 +158,7 @@ class Measure {
     }
   }
 
-  // Nothing that changes this machine.
+  // Only functions that do not change this machine.
   WorkFunctions functions() {
     WorkFunctions out;
     out.folder = folder_.empty() ? option("folder") : folder_;
@@ -214,7 +214,7 @@ int run_measure(const std::map<std::string, std::string>& options) {
     (void)Files().remove(made + "/muster-agent");
     (void)Files().remove(made);
   }
-  // What is made there from now on is in another file system.
+  // What is created there from now on is in a different file system.
   if (options.count("mounted")) made.clear();
   return run_guarded(made, [&options] { return Measure(options).run(); });
 }

@@ -16,7 +16,7 @@ bool only_measures(const Json& step_or_verify) {
   return module && module_name.rfind("accept", 0) == 0 && module->measure && !module->apply;
 }
 
-// What keeps a check order from being one; "": nothing.
+// Why an order is not a check that only measures; "" if it is one.
 std::string not_a_check(const Json& params) {
   if (!params.is_object() || params.value("mode", Json()) != "check") return "whose mode is not check";
   const auto steps = params.find("steps");

@@ -1,6 +1,6 @@
-// Which orders an agent takes that came over SSH to measure: `inventory`, and `check` with nothing but
-// measuring steps. The command plans no others; here it is made sure of where they would do harm.
-// Thread: plain functions.
+// Which orders an agent accepts that was started over SSH to measure: `inventory`, and `check` with measuring
+// steps only. The command plans no others; the agent enforces it, because others could do harm. Thread: plain
+// functions.
 #pragma once
 
 #include "base/wire.h"
@@ -8,7 +8,7 @@
 namespace muster {
 
 // The order itself, or one of an unknown kind, which every agent refuses (agent/work_runner.h), with the
-// reason in its word.
+// reason in the name of that kind.
 wire::WorkOrder only_measuring(wire::WorkOrder order);
 
 }  // namespace muster

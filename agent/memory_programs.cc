@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// /proc/self would be another process' for a child.
+// In a child, /proc/self would be a different process.
 std::string path_of(int fd) { return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd); }
 
 std::string hex_of(const std::string& digest) { return digest.substr(digest.rfind(':') + 1); }
@@ -45,26 +45,26 @@ int MemoryPrograms::make_memory_file() {
   return fd < 0 && errno == EINVAL ? ::memfd_create("muster", MFD_CLOEXEC) : fd;
 }
 
-// Whether the kernel executes it at all; what the program makes of the word is its own business.
+// Whether the kernel executes it at all; what the program does with the argument does not matter.
 bool MemoryPrograms::runs(int fd) {
   const auto output = process_.run({.argv = {path_of(fd), "--version"}, .deadline = 20 * kSecond});
   if (!output.ok()) return output.error().code == Code::timeout;
   return output->exit_code != 126 && output->exit_code != 127;
 }
 
-// A file that is open for writing is not executed: it is opened again.
+// A file that is open for writing cannot be executed: it is opened again.
 Result<int> MemoryPrograms::in_memory(const std::string& content) {
   const int writer = make_memory_file();
   if (writer < 0)
-    return fail(Code::denied, std::string("the kernel makes no memory file: ") + strerror(errno));
+    return fail(Code::denied, std::string("the kernel cannot create a file in memory: ") + strerror(errno));
   const bool written = write_all(writer, content) && ::fchmod(writer, 0500) == 0;
   const int reader = written ? ::open(path_of(writer).c_str(), O_RDONLY | O_CLOEXEC) : -1;
   const int number = errno;
   ::close(writer);
-  if (reader < 0) return fail(Code::failed, std::string("a program in memory: ") + strerror(number));
+  if (reader < 0) return fail(Code::failed, std::string("opening a program in memory: ") + strerror(number));
   if (runs(reader)) return reader;
   ::close(reader);
-  return fail(Code::denied, "the kernel does not execute a memory file");
+  return fail(Code::denied, "the kernel does not execute a file in memory");
 }
 
 Result<int> MemoryPrograms::in_folder(const std::string& content) {
@@ -88,7 +88,8 @@ Result<std::string> MemoryPrograms::fetched(const CarriedProgram& program,
   TRY(const PipeLink::Packed packed, ports_.fetch(hex_of(program.sha256), cancelled));
   TRY(std::string content, gunzip(packed.bytes, packed.size));
   if (hex_of(sha256(content)) != hex_of(program.sha256))
-    return fail(Code::corrupt, program.name + ": the received program has another digest than the order");
+    return fail(Code::corrupt,
+                program.name + ": the digest of the received program differs from the order's");
   return content;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kCgroups = "/sys/fs/cgroup";
 constexpr int kMostCpus = 65536;
-constexpr double kWholeMemory = 0.9;  // slurm.conf's RealMemory and MemSpecLimit leave the system its part
+constexpr double kWholeMemory = 0.9;  // slurm.conf (RealMemory, MemSpecLimit) reserves some for the system
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 std::optional<uint64_t> number(const std::string& text) {
@@ -26,8 +26,8 @@ std::optional<uint64_t> number(const std::string& text) {
 }
 
 // The folders of a cgroup, itself first, up to where it is mounted. The path may lead out of a namespace
-// ("/../x"), or be one of the host where the container's own cgroup is mounted: folders that are not there
-// hold no files.
+// ("/../x"), or be one of the host where the container's own cgroup is mounted: folders that do not exist
+// have no files.
 std::vector<std::string> levels(const std::string& mount, std::string path) {
   std::vector<std::string> out;
   if (path.find("/..") != std::string::npos) path.clear();
@@ -83,7 +83,7 @@ Cgroup own_cgroup(const Files& files) {
   return out;
 }
 
-// What the nearest level says that has the controller.
+// The value at the nearest level that has the controller.
 std::set<int> cpuset_of(const Files& files, const Cgroup& cgroup) {
   const std::vector<std::string> names =
       cgroup.v2_cpuset ? std::vector<std::string>{"/cpuset.cpus.effective"}
@@ -94,7 +94,7 @@ std::set<int> cpuset_of(const Files& files, const Cgroup& cgroup) {
   return {};
 }
 
-// The least of all levels, in processors: each limits what is below it.
+// The lowest quota of all levels, in processors: each level limits those below it.
 std::optional<double> quota_of(const Files& files, const Cgroup& cgroup) {
   std::optional<double> least;
   for (const std::string& level : cgroup.cpu) {
@@ -107,7 +107,7 @@ std::optional<double> quota_of(const Files& files, const Cgroup& cgroup) {
       quota = files.read_line(level + "/cpu.cfs_quota_us");
       period = files.read_line(level + "/cpu.cfs_period_us");
     }
-    const auto time = number(quota), of = number(period);  // "max" and "-1" are no numbers
+    const auto time = number(quota), of = number(period);  // "max" and "-1" are not numbers
     if (!time || !of || *of == 0) continue;
     const double cores = static_cast<double>(*time) / static_cast<double>(*of);
     least = std::min(cores, least.value_or(cores));

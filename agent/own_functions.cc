@@ -23,7 +23,7 @@ namespace {
 
 Status leave_ram(int how) {
   sync();
-  if (reboot(how) != 0) return fail(Code::failed, "reboot(2) refused");
+  if (reboot(how) != 0) return fail(Code::failed, "reboot(2) failed");
   return Ok{};
 }
 
@@ -32,8 +32,8 @@ struct Leave {
   int seconds = 300;
   CancelCheck withdrawn = {};
 };
-// The controller takes a node for one that did not restart after three minutes (ExecutorTiming::leave_shows),
-// and goes on in the system that answers: by then the next boot has to be that system's again.
+// After three minutes the controller concludes that a node did not restart (ExecutorTiming::leave_shows), and
+// continues with the system that responds: by then the next boot must start that system again.
 constexpr int kSlotLeaveSeconds = 150;
 
 // The installed system gets this agent's identity, because the join of this boot invalidated all earlier
@@ -42,7 +42,7 @@ Status start_disk(const Files& files, const std::string& node, const Json& param
   const std::string digest = params.is_object() ? params.value("digest", "") : "";
   const Status handed = hand_over_identity(files, kRamIdentity, node, digest);
   if (!handed.ok())
-    log::warning("the system on the disk keeps its identity", {{"why", handed.error().message}});
+    log::warning("the system on the disk keeps its previous identity", {{"why", handed.error().message}});
   // Without a BMC, only the firmware's own list decides what boots next.
   if (ram_options(files.read_line("/proc/cmdline"), {}).until_joined) {
     const Status first = start_own_disk_first(files, node, digest);
@@ -88,7 +88,7 @@ WorkFunctions installed_functions(const Files& files, Process& process, std::fun
   };
   WorkFunctions out;
   out.reboot = [&files, systemctl](const Json&, const CancelCheck& ended) {
-    if (slot_boot_armed(files)) disarm_slot_boot(files);  // an ordered restart is an ordinary one
+    if (slot_boot_armed(files)) disarm_slot_boot(files);  // an ordered restart is a normal one
     return systemctl("reboot", ended, {});
   };
   out.power_off = [systemctl](const Json&, const CancelCheck& ended) {

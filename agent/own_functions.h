@@ -1,4 +1,4 @@
-// How a RAM system and an installed one carry out orders about images, slots and restarts
+// How a RAM system and an installed system carry out orders about images, slots and restarts
 // (agent/work_runner.h). Created by agent/main.cc; `files` and `process` outlive the result. Thread: the
 // functions run in the worker thread.
 #pragma once

@@ -91,8 +91,9 @@ void PipeLink::poll(const std::vector<std::string>& have, Orders done) {
        kPollDeadline, [done = std::move(done)](Result<Json> answer) {
          if (!answer.ok()) return done(answer.error());
          const auto orders = answer->find("orders");
-         auto reply = orders == answer->end() ? Result<wire::PollReply>(fail(Code::invalid, "no orders"))
-                                              : wire::poll_reply_from_json(*orders);
+         auto reply = orders == answer->end()
+                          ? Result<wire::PollReply>(fail(Code::invalid, "the answer has no orders"))
+                          : wire::poll_reply_from_json(*orders);
          if (reply.ok())
            for (auto& order : reply->orders) order = only_measuring(std::move(order));
          done(std::move(reply));
@@ -103,7 +104,8 @@ void PipeLink::post(const wire::EventBatch& batch, Acked done) {
   call({{"post", to_json(batch)}}, kPostDeadline, [done = std::move(done)](Result<Json> answer) {
     if (!answer.ok()) return done(answer.error());
     const auto ack = answer->find("ack");
-    if (ack == answer->end() || !ack->is_number_unsigned()) return done(fail(Code::invalid, "no ack"));
+    if (ack == answer->end() || !ack->is_number_unsigned())
+      return done(fail(Code::invalid, "the answer has no ack"));
     done(ack->get<uint64_t>());
   });
 }
@@ -119,7 +121,7 @@ Result<PipeLink::Packed> PipeLink::fetch(const std::string& sha256, const std::f
   });
   std::unique_lock lock(fetching->mutex);
   while (!fetching->came.wait_for(lock, kLookAtCancel, [&] { return fetching->result.has_value(); }))
-    if (cancelled && cancelled()) return fail(Code::cancelled, "cancelled while a program was fetched");
+    if (cancelled && cancelled()) return fail(Code::cancelled, "cancelled while fetching a program");
   return std::move(*fetching->result);
 }
 
@@ -154,7 +156,7 @@ void PipeLink::receive(std::string_view bytes) {
 void PipeLink::take_line(std::string_view line) {
   const auto json = parse_json(line);
   if (!json.ok() || !json->is_object())
-    return end(fail(Code::invalid, "the command sent something that is not a message"));
+    return end(fail(Code::invalid, "the command sent an invalid message"));
   if (json->contains("alive")) return;
   if (json->contains("leave")) return end(fail(Code::cancelled, "the command has ended"));
   take_answer(*json);
@@ -175,14 +177,14 @@ void PipeLink::take_answer(const Json& json) {
     packed_.bytes.reserve(missing_);
     return;
   }
-  // An answer whose call is over: what is raw behind it would be taken for lines.
+  // An answer to a call that has ended: the raw bytes after it would be taken for lines.
   if (json.contains("bytes")) return end(fail(Code::invalid, "the command sent a program without a request"));
   const auto found = calls_.find(number);
   if (found == calls_.end()) return;
   const Call answered = std::move(found->second);
   calls_.erase(found);
   reactor_.cancel(answered.timer);
-  // Behind this call, as ControllerLink promises.
+  // After this call, as ControllerLink promises.
   answered.answer(error != json.end() ? Result<Json>(error_of(*error)) : Result<Json>(json));
 }
 

@@ -1,10 +1,10 @@
-// PipeLink: the ControllerLink of an agent that came over SSH for a while (`muster accept --hosts`). Its
-// controller is the command at the other end of a pipe; the protocol is in controller/hosts/host_wire.h.
+// PipeLink: the ControllerLink of an agent that runs over SSH for a limited time (`muster accept --hosts`).
+// Its controller is the command at the other end of a pipe; the protocol is in controller/hosts/host_wire.h.
 //
-// Owned by agent/measure.cc. Bytes come and go through functions, so that the pipe itself is its owner's.
-// Every 10 s it sends a sign that this agent is alive; a command that sends nothing for 60 s is lost. Orders
-// that do not only measure are made such that the agent refuses them (agent/measure_orders.h). Thread: the
-// reactor's, but for fetch().
+// Owned by agent/measure.cc. Bytes come and go through functions, so that its owner keeps the pipe itself.
+// Every 10 s it sends a message that this agent is alive; a command that sends nothing for 60 s counts as
+// gone. Orders that do more than measure are replaced by ones that the agent refuses
+// (agent/measure_orders.h). Thread: the reactor's, but for fetch().
 #pragma once
 
 #include <condition_variable>
@@ -24,9 +24,9 @@ namespace muster {
 class PipeLink : public ControllerLink {
  public:
   struct Ports {
-    std::function<void(std::string)> send;  // a line with its end
-    // Nothing is to be done any more: cancelled when the command said so; unavailable: it is silent; invalid:
-    // it sends something else. Once, never inside a call of this link's.
+    std::function<void(std::string)> send;  // a line including its newline
+    // The link has ended: cancelled: the command ended it; unavailable: the command is silent; invalid: it
+    // sent an invalid message. Once, never inside a call of this link's.
     std::function<void(Error)> ended;
   };
   struct Packed {
@@ -77,7 +77,7 @@ class PipeLink : public ControllerLink {
   std::map<uint64_t, std::shared_ptr<Fetching>> fetching_;
   uint64_t last_ = 0;  // number of a call
   std::string line_;   // the beginning of one
-  // Of a program that is on its way.
+  // Of a program being received.
   std::shared_ptr<Fetching> incoming_;
   Packed packed_;
   size_t missing_ = 0;

@@ -80,7 +80,7 @@ Json preview_steps(StepContext& context, const std::vector<wire::Step>& steps) {
                      {"module", step.module},
                      {"outcome", "unknown"},
                      {"diff", ""},
-                     {"message", "this agent has no such module"}});
+                     {"message", "this agent does not support the module"}});
       continue;
     }
     if (!module->apply || !module->check) continue;

@@ -4,11 +4,10 @@
 // For a request {node, pin, steps?: [wire::Step...]} (agent/adopting.h), the answer is:
 //   {"facts": base/facts.h, "joined": bool, "refusal": "", "steps": [{step, module, outcome, diff, message}]}
 // `joined`: the host is that node of that controller already, and its agent runs. `refusal`: why it cannot be
-// adopted, empty when it can. outcome: already | would_change | not_applicable | unknown (the check has no
+// adopted, empty if it can. outcome: already | would_change | not_applicable | unknown (the check has no
 // result, mostly because a program that it needs is not installed yet) | secret (its parameters contain a
-// secret, which only a run sends). Tests and measurements of a plan change nothing and are left out. Writes
-// nothing: only checks of step modules run (agent/step.h).
-// Thread: plain functions.
+// secret, which is only sent during a run). Tests and measurements of a plan change nothing and are left out.
+// Writes nothing: only checks of step modules run (agent/step.h). Thread: plain functions.
 #pragma once
 
 #include <string>

@@ -84,7 +84,7 @@ void load_modules(RamEnvironment& env) {
   env.problems.insert(env.problems.end(), problems.begin(), problems.end());
 }
 
-// Drivers of some cards take their time. Of a bond not every port may come.
+// Some cards' drivers are slow. Some ports of a bond may never appear.
 void wait_for_ports(const Files& files, const RamNetwork& network, int64_t until) {
   const auto there = [&](const std::string& mac) { return interface_with_mac(files, mac).ok(); };
   const std::vector<std::string> wanted =
@@ -114,7 +114,7 @@ void bring_up_network(RamEnvironment& env, const RamOptions& options) {
 [[noreturn]] void reboot_now() {
   ::sync();
   ::reboot(LINUX_REBOOT_CMD_RESTART);
-  for (;;) pause_ms(1000);  // reboot(2) failed: nothing is left to do, but process 1 may not end
+  for (;;) pause_ms(1000);  // reboot(2) failed: nothing is left to do, but process 1 must not end
 }
 
 pid_t start_agent(const std::function<int(const RamEnvironment&)>& agent, const RamEnvironment& env) {
@@ -136,7 +136,7 @@ pid_t start_agent(const std::function<int(const RamEnvironment&)>& agent, const 
       if (pid != child) continue;
       child = -1;
       start_after = monotonic_ms() + options.restart_pause;
-      log::error("the agent ended; it will be restarted", {{"status", std::to_string(status)}});
+      log::error("the agent ended and will be restarted", {{"status", std::to_string(status)}});
     }
     if (gives_up(options, started, shared_contact->load(), monotonic_ms())) {
       log::error("no contact with the controller: rebooting from disk");
@@ -186,7 +186,7 @@ Result<std::string> interface_with_mac(const Files& files, const std::string& ma
     // Bridges and VLANs repeat the MAC of their port: only a device with hardware behind it counts.
     const std::string folder = "/sys/class/net/" + name;
     if (files.read_line(folder + "/address") != wanted || !files.exists(folder + "/device")) continue;
-    // So do virtual functions, and adapters on USB take over that of the board: the port itself goes first.
+    // So do virtual functions, and USB adapters may use the board's MAC: the port itself takes precedence.
     if (port_address(files, folder).kind.empty()) return name;
     if (last.empty()) last = name;
   }

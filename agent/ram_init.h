@@ -4,9 +4,9 @@
 // Process 1 mounts the kernel's file systems, loads drivers, brings the boot interface up with its address,
 // and then runs the agent in a child. It never exits and does not depend on the child: a child that ends is
 // restarted after a pause. Dead-man timer: when no contact with the controller was reported for ten minutes,
-// the machine is rebooted; its boot-once override is used up, so it boots its disk. A machine that handed
-// over from its own system (muster.give_up=SECONDS, docs/decisions/0030) returns to that only while it has
-// not joined: the join revoked that system's certificate, and its disk may be written from then on, so it
+// the machine is rebooted; its override for one boot is used up, so it boots its disk. A machine that handed
+// over from its own system (muster.give_up=SECONDS, docs/decisions/0030) returns to that only as long as it
+// has not joined: the join revokes that system's certificate, and its disk may be written from then on, so it
 // stays and waits for its controller. Thread: process 1 has one; ram_contact() may be called from any thread
 // of the child. Never: writes to a disk, opens a shell, prints secrets.
 #pragma once
@@ -27,7 +27,7 @@ bool is_ram_init();
 
 struct RamEnvironment {
   std::string cmdline;    // /proc/cmdline
-  std::string interface;  // kernel name of the one that is up; empty when none was found in time
+  std::string interface;  // kernel name of the interface that is up; empty if none was found in time
   std::vector<std::string> problems = {};  // errors so far, for the agent's first log lines
 };
 

@@ -104,7 +104,7 @@ Result<std::string> make_bond(const Files& files, const RamNetwork& network,
 Result<std::string> address_device(const std::string& device, const RamNetwork& network,
                                    const std::function<Status(const std::string&)>& load) {
   std::string top = device;
-  // A VLAN cannot be longer than what it lies on.
+  // A VLAN's MTU cannot exceed that of the device below it.
   if (network.mtu > 0) TRY_(set_mtu(device, network.mtu));
   if (network.vlan > 0) {
     TRY_(load("8021q"));

@@ -11,13 +11,12 @@
 
 namespace muster {
 
-// Creates the bond "mbond" of those of the network's ports that are present, which are down and get no
-// address of their own; returns its name. not_found if none is present. `load`: loads a kernel module by
-// name.
+// Creates the bond "mbond" from the network's ports that are present; they are down and get no address of
+// their own. Returns its name. not_found if none is present. `load`: loads a kernel module by name.
 Result<std::string> make_bond(const Files& files, const RamNetwork& network,
                               const std::function<Status(const std::string&)>& load);
-// Addresses `device`, which is a port or a bond, or the VLAN that is made on it; the name of what has the
-// address now.
+// Sets the address on `device`, which is a port or a bond, or on the VLAN that is created on it; returns the
+// name of the device with the address.
 Result<std::string> address_device(const std::string& device, const RamNetwork& network,
                                    const std::function<Status(const std::string&)>& load);
 

@@ -18,7 +18,7 @@ void Renewal::look() {
   reactor_.after(kDay, [this] { look(); });
   auto present = read_credentials(files_, folder_);
   if (!present.ok() || !renewal_due(present->certificate_pem, reactor_.now())) return;
-  auto fresh = std::make_shared<Result<Credentials>>(fail(Code::failed, "not asked"));
+  auto fresh = std::make_shared<Result<Credentials>>(fail(Code::failed, "not requested"));
   reactor_.offload([this, present = *present, fresh] { *fresh = renew(config_.url, config_.node, present); },
                    [this, fresh] { keep(*fresh); });
 }
@@ -26,9 +26,9 @@ void Renewal::look() {
 void Renewal::keep(const Result<Credentials>& fresh) {
   const Status kept = fresh.ok() ? write_credentials(files_, folder_, *fresh) : Status(fresh.error());
   if (!kept.ok())
-    return log::warning("certificate not renewed; retry tomorrow", {{"error", kept.error().message}});
-  // It is on the disk, and the old one stays good for a third of its life: the next start of the agent uses
-  // the new one.
+    return log::warning("certificate not renewed; retrying tomorrow", {{"error", kept.error().message}});
+  // It is on the disk, and the old one stays valid for a third of its life: the agent uses the new one after
+  // its next start.
   const Status used = link_.use(*fresh);
   if (used.ok())
     log::info("certificate renewed", {{"node", config_.node}});

@@ -22,7 +22,7 @@ struct WorkOutcome {
   Json result = Json::object();
 };
 
-// Which part of an order to run. For a `kexec` or `boot_slot` that is prepared: leave, or undo it.
+// Which part of an order to run. For a prepared `kexec` or `boot_slot`: leave, or undo it.
 enum class OrderPart { work, leave, drop };
 
 class WorkRunner {

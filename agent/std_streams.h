@@ -1,7 +1,7 @@
 // StdStreams: standard input and output as a dialog on the reactor, both without blocking.
 //
-// Owned by agent/measure.cc. What cannot be written yet is kept; who sends decides how much that is. Thread:
-// the reactor's; callbacks never run inside a call.
+// Owned by agent/measure.cc. What cannot be written yet is queued; the sender must limit how much that is.
+// Thread: the reactor's; callbacks never run inside a call.
 #pragma once
 
 #include <functional>

@@ -25,7 +25,7 @@ Status check_parameters(const StepModule& module, const Json& params) {
   }
   if (params.is_object())
     for (const auto& [name, value] : params.items())
-      if (!known.count(name)) complain("'" + name + "' is not known");
+      if (!known.count(name)) complain("'" + name + "' is unknown");
   if (problems.empty()) return Ok{};
   return fail(Code::invalid, module.name + ": " + problems);
 }

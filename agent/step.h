@@ -1,8 +1,7 @@
 // StepModule: one small kind of change to a node. Playbook steps are built from these.
 //
 // Contract of every module:
-//   check(params)  reads only. Says whether the declared state holds, with a diff for people when it does
-//                  not.
+//   check(params)  reads only. Returns whether the declared state holds, with a readable diff if it does not.
 //   apply(params)  makes it so. Idempotent: applying what holds changes nothing. May be started again after
 //                  a crash at any point.
 //   verify(params) tests the effect in the running system, not the configuration, and can fail.
@@ -34,11 +33,11 @@ struct StepContext {
   std::function<bool()> cancelled = {};
   // Another module of the registry, by name; nullptr when there is none.
   std::function<const struct StepModule*(const std::string& name)> module = {};
-  std::string order = {};  // id of the order under way; empty: there is none
-  // What the order brought with it (agent/carried_programs.h): name -> path. Others lie where images have
+  std::string order = {};  // id of the current order; empty: none
+  // Programs that came with the order (agent/carried_programs.h): name -> path. Others are where images have
   // them.
   std::map<std::string, std::string> programs = {};
-  std::string folder = "/run";  // for what steps of one agent leave to each other; `{folder}` in options
+  std::string folder = "/run";  // for data passed between steps of one agent; `{folder}` in options
   bool root = true;             // false: the agent is a plain user's
 };
 
@@ -46,7 +45,7 @@ enum class Holds { yes, no, not_applicable };
 
 struct CheckResult {
   Holds holds = Holds::no;
-  std::string diff;       // what would change, for people
+  std::string diff;       // what would change, as readable text
   std::string note = {};  // worth knowing whatever the outcome; the report shows it with the step
 };
 
@@ -59,16 +58,16 @@ struct StepModule {
   std::function<Result<CheckResult>(StepContext&, const Json& params)> check;
   std::function<Status(StepContext&, const Json& params)> apply;   // null: a pure test, `check` decides
   std::function<Status(StepContext&, const Json& params)> verify;  // null: check again
-  // For measuring modules (acceptance): what was measured, attached to the step event. Null otherwise. When
-  // set, apply is unused, and check, which may be null, only says whether there is anything to measure here.
+  // For measuring modules (acceptance): what was measured, attached to the step event. Null otherwise. If
+  // set, apply is unused, and check, which may be null, only returns whether there is anything to measure.
   std::function<Result<Json>(StepContext&, const Json& params)> measure;
   // Many checks at once where one process can answer for all (packages, services...); same order as the
   // input. Null: one by one.
   std::function<std::vector<Result<CheckResult>>(StepContext&, const std::vector<Json>& params)> check_many;
 };
 
-// {"boot_id", "reasons"}: the restart that the order under way made (agent/steps/system/reboot.cc). While it
-// is there and of another boot, the order is being carried out again after that restart.
+// {"boot_id", "reasons"}: the restart made by the current order (agent/steps/system/reboot.cc). While it
+// exists and is from a different boot, the order is being repeated after that restart.
 inline constexpr const char* kRebootRecord = "/var/lib/muster/reboot.json";
 
 // The list, in agent/all_drivers.cc.

@@ -16,7 +16,7 @@ struct StepEnd {
 
 Status check_module(const StepContext& context, const std::string& module, const Json& params) {
   const StepModule* found = context.module ? context.module(module) : nullptr;
-  if (!found) return fail(Code::invalid, "no step module '" + module + "'");
+  if (!found) return fail(Code::invalid, "unknown step module '" + module + "'");
   return check_parameters(*found, params);
 }
 
@@ -64,22 +64,22 @@ class StepRun {
     if (before->holds == Holds::no) end = make_so(module, step, before->diff);
     if (end.status == "already" && order_.reverify && order_.write && module.verify)
       if (auto verified = module.verify(context_, step.params); !verified.ok())
-        return failed("holds, but verify after the reboot: " + verified.error().message);
+        return failed("holds, but verification after the reboot failed: " + verified.error().message);
     if (end.status != "already" && end.status != "applied") return end;
     end.message = before->note;
     return confirmed(step, std::move(end));
   }
 
-  // What the step needs and this agent has not, in words; "": nothing.
+  // What the step needs and this agent lacks, as text; "" if nothing.
   std::string lacking(const wire::Step& step) const {
     for (const std::string& need : step.needs) {
       if (need == "root" && context_.root) continue;
-      return need == "root" ? "needs root" : "needs '" + need + "', which this agent does not know";
+      return need == "root" ? "needs root" : "needs '" + need + "', which this agent does not support";
     }
     return "";
   }
 
-  // What was to be changed and was not is no matter of looking.
+  // A step that should change something is incomplete, not merely skipped.
   StepEnd not_looked_at(const StepModule& module, const std::string& lacks) const {
     if (!module.measure && order_.write) return {"incomplete", lacks, ""};
     return {"not_looked_at", lacks, ""};
@@ -96,7 +96,7 @@ class StepRun {
     for (size_t k = 0; k < params.size(); ++k)
       batch_.emplace(i + k, k < answers.size()
                                 ? answers[k]
-                                : fail(Code::failed, "the module did not answer for this step"));
+                                : fail(Code::failed, "the module returned no result for this step"));
     return batch_.at(i);
   }
 
@@ -111,11 +111,12 @@ class StepRun {
     }
     if (module.verify) {
       if (auto verified = module.verify(context_, step.params); !verified.ok())
-        return failed("applied, but verify: " + verified.error().message, diff);
+        return failed("applied, but verification failed: " + verified.error().message, diff);
     } else {
       const auto after = module.check(context_, step.params);
-      if (!after.ok()) return failed("applied, but the check after it: " + after.error().message, diff);
-      if (after->holds != Holds::yes) return failed("applied, but still: " + after->diff, diff);
+      if (!after.ok())
+        return failed("applied, but the check afterwards failed: " + after.error().message, diff);
+      if (after->holds != Holds::yes) return failed("applied, but still different: " + after->diff, diff);
     }
     return {"applied", "", diff};
   }
@@ -187,14 +188,14 @@ Result<StepOrder> step_order_from_json(const Json& params, const StepContext& co
   const Json& steps = r.raw("steps");
   TRY_(r.finish());
   if (mode != "apply" && mode != "check")
-    return fail(Code::invalid, "order.mode: '" + mode + "' is neither apply nor check");
+    return fail(Code::invalid, "order.mode: '" + mode + "' must be apply or check");
   order.write = mode == "apply";
   if (!steps.is_array()) return fail(Code::invalid, "order.steps: expected a list");
   std::set<std::string> ids;
   for (const auto& json : steps) {
     TRY(auto step, wire::step_from_json(json));
     if (!ids.insert(step.id).second)
-      return fail(Code::invalid, "order.steps: '" + step.id + "' is there twice");
+      return fail(Code::invalid, "order.steps: '" + step.id + "' is listed twice");
     if (step.params.is_null()) step.params = Json::object();
     if (auto ok = check_module(context, step.module, step.params); !ok.ok())
       return std::move(ok).error().with(step.id);

@@ -16,8 +16,8 @@ namespace {
 
 constexpr DurationMs kAnswer = 3 * kSecond, kEnginesAnswer = 20 * kSecond;
 constexpr int64_t kAskAgain = 60, kLongestRest = 400;  // seconds
-constexpr int64_t kShare = 20;     // a question may take one part in that many of the time
-constexpr size_t kLongest = 2048;  // of the text; in a request it becomes longer
+constexpr int64_t kShare = 20;     // queries may use at most one part in that many of the time
+constexpr size_t kLongest = 2048;  // of the text; encoding makes it longer in a request
 constexpr size_t kWords = 400;     // of an engine's complaint
 constexpr const char* kSlurm = "slurm";
 
@@ -26,7 +26,7 @@ bool is_below(const std::string& path, const std::string& folder) {
 }
 
 bool is_systems(const std::string& target) {
-  // /srv/mfs: MooseFS' own disks, of which its master tells.
+  // /srv/mfs: MooseFS' own disks, which its master reports.
   for (const char* folder : {"/boot", "/efi", "/state", "/var", "/usr", "/run", "/srv/mfs"})
     if (is_below(target, folder)) return true;
   return target == "/";
@@ -75,7 +75,7 @@ StorageState::Question StorageState::of_engine(const HealthQuestion& question) {
           }};
 }
 
-// What Slurm says of this node, where it computes: state and reason.
+// This node's state and reason in Slurm, if it is a compute node.
 StorageState::Question StorageState::of_scheduler(const std::string& host) {
   Command command;
   command.argv = {"sinfo", "-h", "-N", "-n", host, "-o", "%T|%E"};
@@ -90,8 +90,8 @@ StorageState::Question StorageState::of_scheduler(const std::string& host) {
       }};
 }
 
-// The process of an earlier question: in uninterruptible sleep it does not die. Of others only the name is
-// read: a command line lies in the memory of its process, and who reads it can hang with one that hangs.
+// The process of an earlier query: in uninterruptible sleep it does not die. Of other processes only the name
+// is read: a command line is in the memory of its process, and reading it can hang if that process hangs.
 bool StorageState::still_asks(const Command& command) const {
   std::string line;
   for (const std::string& word : command.argv) line += word + '\0';
@@ -120,7 +120,7 @@ void StorageState::ask(Question question, int64_t seconds) {
     answer.silent = true;
     return;
   }
-  if (answer.helper.joinable()) answer.helper.join();  // it has ended: it was the one that was busy
+  if (answer.helper.joinable()) answer.helper.join();  // it has ended: it was the busy one
   answer.busy = true;
   answer.helper = std::thread([this, question = std::move(question), seconds] { run(question, seconds); });
 }
@@ -140,8 +140,8 @@ void StorageState::run(const Question& question, int64_t seconds) {
   Answer& answer = answers_[question.of];
   answer.busy = false;
   answer.silent = said.is_null();
-  // One that gave up by itself only waited, which takes no processor, and may run again soon. One that was
-  // killed at its deadline may be what makes the machine slow.
+  // A query that gave up itself only waited, which uses no processor time, and may run again soon. One that
+  // was killed at its deadline may be what slows the machine down.
   const bool gave_up = answer.silent && out.ok();
   answer.rest = gave_up ? kAskAgain : std::clamp(took * kShare / kSecond, kAskAgain, kLongestRest);
   if (!answer.silent) {
@@ -195,7 +195,7 @@ Json StorageState::look(int64_t seconds) {
     else if (answer.answered >= 0)
       one.update(answer.said);
     else
-      continue;  // asked for the first time just now
+      continue;  // the first query has just been sent
     out.push_back(std::move(one));
   }
   if (const Answer& slurm = answers_[kSlurm]; !host.empty() && slurm.answered >= 0 && !slurm.silent) {

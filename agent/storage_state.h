@@ -3,14 +3,13 @@
 // health that the engine reports (agent/storage/health.h).
 //
 // Cheap: /proc and /sys, statvfs() on local file systems. A file system of a remote server is checked by
-// another process, at most once a minute, under a deadline of 3 s. If that cannot even be killed, no second
-// one is started beside it, not by the next agent either: it is found in /proc. An engine is queried through
+// another process, at most once a minute, under a deadline of 3 s. If that process cannot even be killed, no
+// second one is started, not even by the next agent, which finds it in /proc. An engine is queried through
 // its own program in the same way, under a deadline of 20 s, since that takes seconds to start. No query runs
 // for more than a twentieth of the time, to keep the load of a slow machine low; but after a program that
-// gave up by itself the next one follows after a minute. A caller waits for all of them together no longer
-// than `patience`; later answers come with the next call, and until then the previous answer counts, for a
-// mount with its age. Thread: one, any; the destructor waits for pending queries, which end by their
-// deadline.
+// gave up itself the next one follows after a minute. A caller waits for all of them together no longer than
+// `patience`; later answers come with the next call, and until then the previous answer counts, for a mount
+// with its age. Thread: one, any; the destructor waits for pending queries, which end by their deadline.
 #pragma once
 
 #include <condition_variable>
@@ -43,8 +42,8 @@ class StorageState {
   // level; health as text; ok: false if unhealthy; silent: its server does not answer; age: seconds since it
   // did, if not now. `seconds`: of a monotonic clock.
   Json look(int64_t seconds);
-  // The same as text that fits into a request: of very many mounts the last ones are left out, replaced by
-  // {cut: true}.
+  // The same as text that fits into a request: if there are very many mounts, the last ones are left out and
+  // replaced by {cut: true}.
   std::string text(int64_t seconds);
 
  private:

@@ -39,10 +39,10 @@ std::string with_name(std::string text, const std::string& self, const std::stri
 
 Result<Output> TiedProcess::run(const Command& command) {
   if (command.argv.empty() || command.argv[0].empty())
-    return fail(Code::invalid, "a command without a program");
+    return fail(Code::invalid, "the command has no program");
   const std::string& name = command.argv[0];
   const std::string path = path_of(name, command);
-  if (path.empty()) return fail(Code::not_found, "starting " + name + ": no such program");
+  if (path.empty()) return fail(Code::not_found, "starting " + name + ": program not found");
   Command tied = command;
   tied.argv = {self_, "tied", std::to_string(::getpid()), path};
   tied.argv.insert(tied.argv.end(), command.argv.begin() + 1, command.argv.end());

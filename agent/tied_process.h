@@ -1,7 +1,7 @@
 // TiedProcess: programs that the kernel kills when this process ends, however that happens: `muster-agent
-// tied PID PROGRAM ARGUMENTS...` runs in between, ties itself to process PID and becomes the program. It is
-// for an agent that must leave no process behind; one that is a service lets systemd see to it. Thread: as
-// the Process below; the tie is to the thread that runs the program.
+// tied PID PROGRAM ARGUMENTS...` runs in between, ties itself to process PID and becomes the program. For an
+// agent that must leave no process behind; for an agent that is a service, systemd takes care of it. Thread:
+// as the Process below; the tie is to the thread that runs the program.
 #pragma once
 
 #include <string>

@@ -75,8 +75,8 @@ class RealWorkRunner : public WorkRunner {
         reactor_.post([out, kind, data = std::move(data)] { out(kind, data); });
       };
       // A result is sent in any case: the controller waits for the end of this order.
-      WorkOutcome outcome = {fail(Code::failed, "a fault of muster's agent: see its log on the node"),
-                             Json::object()};
+      WorkOutcome outcome = {
+          fail(Code::failed, "an internal error of muster's agent: see its log on the node"), Json::object()};
       contain_exceptions("an order", [&] { outcome = carry_out(job->order, job->part, emit); });
       reactor_.post([done = job->done, outcome = std::move(outcome)] { done(outcome); });
     }
@@ -113,7 +113,7 @@ class RealWorkRunner : public WorkRunner {
     return refusal(order);
   }
 
-  // The second half of an order that got everything ready.
+  // The second half of an order that has prepared everything.
   WorkOutcome go_or_stay(const wire::WorkOrder& order, OrderPart part) {
     const bool slot = order.kind == wire::OrderKind::boot_slot, goes = part == OrderPart::leave;
     if (slot && goes)
@@ -143,7 +143,7 @@ class RealWorkRunner : public WorkRunner {
     return {result.error(), Json::object()};
   }
   static WorkOutcome refusal(const wire::WorkOrder& order) {
-    return {fail(Code::invalid, "this system does not carry out '" + order.kind_word() + "' orders"),
+    return {fail(Code::invalid, "this system does not support '" + order.kind_word() + "' orders"),
             Json::object()};
   }
 
@@ -166,18 +166,19 @@ class RealWorkRunner : public WorkRunner {
     auto programs = programs_of(order);
     if (!programs.ok()) return {std::move(programs).error().with("programs"), Json::object()};
     context.programs = std::move(*programs);
-    // After a restart that a step of this order asked for, everything before it is proven again.
+    // After a restart that a step of this order requested, everything before it is verified again.
     parsed->reverify = restarted();
     WorkOutcome outcome = run_steps(context, *parsed, monotonic_ms, emit);
     if (parsed->reverify && files_.remove(kRebootRecord).ok())
-      emit("log", {{"level", "info"}, {"text", "went on after a restart"}});
+      emit("log", {{"level", "info"}, {"text", "continuing after a restart"}});
     return outcome;
   }
 
   Result<std::map<std::string, std::string>> programs_of(const wire::WorkOrder& order) {
     TRY(const auto named, carried_programs_of(order.params));
     if (named.empty()) return std::map<std::string, std::string>();
-    if (!functions_.programs) return fail(Code::invalid, "this system takes none from an order");
+    if (!functions_.programs)
+      return fail(Code::invalid, "this system does not accept programs from an order");
     return functions_.programs(order.params, named, is_cancelled());
   }
 

@@ -29,20 +29,21 @@ struct WorkFunctions {
   // `drop_ready` unloads it instead.
   std::function<Result<Json>(const wire::WorkOrder& order, const CancelCheck& cancelled)> kexec = {};
   std::function<Status()> leave_ready = {}, drop_ready = {};
-  // The root slot that this system does not run from: written; got ready for one boot; that boot, and undone.
+  // The root slot that this system does not run from: write it; prepare it for one boot; make that boot; undo
+  // it.
   std::function<Result<Json>(const wire::WorkOrder& order, const WorkRunner::Emit& emit,
                              const CancelCheck& cancelled)>
       write_slot = {};
   std::function<Result<Json>(const Json& params)> boot_slot = {};
-  // `ended`: this process is being stopped, so the restart is under way. `withdrawn`: it is to be undone, as
-  // far as it can: the restart may still come.
+  // `ended`: this process is being stopped, so the restart is under way. `withdrawn`: it must be undone, as
+  // far as possible: the restart may still come.
   std::function<Status(const CancelCheck& ended, const CancelCheck& withdrawn)> leave_slot = {};
   std::function<Status()> drop_slot = {};
   // After success no process is left to see these return.
   using Depart = std::function<Status(const Json& params, const CancelCheck& ended)>;
   Depart boot_disk = {}, reboot = {}, power_off = {};
-  // Makes the programs ready that an order names, of which there is at least one: name -> path. `params` are
-  // the order's. Where it is missing such an order is refused.
+  // Prepares the programs that an order lists, of which there is at least one: name -> path. `params` are the
+  // order's. If missing, such an order is refused.
   std::function<Result<std::map<std::string, std::string>>(
       const Json& params, const std::vector<CarriedProgram>& programs, const CancelCheck& cancelled)>
       programs = {};

@@ -1,6 +1,6 @@
 // Names that choose a device by a label: of a file system, or of a partition. Another disk may have the same
-// label, and it is chance which is found. Muster itself writes unique names; this finds labels in older and
-// foreign files. Reads /etc/fstab and /proc/cmdline below a root. Thread: plain functions.
+// label, and which one is found is a matter of chance. Muster itself writes unique names; this finds labels
+// in older and foreign files. Reads /etc/fstab and /proc/cmdline below a root. Thread: plain functions.
 #pragma once
 
 #include <string>

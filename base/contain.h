@@ -1,6 +1,6 @@
-// contain_exceptions(): where an exception ends. muster's functions return errors; an exception nevertheless
-// (a library, memory, a value of another shape) must not end the controller or an agent, so everything that a
-// thread runs for other code runs through here. Thread: any.
+// contain_exceptions(): where an exception ends. muster's functions return errors; an exception that still
+// occurs (in a library, for lack of memory, over a value of an unexpected type) must not end the controller
+// or an agent, so everything that a thread runs for other code runs through here. Thread: any.
 #pragma once
 
 #include <exception>

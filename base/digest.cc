@@ -84,7 +84,7 @@ Result<std::string> from_base64(std::string_view text) {
 
 std::string random_hex(size_t bytes) {
   std::string raw(bytes, '\0');
-  // Without entropy there is no safe way on: tokens and keys come from here.
+  // Without entropy it is not safe to continue: tokens and keys come from here.
   if (RAND_bytes(reinterpret_cast<unsigned char*>(raw.data()), static_cast<int>(bytes)) != 1) std::abort();
   return to_hex(raw);
 }

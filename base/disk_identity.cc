@@ -32,7 +32,7 @@ Result<Found> candidates(const std::vector<DiskFacts>& disks, const std::string&
       if (d->serial == serial) both.push_back(d);
     found = both;
   }
-  // Only to say which disk is in its place.
+  // Only for the message about the disk that is in its place.
   if (found.empty() && !serial.empty()) return with(disks, &DiskFacts::serial, serial);
   return found;
 }

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-constexpr int kMostLevels = 8;  // a tree that is deeper is not one
+constexpr int kMostLevels = 8;  // a deeper tree is malformed
 const std::string kBlock = "/sys/class/block/";
 
 std::string last_component(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -31,7 +31,7 @@ void add_disks(const Files& files, const std::string& name, int levels, std::set
   if (files.exists(folder + "/device")) out.insert(name);
 }
 
-// As agent/disk reports it: without padding, and without what is no text.
+// As agent/disk reports it: without padding, and without bytes that are not text.
 std::string clean(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -40,7 +40,7 @@ std::string clean(const std::string& text) {
   return from == std::string::npos ? "" : out.substr(from, out.find_last_not_of(' ') - from + 1);
 }
 
-// What a disk may be called here: where its serial number is depends on its kind.
+// The names that a disk can have here: where its serial number is depends on its kind.
 std::set<std::string> ids_of(const Files& files, const std::string& disk) {
   const std::string folder = kBlock + disk, page = files.read(folder + "/device/vpd_pg80").value_or("");
   constexpr size_t kPageHead = 4;
@@ -73,10 +73,10 @@ Status lies_on(const Files& files, const std::string& device, const std::string&
       others += (others.empty() ? "" : ", ") + disk + " (" + *ids.rbegin() + ")";
   }
   if (wanted > 0 && left.empty() && others.empty() && disks.size() == wanted) return Ok{};
-  return fail(Code::denied, fmt::format("{} lies on {}{}; the spec declares {}", device,
-                                        disks.empty() ? "not on a disk of this machine"
-                                                      : fmt::format("{} disks", disks.size()),
-                                        others.empty() ? "" : ", among them " + others, source));
+  return fail(Code::denied,
+              fmt::format("{} lies on {}{}; the spec declares {}", device,
+                          disks.empty() ? "no disk of this machine" : fmt::format("{} disks", disks.size()),
+                          others.empty() ? "" : ", including " + others, source));
 }
 
 std::vector<std::string> disks_under(const Files& files, const std::string& kernel_name) {

@@ -273,8 +273,9 @@ Result<ShareFacts> read_share(const Json& json) {
   return out;
 }
 
-// Facts get into plans (a disk's model, its WWID), and the controller puts secrets in where an order's
-// parameters say secret:NAME. A node that says so of its hardware is after a secret that is not its own.
+// Facts get into plans (a disk's model, its WWID), and the controller inserts secrets where an order's
+// parameters contain secret:NAME. A node that reports such a value for its hardware tries to obtain a secret
+// that is not its own.
 bool names_a_secret(const Json& json) {
   if (json.is_string()) return json.get_ref<const std::string&>().rfind("secret:", 0) == 0;
   if (json.is_structured())
@@ -287,7 +288,7 @@ bool names_a_secret(const Json& json) {
 
 Result<HardwareFacts> hardware_facts_from_json(const Json& json) {
   if (names_a_secret(json))
-    return fail(Code::denied, "facts: a value begins with secret:, which no hardware does");
+    return fail(Code::denied, "facts: a value begins with `secret:`, which no hardware reports");
   HardwareFacts out;
   JsonReader r(json, "facts");
   r.allow_unknown();

@@ -1,6 +1,6 @@
-// HardwareFacts: what one machine says about itself. The contract between the agent (which collects it), the
-// planner (which selects disks from it), the inventory (which stores it with its age) and acceptance (which
-// compares it with what the spec declares).
+// HardwareFacts: what one machine reports about itself. The contract between the agent (which collects it),
+// the planner (which selects disks from it), the inventory (which stores it with its age) and acceptance
+// (which compares it with what the spec declares).
 //
 // Facts are observations, never wishes. A field the agent could not read keeps its default (empty, 0, false):
 // "unknown". Strings come from hardware and are hostile until escaped. Kernel names (nvme0n1, eth0) are for
@@ -51,8 +51,8 @@ struct NicFacts {
   std::string pci = {};
   bool link_up = false;
   std::string pci_path = {};  // the way to it, base/rail_choice.h; empty also on USB
-  // Why its MAC tells no machine from another: "usb", "virtual-function" (base/port_identity.h). Empty: it
-  // may, or the agent is too old to say.
+  // Why its MAC does not identify the machine: "usb", "virtual-function" (base/port_identity.h). Empty: it
+  // may, or the agent is too old to report it.
   std::string address_kind = {};
 };
 
@@ -60,7 +60,7 @@ struct PartitionFacts {
   std::string name = {};   // kernel name
   std::string label = {};  // GPT partition name, else empty
   std::string fs_type =
-      {};  // what a probe of its content says: "ext4", "linux_raid_member", "" = nothing known
+      {};  // result of a probe of its content: "ext4", "linux_raid_member", "" = nothing known
   std::string fs_label = {};
   uint64_t start_bytes = 0;
   uint64_t size_bytes = 0;
@@ -105,16 +105,16 @@ struct SlotFacts {
   bool trial = false;         // it is noted to end a boot by itself that is not committed
 };
 // The slots that the running system was started from. `running` empty: it was not, or the agent is too old to
-// say.
+// report it.
 struct BootFacts {
   std::string running;   // "a" | "b": the slot that holds /
   std::string standing;  // the slot that is started unless one boot is requested; "" unknown
-  std::string no_trial;  // why one boot from the other slot cannot be had; "": it can
+  std::string no_trial;  // why the other slot cannot be booted once; "": it can
   std::map<std::string, SlotFacts> slots;
 };
 
-// What of the machine the agent may use: agent/node_share.h, which says how it is read. No words: all of it,
-// or the agent is too old to say.
+// The part of the machine that the agent may use (read by agent/node_share.h). No words: all of it, or the
+// agent is too old to report it.
 struct ShareFacts {
   double cores = 0;  // logical processors; a quota of time may be a part of one
   int of_cores = 0;
@@ -125,7 +125,7 @@ struct ShareFacts {
 struct HardwareFacts {
   SystemFacts system = {};
   CpuFacts cpus = {};
-  uint64_t memory_bytes = 0;         // installed if SMBIOS tells, else what the kernel manages
+  uint64_t memory_bytes = 0;         // installed if SMBIOS reports it, else what the kernel manages
   uint64_t memory_usable_bytes = 0;  // of it, what the kernel gives programs (MemTotal); 0: an older agent
   std::vector<GpuFacts> gpus = {};
   std::vector<NicFacts> nics = {};    // physical ports only, sorted by PCI address then name
@@ -133,15 +133,16 @@ struct HardwareFacts {
   std::string firmware = {};          // "EDK II 2022.11"
   bool uefi = false;
   std::string kernel = {};  // uname -r
-  std::string os = {};      // PRETTY_NAME; the RAM system says so
+  std::string os = {};      // PRETTY_NAME; that of the RAM system names it
   // Engine of shared storage ("moosefs", "ceph") -> whether its metadata (a master's, a monitor's) lies in
-  // this system. Nothing of an engine that this system does not have, nor from the RAM system: unknown.
+  // this system. No entry, and so unknown, for an engine that this system does not have, and from the RAM
+  // system.
   std::map<std::string, bool> storage_metadata = {};
   // What this system chooses by a label, "LABEL=scratch /scratch", "root=LABEL=x /" (base/by_label.h).
   std::vector<std::string> by_label = {};
   BootFacts boot = {};
   // Versions and settings in which equal machines should not differ, "CPU governor" -> "performance". What
-  // was not looked at has none.
+  // was not read has no entry.
   std::map<std::string, std::string> properties = {};
   std::string machine_id = {};  // of the installation, 32 hexadecimal digits; empty: unknown
   ShareFacts share = {};
@@ -150,7 +151,7 @@ struct HardwareFacts {
 // All of the share in one text; "" for a whole machine. What is measured is compared with the same only.
 std::string share_of(const HardwareFacts& facts);
 
-// Whether it has GPUs and all of them are a lab's stand-ins: nothing that is measured of them says anything.
+// Whether it has GPUs and all of them are a lab's stand-ins: no measurement on them means anything.
 bool has_simulated_gpus(const HardwareFacts& facts);
 
 // In the machine itself. What is reached over a network, can be pulled out, or is not known is never written.

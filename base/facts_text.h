@@ -1,6 +1,6 @@
 // FactsText: the inventory of a machine as it is stored and sent: JSON of base/facts.h. All copies share the
-// text, so a copy costs nothing however long it is, and it is parsed for the first who needs what it says,
-// once for all of them. Thread: values; copies may be used on several threads at once.
+// text, so a copy costs nothing however long it is, and it is parsed once for all of them, when its content
+// is first needed. Thread: values; copies may be used on several threads at once.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ class FactsText {
   operator std::string_view() const { return text(); }
   // Null: empty, or no inventory.
   std::shared_ptr<const HardwareFacts> facts() const;
-  // Of what it says, however that is written: two texts with one digest say the same. "" where facts() is
-  // null.
+  // Of its content, however that is written: two texts with one digest have the same content. "" where
+  // facts() is null.
   const std::string& digest() const;
 
   friend bool operator==(const FactsText& a, const FactsText& b) { return a.text() == b.text(); }

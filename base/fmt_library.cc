@@ -1,6 +1,6 @@
 // The part of fmt that need not be compiled again with every file. Debian ships it as a shared library only,
-// and the agent is static. CMakeLists.txt decides: of versions that this file does not know, all of fmt stays
-// in its headers.
+// and the agent is static. CMakeLists.txt decides: for versions that this file does not support, all of fmt
+// stays in its headers.
 #include <fmt/format.h>
 
 #ifndef FMT_HEADER_ONLY

@@ -30,7 +30,7 @@ Result<std::string> gzip(std::string_view content) {
   const int state = deflate(&stream, Z_FINISH);
   out.resize(out.size() - stream.avail_out);
   deflateEnd(&stream);
-  if (state != Z_STREAM_END) return fail(Code::failed, "packing: zlib does not end");
+  if (state != Z_STREAM_END) return fail(Code::failed, "packing: zlib did not reach the end");
   out.shrink_to_fit();
   return out;
 }

@@ -11,7 +11,7 @@ namespace muster {
 
 // failed: no memory for it.
 Result<std::string> gzip(std::string_view content);
-// corrupt: no gzip, cut off, something behind its end, or more than `most` bytes when unpacked.
+// corrupt: not gzip, cut off, data after its end, or more than `most` bytes when unpacked.
 Result<std::string> gunzip(std::string_view packed, size_t most);
 
 }  // namespace muster

@@ -104,7 +104,7 @@ std::optional<ByteRange> parse_range(std::string_view header, uint64_t size) {
   if (dash == std::string_view::npos || header.find(',') != std::string_view::npos) return std::nullopt;
   auto first = number(header.substr(0, dash));
   auto last = number(header.substr(dash + 1));
-  if (dash == 0) {  // the last so many bytes
+  if (dash == 0) {  // the last N bytes
     if (!last) return std::nullopt;
     uint64_t length = std::min(*last, size);
     return ByteRange{size - length, length};

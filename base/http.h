@@ -2,12 +2,12 @@
 //
 // Server: handlers run on the server's own threads (a fixed pool) and answer through a Responder, at once or
 // later (long poll, event stream), from any thread. Requests with Transfer-Encoding, duplicate Content-Length
-// or a body over the limit are refused before the handler sees them: from the header alone, before a byte of
-// the body is read. A client certificate, when one was given and verified, is in HttpRequest::peer. A
+// or a body over the limit are rejected before they reach the handler: from the header alone, before a byte
+// of the body is read. A client certificate, when one was given and verified, is in HttpRequest::peer. A
 // connection is unauthenticated until `trust` accepts one of its requests; a client certificate alone is not
 // enough, since it may be revoked. For unauthenticated clients, bodies, connections per address and
-// connections in all have limits of their own, so that they cannot crowd out the others; all bodies that are
-// being received share one budget. Client: blocking, one request per call, under a deadline; for worker
+// connections in total have limits of their own, so that they cannot crowd out the others; all bodies that
+// are being received share one budget. Client: blocking, one request per call, under a deadline; for worker
 // threads, never for the reactor's thread. Error codes of the client: `unavailable` = the request was not
 // sent (connect or TLS failed); `timeout` = it was sent and the answer was not complete (outcome unknown);
 // `denied` = the peer's certificate is not the pinned one or not of our CA, or the peer rejected ours (the
@@ -67,7 +67,7 @@ struct HttpResponse {
   Headers headers = {};
   std::string body = {};
   std::string file = {};  // when set: this file's content is the body, streamed from disk; Range is honoured
-  bool close = false;     // and the connection with it
+  bool close = false;     // the connection is closed after it
 
   static HttpResponse json(int status, std::string body);
   static HttpResponse text(int status, std::string body);
@@ -132,8 +132,8 @@ Result<std::unique_ptr<HttpServer>> start_http_server(HttpServerOptions options,
 
 struct HttpClientOptions {
   std::string base;         // "http://10.0.0.1:80", "https://[fd00::1]:7443", "unix:/run/muster/musterd.sock"
-  std::string ca_pem = {};  // trust exactly these roots (https); names are checked with host_name only With
-  // ca_pem: the name that the certificate must be for, also used for SNI and Host.
+  std::string ca_pem = {};  // trust exactly these roots (https); names are checked with host_name only
+  // With ca_pem: the name that the certificate must be for, also used for SNI and Host.
   std::string host_name = {};
   // And/or: "sha256:<hex>" of the leaf certificate, or of a CA certificate that the server sends in its chain
   // and that signed the leaf.

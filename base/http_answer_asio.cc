@@ -99,7 +99,7 @@ void Connection::send_file_plain() {
   auto offset = static_cast<off_t>(file_.at);
   size_t piece = static_cast<size_t>(std::min<uint64_t>(file_.left, 4 * kFilePiece));
   ssize_t sent = ::sendfile(stream_->socket().native_handle(), file_.fd, &offset, piece);
-  // 0: 0: the file was truncated meanwhile; the client must see a short body, not a false one.
+  // 0: the file was truncated meanwhile; the client must see a short body, not a false one.
   if (sent == 0 || (sent < 0 && errno != EAGAIN && errno != EINTR)) return close();
   if (sent > 0) {
     file_.at += static_cast<uint64_t>(sent);

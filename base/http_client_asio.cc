@@ -29,7 +29,7 @@ using boost::system::error_code;
 
 // A Beast body that hands its bytes on instead of keeping them.
 struct SinkBody {
-  using value_type = std::function<bool(std::string_view)>;  // false: no more, please
+  using value_type = std::function<bool(std::string_view)>;  // false: stop
   class reader {
    public:
     template <bool isRequest, class Fields>

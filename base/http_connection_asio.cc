@@ -180,7 +180,8 @@ void Connection::on_read(error_code error, size_t size) {
   if (closed_) return;
   if (error) {
     gone_ = true;
-    // A client may close its sending half and still wait for the answer; an event stream has no such excuse.
+    // A client may close its sending half and still wait for the answer; a client of an event stream has no
+    // reason to.
     if (state_ == State::answering && !stream_open_ && error == asio::error::eof) {
       keep_alive_ = false;
       return;
@@ -226,7 +227,7 @@ void Connection::check_header() {
   keep_alive_ = !http10_ && message.keep_alive();
   if (message.count(http::field::transfer_encoding) > 0) return refuse(411, "send a Content-Length");
   if (message.count(http::field::content_length) > 1 || message.count(http::field::host) > 1)
-    return refuse(400, "Content-Length and Host may be given once");
+    return refuse(400, "Content-Length and Host may be given only once");
   const Trust trust =
       known_ || !core_->options.trust ? Trust::stranger : core_->options.trust(head_request());
   if (trust == Trust::known) note_known();
@@ -288,7 +289,7 @@ void Connection::dispatch() {
   if (auto parsed = parse_target(request); !parsed.ok()) return refuse(400, parsed.error().message);
 
   state_ = State::answering;
-  ++timer_round_;  // a long poll may take as long as it likes
+  ++timer_round_;  // a long poll may take as long as it needs
   timer_.cancel();
   read_more();
   auto responder = std::make_shared<ConnectionResponder>(shared_from_this());

@@ -95,7 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string remote_;
   std::unique_ptr<ByteStream> stream_;
   std::string peer_, peer_serial_, peer_organization_;
-  bool known_ = false;     // not a stranger
+  bool known_ = false;     // authenticated
   uint64_t reserved_ = 0;  // of the budget for bodies
 
   State state_ = State::header;

@@ -134,7 +134,7 @@ bool Line::idle_and_alive() {
 Io Line::write_all(std::string_view data, const Deadline& deadline, bool& any_sent) {
   while (!data.empty()) {
     size_t piece = std::min<size_t>(data.size(), 1 << 20);
-    if (ssl_) any_sent = true;  // once OpenSSL has seen it, what is out is not ours to know
+    if (ssl_) any_sent = true;  // once OpenSSL has it, how much was sent is unknown
     Progress p =
         ssl_ ? drive(deadline, [&] { return SSL_write(ssl_.get(), data.data(), static_cast<int>(piece)); })
              : drive_plain(POLLOUT, deadline, [&] { return ::send(fd_, data.data(), piece, MSG_NOSIGNAL); });

@@ -19,7 +19,7 @@ Result<Json> parse_json(std::string_view text);
 // Reads fields of one object and records which were read; finish() reports everything that was wrong:
 //   JsonReader r(json, "plan.nodes[3]");
 //   r.get("name", node.name); r.get_or("limit", node.limit, 4);
-//   TRY_(r.finish());            // also refuses unread keys
+//   TRY_(r.finish());            // also rejects unread keys
 class JsonReader {
  public:
   JsonReader(const Json& json, std::string path);

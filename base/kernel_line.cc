@@ -70,7 +70,7 @@ std::string wrong_console(const std::string& consoles) {
   const auto words = words_of(consoles);
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string name = without_key(words[i]);
-    // Behind the first a bare word may as well be another argument.
+    // After the first one, a bare word may as well be a different argument.
     const bool said = i == 0 || words[i] != name || name.rfind("tty", 0) == 0 || name.rfind("hvc", 0) == 0;
     if (!said || !is_console(name))
       return "'" + words[i] +

@@ -22,7 +22,7 @@ class Machines {
  public:
   // Of several nodes with one UUID the first counts.
   void bind(const std::string& uuid, const std::string& node);
-  // A remark about this machine, behind its node's name in node_of(), or alone where no node is bound to it.
+  // A remark about this machine, after its node's name in node_of(), or alone where no node is bound to it.
   void remark(const std::string& uuid, const std::string& text);
   // The node that this machine is; "" when no node is bound to it.
   std::string node_of(const std::string& uuid) const;

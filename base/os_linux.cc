@@ -74,7 +74,8 @@ std::string parent_of(const std::string& path) {
 Status sync_folder(const std::string& folder) {
   Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.open()) return system_error("opening", folder, errno);
-  // Some file systems (FAT, overlay variants) cannot sync a folder; they say EINVAL and lose nothing by it.
+  // Some file systems (FAT, overlay variants) cannot sync a folder; they return EINVAL, and nothing is lost
+  // by it.
   if (::fsync(fd.get()) != 0 && errno != EINVAL) return system_error("syncing", folder, errno);
   return Ok{};
 }
@@ -91,7 +92,7 @@ Status make_real_directories(const std::string& real, unsigned mode) {
     if (errno == EEXIST) return Ok{};
     return system_error("creating folder", real, errno);
   }
-  // Whatever the umask says.
+  // Regardless of the umask.
   if (::chmod(real.c_str(), mode) != 0) return system_error("setting the mode of", real, errno);
   return Ok{};
 }
@@ -230,7 +231,7 @@ Status Files::symlink(const std::string& target, const std::string& link) const 
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-// How long a killed group may take to die. A process in uninterruptible sleep may never do.
+// How long a killed group may take to die. A process in uninterruptible sleep may never die.
 constexpr DurationMs kReapMs = 5 * kSecond;
 
 struct Pipe {
@@ -411,7 +412,7 @@ class Child {
   Error overrun() {
     end_group();
     return fail(Code::timeout, fmt::format("{} did not end within {} ms and was killed{}", command_.argv[0],
-                                           command_.deadline, exited_ ? "" : " (and does not end)"));
+                                           command_.deadline, exited_ ? "" : " (but still runs)"));
   }
 
   const Command& command_;

@@ -1,5 +1,5 @@
 // PCI addresses as the kernel writes them: "0000:41:00.0". A domain has four digits or more: behind Intel's
-// VMD and some bridges of clouds it begins at 10000 ("10001:81:00.0"). Header-only, pure.
+// VMD and some cloud bridges it begins at 10000 ("10001:81:00.0"). Header-only, pure.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace muster {
 
 inline bool is_pci_address(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdefABCDEF", kFunction = "01234567";
-  constexpr size_t kTail = 8, kFewest = 12, kMost = 16;  // ":41:00.0" behind a domain of 32 bits
+  constexpr size_t kTail = 8, kFewest = 12, kMost = 16;  // ":41:00.0" after a domain of 32 bits
   if (text.size() < kFewest || text.size() > kMost) return false;
   const auto domain = text.substr(0, text.size() - kTail), tail = text.substr(text.size() - kTail);
   const auto hex = [&](std::string_view part) {

@@ -1,10 +1,10 @@
-// PipedChild: a running program whose standard input and output are pipes of this process, for a dialog of
-// hours. What runs to its end and is then read is base/os.h's.
+// PipedChild: a running program whose standard input and output are pipes of this process, for a dialogue
+// that may last hours. For programs that run to their end and are then read: base/os.h.
 //
-// Owned by who talks with it. The child has a session of its own, so that no key of this terminal reaches it,
-// and gets SIGTERM when this process dies, however that happens. Thread: the reactor's, which must be the
-// thread that lives as long as the process (Linux ties the child to the thread that started it); callbacks
-// never run inside a call. SIGPIPE is ignored from the first start on.
+// Owned by its user. The child has a session of its own, so that no key of this terminal reaches it, and gets
+// SIGTERM when this process dies, however that happens. Thread: the reactor's, which must be the thread that
+// lives as long as the process (Linux ties the child to the thread that started it); callbacks never run
+// inside a call. SIGPIPE is ignored from the first start on.
 #pragma once
 
 #include <sys/types.h>
@@ -26,8 +26,8 @@ class PipedChild {
   struct Events {
     std::function<void(std::string_view)> out, err;  // as it comes, in pieces of any size
     std::function<void()> out_end;                   // standard output was closed
-    // It has ended, once, behind all output that was there; exit status, 128 + signal when killed by one. A
-    // process of its own that lives on may still hold the pipes, and is not waited for.
+    // It has ended: called once, after all output that was there; exit status, 128 + signal when killed by
+    // one. A process of its own that lives on may still hold the pipes, and is not waited for.
     std::function<void(int status)> ended;
   };
   // not_found: there is no such program; unavailable: no descriptors or no memory for one more.
@@ -42,7 +42,7 @@ class PipedChild {
   // Sent in order, as the child takes it. Nothing once its standard input is closed at either end.
   void send(std::shared_ptr<const std::string> text);
   void send(std::string text) { send(std::make_shared<const std::string>(std::move(text))); }
-  // Closes its standard input behind what was sent.
+  // Closes its standard input after what was sent.
   void close_input();
   // To its process group.
   void signal(int number);

@@ -177,7 +177,7 @@ void PipedChild::write_some() {
     const ssize_t n = ::write(in_, text.data() + sent_, std::min(kPiece, text.size() - sent_));
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
       queue_.clear();
-      return close(in_);  // why is said by its output, or its end
+      return close(in_);  // its output or its end shows why
     }
     if (n > 0) sent_ += static_cast<size_t>(n);
     if (sent_ == text.size()) {

@@ -63,8 +63,8 @@ constexpr Known kSerials[] = {
     {"empty", "Gigabyte"},
 };
 
-// What addresses that are on many ports begin with, lower case. Those that are counted up (00:01:02:03:04:05,
-// 00:11:22:33:44:55) are none of a port's own and need no line.
+// Prefixes of addresses that many ports have, lower case. Addresses that count up (00:01:02:03:04:05,
+// 00:11:22:33:44:55) are recognized anyway and need no line.
 constexpr Known kAddresses[] = {
     {"00:00:5e:", "VRRP and CARP (RFC 5798, 7.3), and other groups of IANA's"},
     {"00:00:0c:07:ac:", "HSRP (RFC 2281, 5.1)"},
@@ -156,8 +156,8 @@ bool is_placeholder_uuid(const std::string& text) {
   if (all_same(digits) && (digits.size() == kDigits || digits[0] == '0' || digits[0] == 'f')) return true;
   const auto bytes = bytes_of(uuid, '-');
   if (!bytes || digits.size() != kDigits) return false;
-  // What was drawn or built has more different bytes. A node's number at the end of zeros is no machine's,
-  // either; but an address there is (Supermicro).
+  // A random or constructed UUID has more different bytes. A node's number after zeros does not identify a
+  // machine either; but an address there does (Supermicro).
   if (std::set<int>(bytes->begin(), bytes->end()).size() <= 2) return true;
   if (digits.compare(kDigits - kTail, kTail, std::string(kTail, 'f')) == 0)
     return true;  // freebsd/freebsd-src, rc.d/hostid: "*-ffff-ffff-ffff-ffffffffffff"

@@ -17,8 +17,8 @@ bool is_placeholder_uuid(const std::string& uuid);
 // O.E.M.", not one repeated character, not counted up, not QEMU's own.
 bool names_one_thing(const std::string& serial);
 
-// An address that a station can have ("52:54:00:20:00:01", any case): neither zeros, nor for a group
-// (multicast, broadcast), nor anything else than six bytes.
+// An address that a station can have ("52:54:00:20:00:01", any case): six bytes, not all zeros, and not for a
+// group (multicast, broadcast).
 bool is_station_address(const std::string& mac);
 // And unique to the port, as far as visible: assigned by its vendor, not by software (the bit for locally
 // administered ones; those count only if declared), nor one known on many ports.

@@ -27,7 +27,7 @@ struct RailQuestion {
   std::vector<std::string> gpus =
       {};                 // their paths, in the order of their addresses; empty: by address alone
   size_t count = 0;       // of rails
-  int gpus_declared = 0;  // 0: 0: not in the spec
+  int gpus_declared = 0;  // 0: not in the spec
 };
 struct RailAnswer {
   std::vector<size_t> ports = {};  // index in `ports`, for each rail

@@ -88,7 +88,7 @@ std::string way_to_interface(const Files& files, const std::string& interface) {
   return own.ok() ? *own : files.read_link(kNet + interface + "/device").value_or("");
 }
 
-// The kernel says which interface an Ethernet port of an RDMA device has (also of one in software); an
+// The kernel shows which interface an Ethernet port of an RDMA device has (also of one in software); an
 // InfiniBand port is recognised by its PCI function and its number there.
 RdmaName rdma_of_interface(const Files& files, const std::string& interface) {
   const std::string pci = pci_of_interface(files, interface);

@@ -21,10 +21,10 @@ class Reactor {
   using TimerId = uint64_t;  // 0 is never a timer
 
   virtual ~Reactor() = default;
-  virtual TimeMs now()
-      const = 0;  // wall clock: for recorded and shown times; may be set forward and back at any time
-  virtual SteadyMs steady() const = 0;  // for measured times: monotonic, years away from SteadyMs{} Runs
-  // `task` on the reactor's thread. The only member that may be called from other threads.
+  // Wall clock, for recorded and shown times; may be set forward and back at any time.
+  virtual TimeMs now() const = 0;
+  virtual SteadyMs steady() const = 0;  // for measured times: monotonic, years away from SteadyMs{}
+  // Runs `task` on the reactor's thread. The only member that may be called from other threads.
   virtual void post(Task task) = 0;
   // Runs `task` once, `delay` ms from now. Cancelling a timer that fired is harmless.
   virtual TimerId after(DurationMs delay, Task task) = 0;

@@ -91,7 +91,7 @@ class AsioReactor : public RealReactor {
       watched.descriptor = std::make_unique<asio::posix::stream_descriptor>(io_);
       boost::system::error_code error;
       watched.descriptor->assign(fd, error);
-      // A file of a disk, which epoll refuses: it never waits.
+      // A file of a disk, which epoll rejects: it never waits.
       if (error) {
         watched_.erase(fd);
         return post(std::move(on_ready));
@@ -100,7 +100,7 @@ class AsioReactor : public RealReactor {
     watched.descriptor->async_wait(what == Ready::read ? asio::posix::descriptor_base::wait_read
                                                        : asio::posix::descriptor_base::wait_write,
                                    [this, fd, id = watched.id, on_ready = std::move(on_ready)](auto) {
-                                     // The number may be another descriptor's by now.
+                                     // The number may belong to a different descriptor meanwhile.
                                      const auto found = watched_.find(fd);
                                      if (found != watched_.end() && found->second.id == id)
                                        run_task("descriptor", on_ready);

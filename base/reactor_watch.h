@@ -1,5 +1,5 @@
 // ReactorWatch: whether a task blocks its reactor for too long. While one runs, no request is answered and no
-// message handled; work longer than kLongestTask belongs to a worker's thread, or into pieces.
+// message handled; work longer than kLongestTask must run on a worker's thread, or in pieces.
 //
 // Measured is CPU time of the reactor's thread: a busy machine, or a debugger, makes no task slow. Thread:
 // the reactor's.

@@ -19,7 +19,7 @@ namespace muster {
 enum class Code {
   invalid,      // the input is wrong; retrying the same input cannot help
   not_found,    // the named thing does not exist
-  conflict,     // the thing is in another state than expected
+  conflict,     // the thing is in an unexpected state
   denied,       // refused: by a safety rule, by authentication, or by authorisation
   unavailable,  // nothing was done; safe to retry later
   timeout,      // the outcome is unknown; probe before anything else

@@ -129,10 +129,9 @@ struct Step {
   // The controller's limits for the measurement (acceptance), by metric, and in "blocks" the metrics of an
   // optional step that fail the node nevertheless; the agent passes it through unread.
   Json expect;
-  bool mandatory = true;  // false: a failure is reported and the order goes on (degraded)
-  // What an agent has to have for it; without it the step is `not_looked_at`. "root": its user is root. In
-  // the JSON form they lie in `expect`, because agents of an older version refuse a step with a key that
-  // they do not know.
+  bool mandatory = true;  // false: a failure is reported and the order continues (degraded)
+  // What an agent needs for it; without it the step is `not_looked_at`. "root": its user is root. In the JSON
+  // form they are in `expect`, because agents of an older version reject a step with an unknown key.
   std::vector<std::string> needs = {};
 };
 Json to_json(const Step& s);

@@ -39,7 +39,7 @@ bool is_file(const std::string& given) {
 
 Result<HostsFile> read_hosts(const std::string& given) {
   if (!is_file(given)) {
-    if (given.find('/') != std::string::npos) return fail(Code::not_found, given + ": there is no such file");
+    if (given.find('/') != std::string::npos) return fail(Code::not_found, given + ": no such file");
     return read_hosts_option(given);
   }
   TRY(const auto text, Files("/").read(absolute(given)));
@@ -60,7 +60,8 @@ Result<std::vector<ListedHost>> listed_hosts(const std::string& given) {
 Result<std::string> name_of(const AcceptHostsFlags& flags) {
   if (flags.name.empty()) return is_file(flags.hosts) ? cluster_name_of(flags.hosts) : std::string("hosts");
   if (cluster_name_of(flags.name) == flags.name) return flags.name;
-  return fail(Code::invalid, "--name: lower-case letters, digits and '-', a letter first, 30 at most");
+  return fail(Code::invalid,
+              "--name: at most 30 lower-case letters, digits and '-', beginning with a letter");
 }
 
 bool differs(const DriftProperty& property) {
@@ -132,13 +133,12 @@ void show_outcome(const SessionOutcome& outcome, bool drift_only, const std::str
   for (const auto& note : outcome.notes) fmt::print("note: {}\n", clean(note));
   const auto names = drifting(outcome.drift);
   if (!names.empty())
-    fmt::print("what differs between hosts (--drift-only lists it): {}\n",
+    fmt::print("differs between hosts (details: --drift-only): {}\n",
                clean(fmt::format("{}", fmt::join(names, ", "))));
   if (std::any_of(outcome.hosts.begin(), outcome.hosts.end(),
                   [](const HostOutcome& host) { return !host.why_user.empty(); }))
     fmt::print(
-        "some hosts were measured as a plain user, because sudo refused: steps that need "
-        "root are not looked at\n");
+        "some hosts were measured without root (no passwordless sudo): checks that need root were skipped\n");
   fmt::print("\n{}\n", clean(outcome.title));
   if (!report.empty()) fmt::print("report: {}/report.html\n", report);
 }
@@ -150,7 +150,7 @@ Result<std::string> write_report(const SessionOutcome& outcome, const std::strin
   return at;
 }
 
-// ---- to its end ----
+// ---- running ----
 
 Result<SessionOutcome> run_session(Context& context, SessionOptions options) {
   const auto reactor = make_reactor(kWorkers);
@@ -164,9 +164,9 @@ Result<SessionOutcome> run_session(Context& context, SessionOptions options) {
                                          }}));
   bool ending = false;
   reactor->on_stop_signal([&] {
-    // Children go with this process.
+    // Child processes end with this process.
     if (std::exchange(ending, true)) std::_Exit(kFailed);
-    if (!context.json) fmt::print(stderr, "\nmuster: stopping in order; press again to stop at once\n");
+    if (!context.json) fmt::print(stderr, "\nmuster: stopping cleanly; press Ctrl-C again to stop at once\n");
     session->cancel("interrupted");
   });
   std::function<void()> draw = [&] {
@@ -180,7 +180,7 @@ Result<SessionOutcome> run_session(Context& context, SessionOptions options) {
   reactor->run();
   screen.finish();
   session.reset();
-  if (!outcome) return fail(Code::failed, "the session ended without an outcome");
+  if (!outcome) return fail(Code::failed, "the session ended without a result");
   return std::move(*outcome);
 }
 
@@ -202,23 +202,23 @@ Result<std::string> accept_state_folder() {
   const char* home = std::getenv("HOME");
   if (home && home[0] == '/') return std::string(home) + "/.local/state/muster/accept";
   return fail(Code::invalid,
-              "neither XDG_STATE_HOME nor HOME is set: history and signing key are kept there");
+              "neither XDG_STATE_HOME nor HOME is set: history and the signing key need a folder");
 }
 
 Result<SessionOptions> session_options(const AcceptHostsFlags& flags) {
   if (flags.beside_jobs && !flags.profile.empty())
     return fail(Code::invalid,
-                "--beside-jobs has a profile of its own, which loads nothing: leave --profile out");
+                "--beside-jobs uses its own profile, which puts no load on the hosts: omit --profile");
   if (!flags.libs.empty() && flags.libs[0] != '/')
-    return fail(Code::invalid, "--libs names a folder on the hosts: an absolute path");
+    return fail(Code::invalid, "--libs must be the absolute path of a folder on the hosts");
   if (!flags.via.empty() && !flags.ssh_config.empty())
-    return fail(Code::invalid, "--ssh-config is ssh's, and --via starts another command");
+    return fail(Code::invalid, "--ssh-config cannot be combined with --via: it applies to ssh only");
   SessionOptions out;
   TRY(const auto hosts, listed_hosts(flags.hosts));
   TRY(out.cluster, name_of(flags));
   TRY(out.keys, accept_state_folder());
   const std::string config = absolute(flags.ssh_config);
-  if (!config.empty() && !is_file(config)) return fail(Code::not_found, config + ": there is no such file");
+  if (!config.empty() && !is_file(config)) return fail(Code::not_found, config + ": no such file");
   for (const auto& host : hosts) {
     HostToAccept one{host.name, host.address, host.group, {}};
     TRY(one.argv,
@@ -266,7 +266,7 @@ void accept_hosts(Context& context, const AcceptHostsFlags& flags) {
   if (folder.ok() && !folder->empty()) out["report"] = *folder;
   show(context, out, [&] { show_outcome(*outcome, flags.drift_only, folder.value_or("")); });
   if (!folder.ok()) {
-    fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
+    fmt::print(stderr, "muster: no report written: {}\n", folder.error().message);
     if (context.exit == kAccepted) context.exit = kFailed;
   }
 }

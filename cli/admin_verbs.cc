@@ -22,7 +22,7 @@ void version(Context& context) {
     fmt::print("muster {}\n", kProgramVersion);
     if (controller.ok())
       fmt::print("musterd {}{}\n", controller->value("version", "unknown"),
-                 controller->value("lab", false) ? ", a lab's" : "");
+                 controller->value("lab", false) ? " (lab)" : "");
   });
 }
 
@@ -33,7 +33,7 @@ void backup(Context& context, const std::string& path) {
   show(context, *done, [&] { fmt::print("{}\n", absolute); });
 }
 
-// The simulation is a program of its own: it contains the fakes, this one must not.
+// The simulation is a separate program: it contains the fakes, which this one must not.
 void sim(Context& context, const std::vector<std::string>& arguments) {
   std::error_code ignored;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
@@ -48,24 +48,23 @@ void sim(Context& context, const std::vector<std::string>& arguments) {
 }  // namespace
 
 void add_version(CLI::App& app, Context& context) {
-  app.add_subcommand("version", "of this program and of the controller")->callback([&context] {
-    version(context);
-  });
+  app.add_subcommand("version", "print the versions of this program and of the controller")
+      ->callback([&context] { version(context); });
 }
 
 void add_backup(CLI::App& app, Context& context) {
   auto path = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand(
-      "backup",
-      "write a consistent copy of the controller's database on its machine; its keys are not in it");
+  CLI::App* verb = app.add_subcommand("backup",
+                                      "write a consistent copy of the controller's database to a file on the "
+                                      "controller host; keys are not included");
   verb->add_option("FILE", *path)->required();
   verb->footer("Example:\n  muster backup /srv/backup/muster.db");
   verb->callback([path, &context] { backup(context, *path); });
 }
 
 void add_sim(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      app.add_subcommand("sim", "rehearse planner, executor and agents in one process, from a seed");
+  CLI::App* verb = app.add_subcommand(
+      "sim", "simulate planner, executor and agents in one process, reproducibly from a seed");
   verb->prefix_command();
   verb->callback([verb, &context] { sim(context, verb->remaining()); });
 }

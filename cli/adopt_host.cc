@@ -49,10 +49,10 @@ Result<std::unique_ptr<SshSession>> open_session(const SshTarget& target) {
   if (who.out == "0\nLinux\n") return session;
   const std::string said = clean_lines(who.err.empty() ? who.out : who.err);
   if (target.user == "root")
-    return fail(Code::denied,
-                fmt::format("{}: not a Linux host, or no root rights there: {}", target.address, said));
+    return fail(Code::denied, fmt::format("{}: not a Linux host, or the login has no root privileges: {}",
+                                          target.address, said));
   return fail(Code::denied,
-              fmt::format("{}@{} is not root, and `sudo -n` fails (it needs sudo without a password): {}",
+              fmt::format("{}@{} is not root, and `sudo -n` failed (passwordless sudo is required): {}",
                           target.user, target.address, said));
 }
 
@@ -106,8 +106,8 @@ Result<std::vector<std::string>> allowed_keys(const Adopting& what, const SshTar
 Status is_allowed(const SshTarget& target, const std::vector<std::string>& allowed, bool by_spec) {
   if (std::find(allowed.begin(), allowed.end(), target.host_key) != allowed.end()) return Ok{};
   return fail(Code::denied,
-              fmt::format("{}:{} presents the host key {}, which has another type than the one {}, {}: "
-                          "another machine answers, or the host was reinstalled; nothing was sent to it",
+              fmt::format("{}:{} presents the host key {}, which is of a different type from the one {}, {}: "
+                          "a different machine answered, or the host was reinstalled; nothing was sent to it",
                           target.address, target.port, target.host_key,
                           by_spec ? "pinned in the spec" : "allowed", fmt::join(allowed, " or ")));
 }
@@ -120,8 +120,8 @@ Status Host::open() {
 }
 
 Result<Json> Host::ask(const Json& what, DurationMs deadline) {
-  // An approval may take a while, and an idle connection may end meanwhile without a sign of it on this side.
-  // So a request that changes nothing goes first; without an answer a new connection is made.
+  // An approval may take a while, and an idle connection may end meanwhile without any sign of it on this
+  // side. So a request that changes nothing goes first; without an answer a new connection is made.
   if (dialog_ && !dialog_->ask(R"({"ask":"nothing"})", kSign).ok()) dialog_.reset();
   if (!dialog_) TRY_(open());
   auto said = dialog_->ask(dump_json(what), deadline);
@@ -133,14 +133,14 @@ Result<Json> Host::ask(const Json& what, DurationMs deadline) {
   if (!answer.is_object()) return fail(Code::failed, target_.address + ": unexpected answer");
   const Json error = answer.value("error", Json());
   if (!error.is_object()) return answer;
-  // It did answer, with any error: `timeout` is for lost answers.
+  // It answered, even if with an error: `timeout` is for lost answers only.
   const Code code = code_from_string(word(error, "code"));
   return fail(code == Code::timeout ? Code::failed : code, clean_lines(word(error, "message")));
 }
 
 Result<Json> Host::look(const std::string& node, const std::string& pin, const Json& steps) {
   auto asked = ask({{"ask", "look"}, {"node", node}, {"pin", pin}, {"steps", steps}}, kLook);
-  if (!asked.ok()) return std::move(asked).error().with("looking at " + target_.address);
+  if (!asked.ok()) return std::move(asked).error().with("inspecting " + target_.address);
   const Json& answer = *asked;
   const auto facts = answer.find("facts"), joined = answer.find("joined");
   if (facts == answer.end() || !facts->is_object())

@@ -15,10 +15,10 @@ namespace muster::cli {
 // `place`: "HOST" or "HOST:PORT". Its declaration in the spec (`declared`, an object or null) fills in what
 // the command line omits. The host key is not in it yet.
 Result<SshTarget> target_of(const Adopting& what, const std::string& place, const Json& declared);
-// The host keys that it may present: the spec's, else those of --host-key; none: the operator confirms it.
+// The host keys that it may present: the spec's, else those of --host-key; empty: the operator confirms it.
 Result<std::vector<std::string>> allowed_keys(const Adopting& what, const SshTarget& target,
                                               const Json& declared);
-// denied: another key than the allowed ones.
+// denied: its key is not among the allowed ones.
 Status is_allowed(const SshTarget& target, const std::vector<std::string>& allowed, bool by_spec);
 
 // The agent on the host, for as long as the connection lasts: one login and one upload for all requests.

@@ -26,15 +26,15 @@ namespace {
 constexpr DurationMs kConnect = 20 * kSecond, kStart = 5 * kMinute;
 constexpr size_t kAtOnce = 64;  // connections, each a thread that mostly waits
 
-// Of the hosts that are adopted together.
+// One of the hosts that are adopted together.
 struct One {
   std::string node, address;
   SshTarget target = {};
   std::vector<std::string> allowed = {};  // host keys
-  bool declared = false;                  // in the spec, and the key there
+  bool declared = false;                  // in the spec, with its host key
   std::unique_ptr<Host> host = nullptr;
-  Json seen = nullptr;                     // its answer at the first look
-  Json steps = nullptr, answer = nullptr;  // of the plan, and its results for them
+  Json seen = nullptr;                     // its answer to the first inspection
+  Json steps = nullptr, answer = nullptr;  // its steps in the plan, and their results
   Status outcome = Ok{};                   // of the last request to all
 };
 
@@ -48,7 +48,7 @@ void for_all(std::vector<One>& hosts, const std::function<Status(One&)>& work) {
   for (auto& thread : threads) thread.join();
 }
 
-// Of one host its own error; of several all that went wrong, one line each.
+// For one host its own error; for several, every error, one line each.
 Status together(const std::vector<One>& hosts, const char* what) {
   if (hosts.size() == 1) return hosts.front().outcome;
   const Error* first = nullptr;
@@ -73,9 +73,10 @@ Status show_different_keys(const std::vector<One>& hosts) {
   for (const auto& one : hosts) {
     if (one.declared) continue;
     if (const auto [other, is_new] = whose.emplace(one.target.host_key, one.node); !is_new)
-      return fail(Code::denied, fmt::format("{} and {} present the same host key ({}): they are one machine, "
-                                            "or copies of one image; give each its own key (`ssh-keygen -A`)",
-                                            other->second, one.node, one.target.host_key));
+      return fail(Code::denied,
+                  fmt::format("{} and {} present the same host key ({}): they are the same machine, or "
+                              "copies of one image; give each its own key (`ssh-keygen -A`)",
+                              other->second, one.node, one.target.host_key));
   }
   return Ok{};
 }
@@ -86,17 +87,18 @@ Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
     TRY(one.target.host_key, learn_host_key(one.target.address, one.target.port, kConnect, one.allowed));
     return one.allowed.empty() ? Status(Ok{}) : is_allowed(one.target, one.allowed, one.declared);
   });
-  TRY_(together(hosts, "were rejected for their host key; nothing was sent to any host"));
+  TRY_(together(hosts, "were rejected because of their host key; nothing was sent to any host"));
   TRY_(show_different_keys(hosts));
   std::vector<std::string> shown;
   for (const auto& one : hosts)
     if (one.allowed.empty())
       shown.push_back(
-          fmt::format("{}:{} shows {}", one.target.address, one.target.port, one.target.host_key));
+          fmt::format("{}:{} presents {}", one.target.address, one.target.port, one.target.host_key));
   if (shown.empty()) return Ok{};
   if (!context.json) {
     fmt::print(
-        "{}\nCompare with the host's own output of: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub\n",
+        "{}\nCompare with the output of this command on the host: ssh-keygen -lf "
+        "/etc/ssh/ssh_host_ed25519_key.pub\n",
         fmt::join(shown, "\n"));
     if (ask(shown.size() == 1 ? "Does it match?" : "Do they all match?")) return Ok{};
   }
@@ -107,7 +109,7 @@ Status pin_host_keys(const Context& context, std::vector<One>& hosts) {
   return fail(Code::denied, fmt::format("{} is not confirmed: {}", fmt::join(shown, "; "), how));
 }
 
-// Of each host, in one pass: a plan of many is large.
+// For all hosts in one pass: a plan for many hosts is large.
 void share_steps(const Json& planned, std::vector<One>& hosts) {
   std::map<std::string, One*> by_name;
   for (auto& one : hosts) {
@@ -156,8 +158,8 @@ Result<std::vector<std::string>> own_keys(const SshTarget& target) {
   return listed;
 }
 
-// An adopted host has no second way in: when its agent is gone, this key brings it back. All hosts are logged
-// in to with the same keys.
+// An adopted host has no second way in: when its agent is gone, this key brings it back. The same keys are
+// used to log in to all hosts.
 Status check_access(const std::vector<One>& hosts) {
   std::optional<std::vector<std::string>> keys;
   for (const auto& one : hosts) {
@@ -209,7 +211,7 @@ void print_preview(const std::vector<One>& hosts, const Json& planned) {
       same->second += ", " + one.target.address;
   }
   for (const auto& [text, whom] : told)
-    fmt::print("\nWhat would change on {} (checked there, nothing is written yet):\n{}\n", whom, text);
+    fmt::print("\nChanges on {} (checked on the host; nothing has been written yet):\n{}\n", whom, text);
 }
 
 // The outcome of starting the agent was lost: what counts is whether it answers now.
@@ -222,7 +224,7 @@ Status look_for_agent(Context& context, const std::string& node, TimeMs before, 
   }
   return fail(Code::failed,
               lost.message + "; no agent answered as " + node +
-                  " within a minute: run the same command again, it continues from where the host is");
+                  " within a minute: run the same command again; it continues where it stopped");
 }
 
 Status start_agent(Context& context, One& one, const Json& ticket) {
@@ -303,7 +305,7 @@ void carry_out(Context& context, const Adopting& what, std::vector<One>& hosts, 
     return is_online(planned, one.node) ? Status(Ok{}) : start_agent(context, one, *ticket);
   });
   const auto started =
-      together(hosts, "did not get their agent; the others have it: run the same command again");
+      together(hosts, "did not get the agent; the others have it: run the same command again");
   for (auto& one : hosts) one.host.reset();  // a run may take hours: no idle connection is kept
   if (!started.ok()) return complain(context, started.error());
   Goal goal;
@@ -314,7 +316,8 @@ void carry_out(Context& context, const Adopting& what, std::vector<One>& hosts, 
   reach(context, goal);
   if (planned.value("declared", false) || context.json || context.exit != kAccepted) return;
   fmt::print(
-      "Your own file does not have {0} yet: muster spec show > cluster.yaml\nThe other nodes were not "
+      "Your spec file does not contain {0} yet: update it with `muster spec show > cluster.yaml`\nThe other "
+      "nodes were not "
       "changed; `muster up` writes {0} into their hosts files.\n",
       fmt::join(what.nodes, ", "));
 }
@@ -337,10 +340,10 @@ std::string render_preview(const Json& steps) {
                          why.empty() ? "" : ": " + why);
     }
   };
-  list("unknown", "Known only after the steps above");
-  list("secret", "Contains a secret, which is sent during the run only; counted as a change");
+  list("unknown", "Known only after the steps above have run");
+  list("secret", "Contains a secret, which is sent only during the run; counted as a change");
   out += fmt::format(
-      "{} steps would change something, {} are right already, {} do not apply, {} are not known yet\n",
+      "{} steps would change something, {} are already correct, {} do not apply, {} are not known yet\n",
       by["would_change"].size(), by["already"].size(), by["not_applicable"].size(),
       by["unknown"].size() + by["secret"].size());
   return out;
@@ -387,9 +390,9 @@ Status keeps_tries(const std::string& user, const std::vector<std::string>& keys
   if (tries == 0 || (first != keys.end() && place <= tries)) return Ok{};
   return fail(
       Code::denied,
-      fmt::format("`{}` allows {} keys per login, and of your SSH agent's {} keys the one that {} accepts is "
-                  "number {}: `ssh` would not reach it; nothing was done. Name the key with --key FILE (its "
-                  ".pub will do), and for `ssh` use -o IdentitiesOnly=yes -i FILE",
+      fmt::format("`{}` allows {} keys per login, but of the {} keys of your SSH agent, the one that {} "
+                  "accepts is number {}: `ssh` would not get to it; nothing was done. Name the key with "
+                  "--key FILE (the .pub file is enough), and use `ssh -o IdentitiesOnly=yes -i FILE`",
                   by, tries, keys.size(), user, place));
 }
 

@@ -25,12 +25,12 @@ struct Adopting {
 void adopt(Context& context, const Adopting& what);
 
 // denied: one of the plan's steps would leave `user` of that host without any of these public keys (base64).
-// Its account is in the spec then, with the complete set of keys. An account that the spec does not declare
+// Its account is in the spec then, with its complete set of keys. An account that the spec does not declare
 // is not changed.
 Status keeps_access(const std::string& user, const std::vector<std::string>& keys, const Json& steps);
 
 // denied: a step allows fewer keys per login (sshd's MaxAuthTries) than needed to reach one that `user` can
-// log in with. `keys`: those of the SSH agent in its order; `own`: the present login's.
+// log in with. `keys`: those of the SSH agent in its order; `own`: that of the current login.
 Status keeps_tries(const std::string& user, const std::vector<std::string>& keys, const std::string& own,
                    const Json& steps);
 

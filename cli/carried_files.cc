@@ -25,7 +25,7 @@ Result<std::string> with_carried_files(std::string spec, const std::string& fold
       const YamlNode* old = already->is_map() ? already->find(key) : nullptr;
       if (!old || (text.ok() && *text != old->text))
         return fail(Code::invalid, fmt::format("acceptance.{}: {} differs from its copy in the section "
-                                               "'carried': remove that section, muster writes it",
+                                               "'carried': remove that section; muster writes it again",
                                                key, path));
       continue;
     }

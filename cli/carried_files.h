@@ -1,5 +1,5 @@
-// Files that a spec names and the controller cannot see: their texts go with the spec, in a section `carried`
-// at its end, so that the stored revision is complete. Thread: any.
+// Files that a spec names and the controller cannot read: their texts go with the spec, in a section
+// `carried` at its end, so that the stored revision is complete. Thread: any.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ namespace muster::cli {
 namespace {
 
 constexpr int kMostPlans = 6;  // wake, discover, install, and what follows
-// The plan to approve has changed.
+// How often the plan to approve may have changed.
 constexpr int kMostConflicts = 10;
 constexpr size_t kShortDigest = 8;
 
@@ -101,17 +101,17 @@ void finish(Context& context, const Goal& goal, const Json& run, bool missing) {
                results["degraded"] ? fmt::format(", {} degraded", results["degraded"]) : "");
     if (results["returned"])
       fmt::print("{} back in the previous system: `muster why NODE` gives the reason\n", results["returned"]);
-    if (results["degraded"])  // a floor that all of them miss is handled there
+    if (results["degraded"])  // the notes cover a floor that all of them miss
       for (const Json& note : run.value("notes", Json::array()))
         fmt::print("note: {}\n", note.get<std::string>());
     if (folder.ok())
       fmt::print("report: {}/report.html\n", *folder);
     else if (!goal.report_dir.empty())
-      fmt::print(stderr, "muster: no report: {}\n", folder.error().message);
+      fmt::print(stderr, "muster: no report written: {}\n", folder.error().message);
   });
 }
 
-// With a run under way every plan would be refused, and kept all the same.
+// While a run is under way every plan would be refused, but stored nevertheless.
 bool a_run_is_under_way(Context& context) {
   const auto status = Api(context).get("/v1/status");
   if (!status.ok() || !status->is_object()) return false;
@@ -150,7 +150,7 @@ Status approve(const Context& context, const Approval& approval, const Json& pla
   const std::string digest = planned.value("digest", "");
   if (approval.yes || (!approval.digest.empty() && names(approval.digest, digest))) return Ok{};
   if (!approval.digest.empty())
-    return fail(Code::denied, fmt::format("the plan is {}, not the approved {}: nothing was done", digest,
+    return fail(Code::denied, fmt::format("the plan is now {}, not the approved {}: nothing was done", digest,
                                           approval.digest));
   if (!context.json && ask(question)) return Ok{};
   return fail(Code::denied, fmt::format("not approved, nothing was done: pass --yes, or --approve {}",
@@ -162,7 +162,7 @@ void nothing_to_do(Context& context, const Json& planned, bool missing) {
   show(context, {{"result", "unchanged"}, {"plan", planned}, {"exit", context.exit}}, [&] {
     const auto count = planned.value("unchanged", Json::array()).size();
     fmt::print("already accepted, nothing changed ({} node{})\n", count, count == 1 ? "" : "s");
-    // An older controller has it in the plan itself.
+    // An older controller has them in the plan itself.
     const Json notes = planned.value("plan", Json::object()).value("notes", Json::array());
     for (const Json& note : planned.value("notes", notes)) fmt::print("note: {}\n", note.get<std::string>());
   });
@@ -183,8 +183,7 @@ Status image_job(Context& context, const std::string& verb, const std::string& n
     return shown.ok();
   }));
   TRY_(std::move(shown));
-  if (!finished)
-    return fail(Code::failed, fmt::format("image {} {}: the build ended without a result", verb, name));
+  if (!finished) return fail(Code::failed, fmt::format("image {} {}: ended without a result", verb, name));
   return Ok{};
 }
 
@@ -213,8 +212,9 @@ void reach(Context& context, const Goal& goal) {
   std::string kind = goal.kind;
   bool missing = false, woke = false;
   Json last_run;
-  Error last = fail(Code::failed, "discovery brought nothing more to plan");
-  std::string agreed;  // to the plan of this digest: made again, it is the same, without a second prompt
+  Error last = fail(Code::failed, "discovery found nothing more to plan");
+  std::string agreed;  // to the plan with this digest: if planned again with the same result, there is no
+                       // second prompt
   for (int runs = 0, conflicts = 0; runs < kMostPlans && conflicts < kMostConflicts;) {
     Api api(context);
     const Json request = request_of(goal, kind);
@@ -226,7 +226,7 @@ void reach(Context& context, const Goal& goal) {
     missing = missing || leaves_out(*planned);
     if (planned->value("empty", false)) return nothing_to_do(context, *planned, missing);
     const bool wakes = planned->value("kind", "") == "wake";
-    if (wakes && woke) return finish(context, goal, last_run, true);  // they had their time
+    if (wakes && woke) return finish(context, goal, last_run, true);  // they had time to come up
     const std::string digest = planned->value("digest", "");
     if (!context.json && digest != agreed) print_plan(*planned);
     if (digest != agreed)

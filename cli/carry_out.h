@@ -25,8 +25,8 @@ void add_approval(CLI::App* verb, Approval& approval,
 struct Goal {
   std::string kind = "auto";            // auto | reimage | accept | ...: what POST /v1/plan takes
   std::vector<std::string> nodes = {};  // empty: all
-  std::string profile = {};             // accept: another acceptance profile than the spec's
-  std::vector<std::string> force = {};  // nodes to do again even if nothing changed
+  std::string profile = {};             // accept: an acceptance profile that replaces the spec's
+  std::vector<std::string> force = {};  // nodes to include even if nothing changed
   bool through_ram = false;             // reimage: not in place
   bool reimage = false;                 // auto: also accepted nodes that run an older build of their image
   Approval approval = {};

@@ -1,4 +1,4 @@
-// Shared by every verb of the `muster` command: global flags, the exit code, and a way to the controller.
+// Shared by every verb of the `muster` command: global flags, the exit code, and access to the controller.
 //
 // A verb is one file with one function `add_VERB(CLI::App&, Context&)` (cli/verbs.h) that declares its flags
 // and sets a callback; the callback writes Context::exit. Output for machines (--json) goes to stdout as one
@@ -50,7 +50,7 @@ class Api {
   Result<Json> post(const std::string& path, const Json& body) { return call("POST", path, dump_json(body)); }
   Result<Json> put(const std::string& path, std::string body) { return call("PUT", path, std::move(body)); }
   Result<Json> remove(const std::string& path) { return call("DELETE", path, ""); }
-  // Any content, as it comes.
+  // Any content, not parsed.
   Result<std::string> text(const std::string& path);
   // Calls `on_line` for each line of a streamed answer until it returns false or the stream ends.
   Status lines(const std::string& method, const std::string& path, const std::string& body,

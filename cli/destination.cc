@@ -11,8 +11,10 @@ namespace muster::cli {
 namespace {
 
 constexpr std::string_view kScheme = "ssh://";
-constexpr size_t kLongest = 320;  // a name of DNS (253), a user (32), the scheme and a port OpenSSH 9.6
-// rejects them because %h and %r in ProxyCommand go through a shell (CVE-2023-51385); older ones do not.
+constexpr size_t kLongest = 320;  // a DNS name (253), a user (32), the scheme and a port
+
+// OpenSSH 9.6 rejects these because %h and %r in ProxyCommand go through a shell (CVE-2023-51385); older
+// versions do not.
 constexpr std::string_view kOfShells = "'`\"$;&<>|(){}*?!~#^=,";
 
 struct Pieces {
@@ -64,22 +66,21 @@ bool is_port(const std::string& text) {
 
 std::string wrong_destination(const std::string& text) {
   if (text.empty()) return "the destination is empty";
-  if (text.size() > kLongest) return fmt::format("a destination of {} characters", text.size());
-  if (text[0] == '-')
-    return fmt::format("'{}' begins with '-': it would be an option of ssh, not a destination", text);
+  if (text.size() > kLongest) return fmt::format("the destination is too long ({} characters)", text.size());
+  if (text[0] == '-') return fmt::format("'{}' begins with '-': ssh would take it for an option", text);
   const Pieces p = pieces_of(text);
-  if (p.host.empty()) return fmt::format("'{}' names no host", text);
-  if (p.has_user && p.user.empty()) return fmt::format("'{}' names no user in front of '@'", text);
+  if (p.host.empty()) return fmt::format("'{}' does not name a host", text);
+  if (p.has_user && p.user.empty()) return fmt::format("'{}' has no user before '@'", text);
   if (p.host[0] == '-' || (p.has_user && p.user[0] == '-'))
-    return fmt::format("'{}': neither a host nor a user begins with '-', as options do", text);
+    return fmt::format("'{}': a host or user must not begin with '-'", text);
   if (p.has_port && !is_port(p.port)) return fmt::format("'{}': '{}' is not a port", text, p.port);
-  // ssh would take it for a part of the host's name.
+  // ssh would take it as part of the host's name.
   const bool ipv6 = std::count(p.host.begin(), p.host.end(), ':') > 1;
   if (!ipv6 && p.host.find(':') != std::string::npos)
-    return fmt::format("'{}': a port is written ssh://HOST:PORT", text);
+    return fmt::format("'{}': write a port as ssh://HOST:PORT", text);
   if (has_bad_character(p.host, "\\/[]@") || has_bad_character(p.user, p.uri ? "\\/[]:" : "/[]") ||
       (p.has_user && p.user.back() == '\\'))
-    return fmt::format("'{}' is not a destination: [USER@]HOST or ssh://[USER@]HOST[:PORT]", text);
+    return fmt::format("'{}' is not a destination: expected [USER@]HOST or ssh://[USER@]HOST[:PORT]", text);
   return "";
 }
 

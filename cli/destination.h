@@ -12,7 +12,7 @@ namespace muster::cli {
 std::string wrong_destination(const std::string& text);
 
 // "host" or "host:port" in lower case, without the user: two destinations with the same key are one machine.
-// Different keys may be one, too.
+// Different keys may also be the same machine.
 std::string destination_key(const std::string& text);
 
 }  // namespace muster::cli

@@ -10,12 +10,12 @@ namespace muster::cli {
 
 // Draws the live table until the run has ended; returns /v1/runs/ID then.
 Result<Json> follow_run(Context& context, int64_t run);
-// Until interrupted, or until the present run ends when `until_idle`.
+// Follows until interrupted; with `until_idle`, until the current run ends.
 Status follow_status(Context& context, bool until_idle, const NodeFilter& filter = {});
 // Exit code for a run that ended.
 int exit_for_run(const Json& run);
-// The same of an acceptance with its report: where nothing failed, and what holds each node are checks that
-// could not run there, nothing is known against any of them (kPartial).
+// The same for an acceptance with its report: kPartial if nothing failed and each node was held only by
+// checks that could not run.
 int exit_for_run(const Json& run, const Report& report);
 
 }  // namespace muster::cli

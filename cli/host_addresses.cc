@@ -13,7 +13,7 @@
 namespace muster::cli {
 namespace {
 
-constexpr size_t kAtOnce = 16;  // programs and look-ups of names
+constexpr size_t kAtOnce = 16;  // programs and name look-ups
 constexpr DurationMs kLookUp = 10 * kSecond;
 
 // The first IPv4 address of a name; "" where there is none.
@@ -36,7 +36,7 @@ std::string host_of(const std::string& destination) {
                                                                                      : key;
 }
 
-// What ssh would connect to, by its configuration.
+// What ssh would connect to according to its configuration.
 std::string connected_to(const AddressLookUp& how, const std::string& destination) {
   Command look;
   look.argv = {"ssh"};

@@ -1,4 +1,4 @@
-// The address under which the other hosts reach a host, where its list does not say so. Thread: blocks; any.
+// The address under which the other hosts reach a host, if its list does not give it. Thread: blocks; any.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 namespace muster::cli {
 
 struct AddressLookUp {
-  bool by_ssh = true;      // destinations are ssh's: its configuration says what a name means (`ssh -G`)
+  bool by_ssh = true;      // destinations go to ssh, whose configuration resolves names (`ssh -G`)
   std::string ssh_config;  // ssh -F; "": ssh's own
 };
 
-// Host -> IPv4 address: as listed, as its destination says, or what the name that is connected to means here.
-// Hosts of which none is known are left out. Looks some of them up at once.
+// Host -> IPv4 address: as listed, as in its destination, or as the name that is connected to resolves on
+// this machine. Hosts without a known address are left out. Looks up several at once.
 std::map<std::string, std::string> addresses_of(const AddressLookUp& how,
                                                 const std::vector<ListedHost>& hosts);
 

@@ -17,7 +17,7 @@ namespace muster::cli {
 namespace {
 
 constexpr const char* kForm = "NAME [DESTINATION] [address=IP] [group=WORD]";
-// Of a pattern outside of its brackets: 4,096 copies of it are made.
+// Of a pattern without its brackets, of which up to 4,096 copies are made.
 constexpr size_t kLongestWord = 512;
 constexpr size_t kShownNames = 3;
 
@@ -123,7 +123,7 @@ void HostsReader::read(const Entry& given) {
   std::vector<ListedHost> hosts;
   for (const RangedName& one : *names)
     hosts.push_back({one.name, one.name, "", "", entry.line, fields->name->column});
-  // Each of them is looked at, whatever is wrong with another: all errors come at once.
+  // Each field is checked even if another has an error, so that all errors are reported at once.
   if (fields->destination) read_destinations(entry, *fields->destination, *names, hosts);
   if (fields->address) read_addresses(entry, *fields->address, *names, hosts);
   if (fields->group) read_group(entry, *fields->group, hosts);
@@ -131,7 +131,7 @@ void HostsReader::read(const Entry& given) {
   add(entry, *fields->name, std::move(hosts));
 }
 
-// The first one of a line is enough: a file of another kind has them everywhere.
+// One per line is enough: a file of a different kind is full of them.
 bool HostsReader::check_characters(const Entry& entry) {
   for (size_t i = 0; i < entry.text.size(); ++i) {
     const auto c = static_cast<unsigned char>(entry.text[i]);
@@ -141,7 +141,7 @@ bool HostsReader::check_characters(const Entry& entry) {
     }
     if (c >= 0x80) {
       error(entry.line, column_at(entry, i),
-            "a character that is not ASCII: names, destinations and groups have none");
+            "not an ASCII character: names, destinations and groups must be ASCII");
       return false;
     }
   }
@@ -159,12 +159,12 @@ std::optional<Fields> HostsReader::sort_words(const Entry& entry, const std::vec
     } else if (!fields.destination) {
       fields.destination = word;
     } else {
-      error(entry, word, fmt::format("'{}' is one word too many: {}", word.text.substr(0, 60), kForm));
+      error(entry, word, fmt::format("unexpected word '{}': a line is {}", word.text.substr(0, 60), kForm));
       good = false;
     }
   }
   if (good && !fields.name) {
-    error(entry, words.front(), fmt::format("the name is missing: {}", kForm));
+    error(entry, words.front(), fmt::format("the name is missing: a line is {}", kForm));
     good = false;
   }
   if (!good) return {};
@@ -197,7 +197,7 @@ std::optional<std::vector<RangedName>> HostsReader::read_names(const Entry& entr
   const size_t inside =
       has_range(text) ? std::min(text.find(']'), text.size()) - text.find_first_of("[]") : 0;
   if (text.size() - inside > kLongestWord) {
-    error(entry, name, fmt::format("a name of {} characters", text.size()));
+    error(entry, name, fmt::format("the name is too long ({} characters)", text.size()));
     return {};
   }
   const auto range = expand_numbered_range(text);
@@ -225,7 +225,7 @@ std::optional<std::vector<std::string>> HostsReader::values_of(const Entry& entr
   const bool ranged = has_range(text);
   const size_t inside = ranged ? std::min(text.find(']'), text.size()) - text.find_first_of("[]") : 0;
   if (text.size() - inside > kLongestWord) {
-    error(entry, value, fmt::format("{} of {} characters", kind.one, text.size()));
+    error(entry, value, fmt::format("the {} is too long ({} characters)", kind.one, text.size()));
     return {};
   }
   std::vector<std::string> out;
@@ -275,9 +275,10 @@ void HostsReader::read_addresses(const Entry& entry, const Word& at, const std::
     if (!address)
       return error(entry, at,
                    fmt::format("'{}' is not an IPv4 address such as 10.20.0.11", text.substr(0, 60)));
-    // This network, the loopback, multicast and what is behind it: none of them leads to one host.
+    // This network, loopback, multicast and reserved addresses: none of them leads to one host.
     if (first == 0 || first == 127 || first >= 224)
-      return error(entry, at, fmt::format("{} is not an address at which other hosts reach this one", text));
+      return error(entry, at,
+                   fmt::format("{} is not an address by which other hosts can reach this one", text));
     hosts[i].address = text;
   }
 }
@@ -288,10 +289,10 @@ void HostsReader::read_group(const Entry& entry, const Word& at, std::vector<Lis
   const std::string allowed = std::string(letters) + "0123456789-";
   if (at.text.size() > kLongest || letters.find(at.text[0]) == std::string_view::npos ||
       at.text.find_first_not_of(allowed) != std::string::npos)
-    return error(
-        entry, at,
-        fmt::format("'{}' is not a group: a lower-case letter, then up to {} letters, digits and '-'",
-                    at.text.substr(0, 60), kLongest - 1));
+    return error(entry, at,
+                 fmt::format("'{}' is not a group: expected a lower-case letter, then up to {} lower-case "
+                             "letters, digits and '-'",
+                             at.text.substr(0, 60), kLongest - 1));
   for (ListedHost& host : hosts) host.group = at.text;
 }
 
@@ -306,7 +307,7 @@ void HostsReader::check_addresses(const Entry& entry, const Word& at, const std:
   }
 }
 
-// Hosts whose line has an error elsewhere are added as well: a name that is listed again is found.
+// Hosts whose line has another error are added as well, so that a name that is listed again is found.
 void HostsReader::add(const Entry& entry, const Word& name, std::vector<ListedHost> hosts) {
   std::vector<std::string> again;
   int first_line = 0;
@@ -323,7 +324,7 @@ void HostsReader::add(const Entry& entry, const Word& name, std::vector<ListedHo
     }
   }
   if (!again.empty())
-    error(entry, name, fmt::format("listed twice: {} (first in line {})", some_of(again), first_line));
+    error(entry, name, fmt::format("listed twice: {} (first on line {})", some_of(again), first_line));
 }
 
 void HostsReader::warn_of_one_destination() {
@@ -337,25 +338,25 @@ void HostsReader::warn_of_one_destination() {
     const ListedHost& second = *hosts[1];
     out_.warnings.push_back(
         {second.line, second.column, "",
-         fmt::format("{} names for one destination, {}: {}", names.size(), key, some_of(names))});
+         fmt::format("{} names have the same destination, {}: {}", names.size(), key, some_of(names))});
   }
 }
 
 HostsFile HostsReader::finish() {
   if (out_.errors.empty() && out_.hosts.empty())
-    error(0, 0, fmt::format("lists no host; a line is {}", kForm));
+    error(0, 0, fmt::format("no hosts are listed; a line is {}", kForm));
   warn_of_one_destination();
   sort_errors(out_.errors);
   sort_errors(out_.warnings);
   return std::move(out_);
 }
 
-// What no line is read of; "" where there is nothing.
+// An error because of which no line is read; "" if there is none.
 std::string wrong_as_a_whole(const std::string& text) {
   const auto begins = [&](std::string_view with) { return text.compare(0, with.size(), with) == 0; };
   if (begins("\xff\xfe") || begins("\xfe\xff")) return "is UTF-16: save it as UTF-8";
   if (text.size() > kMostBytesOfHosts)
-    return fmt::format("has {} bytes; a list of {} hosts has at most {}", text.size(), kMostHosts,
+    return fmt::format("has {} bytes; the limit, for {} hosts, is {}", text.size(), kMostHosts,
                        kMostBytesOfHosts);
   return "";
 }

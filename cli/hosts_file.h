@@ -1,17 +1,17 @@
 // The hosts of `muster accept`: a hosts file, or the text of `--hosts`, as a list.
 //
-//     NAME [DESTINATION] [address=IP] [group=WORD]     # a host a line
+//     NAME [DESTINATION] [address=IP] [group=WORD]     # one host per line
 //     gpu[01-32] admin@10.0.3.[1-32] address=10.0.3.{n} group=h100
 //
-// NAME follows the rules of node names in a spec; its ranges are those of a spec. DESTINATION is what ssh is
-// given, NAME where it is absent. The range of a destination or an address has as many values as the one of
-// the names and goes in step with it; {n}, {n+10}, {n-1} stand for the number of the name, as in a spec. `[`
-// of an IPv6 address begins no range. `group` bounds the fleet that a host is compared with. `#` begins a
-// comment; blanks and tabs separate; lines end in LF or CRLF; a byte order mark of UTF-8 is left out.
+// NAME follows the rules of node names in a spec; its ranges are those of a spec. DESTINATION is passed to
+// ssh; default: NAME. A range in a destination or an address has as many values as the range of names, and
+// the two are matched in order; {n}, {n+10}, {n-1} stand for the number in the name, as in a spec. The `[` of
+// an IPv6 address does not begin a range. A host is compared only with hosts of its `group`. `#` begins a
+// comment; blanks and tabs separate words; lines end in LF or CRLF; a UTF-8 byte order mark is skipped.
 //
-// A destination goes to a program as one word of its arguments, and `ssh` may put it into a shell's line
-// (ProxyCommand, Match exec): what would be an option there, or have a meaning in a shell, is refused.
-// Thread: pure functions.
+// A destination is passed to a program as one argument, and `ssh` may put it into a shell command
+// (ProxyCommand, Match exec): what would be an option there, or is special to a shell, is rejected. Thread:
+// pure functions.
 #pragma once
 
 #include <string>
@@ -32,16 +32,16 @@ struct ListedHost {
 struct HostsFile {
   std::vector<ListedHost> hosts;    // in the order of the text, ranges expanded; at most kMostHosts
   std::vector<SpecError> errors;    // all of them, by line and column; empty: usable
-  std::vector<SpecError> warnings;  // several names for one destination: whether they are one machine shows
-                                    // only when it has answered (controller/plan/machine_parts.h)
+  std::vector<SpecError> warnings;  // several names for one destination: whether they are one machine is
+                                    // known only after it has answered (controller/plan/machine_parts.h)
 };
 
 inline constexpr size_t kMostHosts = 4096;
 inline constexpr size_t kMostBytesOfHosts = 1 << 20;
 
-// `text` is the content of a hosts file. Never fails otherwise than through `errors`.
+// `text` is the content of a hosts file. Every failure is in `errors`.
 HostsFile read_hosts_file(const std::string& text);
-// The text of `--hosts`: the same, with a comma (outside of brackets) where a file has the end of a line.
+// The text of `--hosts`: the same, with commas (outside of brackets) in place of line ends.
 HostsFile read_hosts_option(const std::string& text);
 
 }  // namespace muster::cli

@@ -23,7 +23,7 @@ void list(Context& context) {
   });
 }
 
-// Paths are opened by the controller: a relative one is meant from here.
+// The controller opens these paths: a relative one is relative to the current directory here.
 std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
@@ -44,9 +44,9 @@ void export_to(Context& context, const std::string& name, const std::string& pat
 void add_transfer(CLI::App& verb, Context& context) {
   auto from = std::make_shared<std::string>();
   CLI::App* in = verb.add_subcommand(
-      "import", "import an image that another controller exported; it is verified completely first");
+      "import", "import an image that another controller exported, after verifying it completely");
   in->add_option("FILE|DIR", *from,
-                 "the exported file, or the folder it was unpacked into; on the controller host")
+                 "the exported file, or the folder that it was unpacked into, on the controller host")
       ->required();
   in->callback([from, &context] { import_from(context, *from); });
   auto name = std::make_shared<std::string>();
@@ -54,27 +54,28 @@ void add_transfer(CLI::App& verb, Context& context) {
   CLI::App* out =
       verb.add_subcommand("export", "export an image into one file, for `muster image import` elsewhere");
   out->add_option("NAME", *name)->required();
-  out->add_option("FILE", *to, "must not exist; on the controller host")->required();
+  out->add_option("FILE", *to, "file to create on the controller host; must not exist yet")->required();
   out->callback([name, to, &context] { export_to(context, *name, *to); });
 }
 
 }  // namespace
 
 void add_image(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("image", "operating system images");
+  CLI::App* verb = app.add_subcommand("image", "manage operating system images");
   verb->require_subcommand(1);
-  verb->add_subcommand("list", "images that are built, and those the spec needs")->callback([&context] {
-    list(context);
-  });
+  verb->add_subcommand("list", "list the images that are built, and those that the spec needs")
+      ->callback([&context] { list(context); });
   auto order = std::make_shared<ImageOrder>();
   CLI::App* build =
       verb->add_subcommand("build", "build an image from its recipe; default: all that the spec needs");
   build->add_option("NAME", order->name,
                     "a name from the spec's `images`, or a recipe's name such as debian-12");
-  build->add_flag("--rebuild", order->rebuild, "also when nothing changed, for new package versions say");
+  build->add_flag("--rebuild", order->rebuild,
+                  "build even if nothing changed, for example to get new package versions");
   build->add_option("--bake", order->bake, "playbooks to bake into an image that is not in the spec")
       ->delimiter(',');
-  build->add_option("--recipe", order->recipe, "its recipe; default: NAME, or debian-13 with --bake");
+  build->add_option("--recipe", order->recipe,
+                    "recipe to build from; default: NAME, or debian-13 with --bake");
   build->callback([order, &context] {
     if (const auto built = build_images(context, *order); !built.ok())
       return complain(context, built.error());

@@ -104,10 +104,11 @@ void print_nodes(const Json& nodes) {
   }
 }
 
-// What every time and place in the lab is to be read with: time scale, switches that are away.
+// Conditions that apply to the whole lab: time scale, switches that are down.
 void print_conditions(const Json& lab) {
   if (const double scale = lab.value("time_scale", 1.0); scale != 1)
-    fmt::print("TIME SCALE {}: firmware tests take that fraction of what `lab break post` sets\n", scale);
+    fmt::print("TIME SCALE {}: firmware tests take this fraction of the time set with `lab break post`\n",
+               scale);
   for (const auto& network : lab.value("networks", Json::array()))
     if (network["back_in_s"].is_number())
       fmt::print("SWITCH {}: FAULT drops all traffic for another {} s\n", text(network, "name"),
@@ -184,18 +185,17 @@ void run_ssh(const Flags& flags, bool shell_in_network) {
                                           : lab::ssh_command(*dir, flags->node, flags->remote));
 }
 
-// The parser sorts flags behind words, so a command with flags must come after "--", which it leaves over.
+// The parser moves flags after words, so a command with flags must come after "--", which it does not parse.
 bool command_is_plain(const Flags& flags, const std::vector<std::string>& left_over) {
   if (left_over.empty() || left_over == std::vector<std::string>{"--"}) return true;
-  complain(*flags,
-           fail(Code::invalid, "a command with flags of its own goes after '--': " + left_over.front()));
+  complain(*flags, fail(Code::invalid, "put a command that has flags after '--': " + left_over.front()));
   return false;
 }
 
 void run_console(const Flags& flags) {
   auto dir = lab::LabDir::find(flags->dir);
   if (!dir) return complain(*flags, dir.error());
-  fmt::print(stderr, "console of {}: Ctrl-] leaves\n", flags->node);
+  fmt::print(stderr, "console of {}: leave with Ctrl-]\n", flags->node);
   if (auto done = lab::console(*dir, flags->node, flags->lines); !done) complain(*flags, done.error());
 }
 
@@ -243,7 +243,7 @@ void run_restart(const Flags& flags) {
   auto dir = lab::LabDir::find(flags->dir);
   if (!dir) return complain(*flags, dir.error());
   if (auto done = lab::restart_controller(*dir, flags->kill); !done) return complain(*flags, done.error());
-  show(*flags, Json{{"restarted", true}}, [](const Json&) { fmt::print("musterd runs again\n"); });
+  show(*flags, Json{{"restarted", true}}, [](const Json&) { fmt::print("musterd was restarted\n"); });
 }
 
 CLI::App* verb(CLI::App& parent, const Flags& flags, const char* name, const char* help) {
@@ -255,7 +255,7 @@ CLI::App* verb(CLI::App& parent, const Flags& flags, const char* name, const cha
 }
 
 void add_up_down(CLI::App& lab_app, const Flags& flags) {
-  auto* up = verb(lab_app, flags, "up", "start the virtual cluster of SPEC, all machines off");
+  auto* up = verb(lab_app, flags, "up", "start the virtual cluster of SPEC, with all machines powered off");
   up->add_option("spec", flags->up.spec_path, "cluster.yaml, with an optional `lab:` section")->required();
   auto* with = up->add_flag("--controller", flags->controller, "fail unless musterd is installed");
   up->add_flag("--no-controller", flags->no_controller, "do not start musterd")->excludes(with);
@@ -271,7 +271,7 @@ void add_up_down(CLI::App& lab_app, const Flags& flags) {
       verb(lab_app, flags, "restart-controller", "stop musterd and start it again with the same state");
   restart->add_flag("--kill", flags->kill, "stop it with SIGKILL, as in a crash");
   restart->callback([flags] { run_restart(flags); });
-  verb(lab_app, flags, "status", "what runs")->callback([flags] { run_status(flags); });
+  verb(lab_app, flags, "status", "show what is running")->callback([flags] { run_status(flags); });
 }
 
 void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
@@ -288,7 +288,7 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   exec->callback([flags, exec] {
     if (command_is_plain(flags, exec->remaining())) run_ssh(flags, true);
   });
-  auto* console = verb(lab_app, flags, "console", "serial console of a machine (Ctrl-] leaves)");
+  auto* console = verb(lab_app, flags, "console", "open the serial console of a machine (leave with Ctrl-])");
   console->add_option("node", flags->node)->required();
   console->add_option("--lines", flags->lines, "lines of its log to print first");
   console->callback([flags] { run_console(flags); });
@@ -296,11 +296,12 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
   power->add_option("node", flags->node)->required();
   power
       ->add_option("what", flags->name,
-                   "on, off (the plug), press (the button), netboot (off, then on from the network, once)")
+                   "on, off (pull the plug), press (the power button), netboot (off, then on, booting once "
+                   "from the network)")
       ->required()
       ->check(CLI::IsMember(kByHand));
   power->callback([flags] { run_power(flags); });
-  auto* add = verb(lab_app, flags, "add", "put another machine into the rack, unknown to the spec");
+  auto* add = verb(lab_app, flags, "add", "add a machine that is not in the spec to the rack");
   add->add_option("node", flags->name, "its name in the lab")->required();
   add->add_flag("--on", flags->on,
                 "press its power button: it boots from the network, since its drives are blank");
@@ -314,16 +315,16 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
       "NODE FAULT [ARGUMENT]: a duration, seconds, rate, number or drive, as the fault needs; with "
       "--switch: SECONDS");
   broken->add_option("--switch", flags->fault.network_switch,
-                     "the switch of this network (provisioning, storage, rail0) drops all traffic for "
+                     "make the switch of this network (provisioning, storage, rail0) drop all traffic for "
                      "SECONDS (default 60); BMCs are not on it");
   broken->add_option("--network", flags->fault.network,
                      "net-cut, shape, pull-cable, port-errors: which link of the machine (storage, rail0; "
                      "default provisioning)");
-  broken->add_option("--seconds", flags->fault.seconds, "how long");
+  broken->add_option("--seconds", flags->fault.seconds, "duration of the fault");
   broken->add_option("--rate", flags->fault.rate, "shape: tc rate (10mbit); slow-drive: bytes per second");
   broken->add_option("--drive", flags->fault.drive,
                      "drive of the machine, as in the spec's lab section (fast1)");
-  broken->add_option("--fs", flags->fault.file_system, "ext4 or xfs");
+  broken->add_option("--fs", flags->fault.file_system, "file system: ext4 or xfs");
   broken->add_flag("--heal", flags->fault.heal, "end the fault");
   broken->callback([flags] {
     if (auto taken = lab::take_words(flags->fault, flags->words); !taken)
@@ -333,7 +334,7 @@ void add_node_verbs(CLI::App& lab_app, const Flags& flags) {
 }
 
 void add_serve(CLI::App& lab_app, const Flags& flags) {
-  auto* serve = verb(lab_app, flags, "serve", "(started by `lab up`) the BMCs and machines of a lab");
+  auto* serve = verb(lab_app, flags, "serve", "(started by `lab up`) run the BMCs and machines of a lab");
   serve->group("");
   serve->add_option("--accel", flags->accel);
   serve->add_flag("--fake-machine", flags->fake,
@@ -357,7 +358,7 @@ void add_lab_verb(CLI::App& app, const bool& json, int& exit) {
   auto flags = std::make_shared<LabFlags>();
   flags->global_json = &json;
   flags->exit = &exit;
-  auto* lab_app = app.add_subcommand("lab", "a virtual bare-metal cluster on this computer");
+  auto* lab_app = app.add_subcommand("lab", "run a virtual bare-metal cluster on this computer");
   lab_app->require_subcommand(1);
   add_up_down(*lab_app, flags);
   add_node_verbs(*lab_app, flags);

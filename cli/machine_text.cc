@@ -76,7 +76,7 @@ std::vector<std::string> machine_row(const Json& machine) {
   const auto facts =
       machine.contains("facts") ? hardware_facts_from_json(machine["facts"]) : Result<HardwareFacts>(Error{});
   if (!facts.ok()) {
-    row.insert(row.end(), {"", "", "", "", "network boot seen; no inventory"});
+    row.insert(row.end(), {"", "", "", "", "booted from the network; no inventory"});
     return row;
   }
   row.insert(row.end(), {clean(facts->system.serial), std::to_string(facts->cpus.count),
@@ -94,7 +94,7 @@ std::string parts(const HardwareFacts& f) {
        {"memory:", memory_words(f.memory_bytes)},
        {"GPUs:", gpu_words(f)}});
   Rows gpus, nics = {{"PORT", "MAC", "SPEED", "DRIVER", "PCI"}},
-             disks = {{"DRIVE", "MODEL", "SIZE", "WWID", "ON IT NOW"}};
+             disks = {{"DRIVE", "MODEL", "SIZE", "WWID", "CONTENT"}};
   for (const auto& g : f.gpus) gpus.push_back({clean(g.model), clean(g.serial), clean(g.pci)});
   for (const auto& n : f.nics)
     nics.push_back({clean(n.name), clean(n.mac),
@@ -117,8 +117,9 @@ std::string render_nodes(const Json& nodes) {
   const Json unknown = nodes.value("unknown_machines", Json::array());
   const int64_t until = time_at(nodes, "discover_until");
   if (unknown.empty() && until == 0) return out;
-  out += fmt::format("\nUndeclared machines ({}):\n", until ? "discovery is on until " + to_iso8601(until)
-                                                            : "discovery is off: muster node discover on");
+  out +=
+      fmt::format("\nUndeclared machines ({}):\n", until ? "discovery is on until " + to_iso8601(until)
+                                                         : "discovery is off; run `muster node discover on`");
   Rows machines = {{"MACHINE", "SEEN", "SERIAL", "CPUS", "MEMORY", "GPUS", "DRIVES"}};
   for (const Json& machine : unknown) machines.push_back(machine_row(machine));
   return out + (unknown.empty() ? "none has booted from the network yet\n" : table(machines));
@@ -136,7 +137,7 @@ std::string render_machine(const Json& node) {
         {"adopted:", fmt::format("{}@{}:{}, host key {}", text_at(adopted, "user"), text_at(adopted, "host"),
                                  adopted.value("port", 22), text_at(adopted, "host_key"))});
   head.push_back({"last seen:", when(time_at(node, "last_seen"))});
-  head.push_back({"inventory of:", when(time_at(node, "facts_time"))});
+  head.push_back({"inventory from:", when(time_at(node, "facts_time"))});
   const auto facts = node.contains("facts") && node["facts"].is_object()
                          ? hardware_facts_from_json(node["facts"])
                          : Result<HardwareFacts>(Error{});

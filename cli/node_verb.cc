@@ -62,7 +62,7 @@ void quarantine(Context& context, const Flags& flags) {
 void forget(Context& context, const Flags& flags) {
   const auto done = Api(context).remove("/v1/nodes/" + url_encode(flags.node));
   if (!done.ok()) return complain(context, done.error());
-  show(context, *done, [&] { fmt::print("{} forgotten\n", flags.node); });
+  show(context, *done, [&] { fmt::print("{} removed\n", flags.node); });
 }
 
 // MAC of --mac, or of --machine unknown-<MAC>.
@@ -70,11 +70,11 @@ Result<std::string> wanted_mac(const Flags& flags) {
   const std::string prefix = "unknown-";
   if (flags.machine.empty()) return flags.mac;
   if (!flags.mac.empty())
-    return fail(Code::invalid, "--mac and --machine are two ways to name one machine: give one of them");
+    return fail(Code::invalid, "--mac and --machine both name the machine: give only one of them");
   if (flags.machine.rfind(prefix, 0) == 0) return flags.machine.substr(prefix.size());
   return fail(
       Code::invalid,
-      fmt::format("--machine takes a name of `muster node list`, such as {}52:54:00:20:00:04, not '{}'",
+      fmt::format("--machine takes a name from `muster node list`, such as {}52:54:00:20:00:04, not '{}'",
                   prefix, flags.machine));
 }
 
@@ -96,15 +96,16 @@ bool declare(Context& context, const Flags& flags) {
   fmt::print("spec revision {}: {} is the machine with MAC {}, address {}, BMC {}\n{}\n",
              done->value("revision", 0), flags.node, done->value("mac", ""), done->value("address", ""),
              done->value("bmc", ""), done->value("diff", ""));
-  fmt::print("Your own file does not have it yet: muster spec show > cluster.yaml\n\n");
+  fmt::print("Your spec file does not contain it yet: update it with `muster spec show > cluster.yaml`\n\n");
   return true;
 }
 
 void admit(Context& context, const Flags& flags) {
   const bool declared = flags.like.empty();
   if (declared && !(flags.mac + flags.machine + flags.power_address + flags.address).empty())
-    return complain(
-        context, fail(Code::invalid, "--like NODE is missing: the declared node that the machine resembles"));
+    return complain(context,
+                    fail(Code::invalid,
+                         "--like NODE is missing: name the declared node whose settings the machine gets"));
   const auto nodes = node_list(flags.node);
   if (!nodes.ok()) return complain(context, nodes.error());
   if (!declared && !declare(context, flags)) return;
@@ -124,7 +125,7 @@ void adopt_named(Context& context, const Flags& flags) {
   for (const auto* list : {&nodes, &hosts, &addresses})
     if (!list->ok()) return complain(context, list->error());
   if (nodes->size() != hosts->size() || nodes->empty())
-    return complain(context, fail(Code::invalid, fmt::format("{} nodes but {} hosts: each node is one host",
+    return complain(context, fail(Code::invalid, fmt::format("{} nodes but {} hosts: give one host per node",
                                                              nodes->size(), hosts->size())));
   if (!addresses->empty() && addresses->size() != nodes->size())
     return complain(context, fail(Code::invalid, fmt::format("--address has {} addresses for {} nodes",
@@ -135,55 +136,57 @@ void adopt_named(Context& context, const Flags& flags) {
 
 void add_or_explain(Context& context, const Flags& flags) {
   if (!flags.host.empty()) return adopt_named(context, flags);
-  complain(context,
-           fail(Code::invalid,
-                fmt::format("nodes are declared in the spec: add {} under 'nodes:' in cluster.yaml (name, "
-                            "role, power, mac, disks), then run: muster up cluster.yaml. A machine that "
-                            "boots from the network can join without: muster node admit {} --like NODE; a "
-                            "running host that keeps its system: muster node add {} --adopt HOST --like NODE",
-                            flags.node, flags.node, flags.node)));
+  complain(
+      context,
+      fail(Code::invalid,
+           fmt::format("nodes are declared in the spec: add {} under 'nodes:' in cluster.yaml (name, "
+                       "role, power, mac, disks), then run `muster up cluster.yaml`. For a machine that "
+                       "boots from the network, run `muster node admit {} --like NODE` instead; for a "
+                       "running host that keeps its system, `muster node add {} --adopt HOST --like NODE`",
+                       flags.node, flags.node, flags.node)));
 }
 
 void add_admit(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
   CLI::App* admit_verb =
-      verb.add_subcommand("admit", "bring in one new node: declared in the spec, or an undeclared machine");
-  admit_verb->add_option("NODE", flags->node, "its name")->required();
+      verb.add_subcommand("admit", "add one new node: one that the spec declares, or an undeclared machine");
+  admit_verb->add_option("NODE", flags->node, "name of the node")->required();
   admit_verb->add_option("--like", flags->like,
-                         "not in the spec yet: declare it with the settings of this node");
+                         "if it is not in the spec yet: declare it with the settings of this node");
   admit_verb->add_option("--mac", flags->mac,
-                         "which machine, by the MAC it booted from; default: the only one seen");
+                         "MAC that the machine booted from; default: the only undeclared machine");
   admit_verb->add_option("--machine", flags->machine,
-                         "the same by its name in `muster node list`: unknown-<MAC>");
+                         "name of the machine in `muster node list` (unknown-<MAC>), instead of --mac");
   admit_verb->add_option("--power-address", flags->power_address, "address of its BMC");
   admit_verb->add_option("--address", flags->address,
-                         "its own address on the provisioning network; default: the next free one");
+                         "its address on the provisioning network; default: the next free one");
   add_approval(admit_verb, flags->approval, "approve the plans");
   admit_verb->add_option("--report", flags->report, "folder for the report")->capture_default_str();
   admit_verb->callback([flags, &context] { admit(context, *flags); });
 }
 
 void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& context) {
-  CLI::App* add = verb.add_subcommand("add", "adopt running Linux hosts, without re-imaging them");
-  add->add_option("NODE", flags->node, "its name; several for as many hosts: spare[01-16],login02")
+  CLI::App* add = verb.add_subcommand("add", "adopt running Linux hosts without re-imaging them");
+  add->add_option("NODE", flags->node, "name of the node, or one name per host: spare[01-16],login02")
       ->required();
   add->add_option("--adopt", flags->host,
-                  "HOST or HOST:PORT, or several (10.20.0.[31-46],10.20.0.9): shows over SSH what would "
-                  "change there, and changes it after approval");
-  add->add_option("--like", flags->like, "not in the spec yet: declare it with the settings of this node");
+                  "HOST or HOST:PORT, or several (10.20.0.[31-46],10.20.0.9): connect over SSH, show what "
+                  "would change, and change it after approval");
+  add->add_option("--like", flags->like,
+                  "if it is not in the spec yet: declare it with the settings of this node");
   add->add_option("--address", flags->address,
-                  "its address on the provisioning network, or one for each host; default: HOST");
+                  "its address on the provisioning network, or one per host; default: HOST");
   add->add_option("--user", flags->user,
-                  "user to log in as; other than root needs sudo without a password; default: root");
+                  "user to log in as; any user but root needs passwordless sudo; default: root");
   add->add_option("--key", flags->key,
-                  "file of the private key, unencrypted, or of the public key of one in the SSH agent; "
-                  "default: the keys of the SSH agent, each in turn");
+                  "file with the private key (unencrypted), or with the public half of a key in the SSH "
+                  "agent; default: all keys of the SSH agent, one after another");
   add->add_option("--host-key", flags->host_key,
-                  "SHA256:... that the host must present, or a file that contains it (for several hosts all "
-                  "of theirs; output of ssh-keyscan will do); default: shown for confirmation");
+                  "SHA256:... of the key that the host must present, or a file with the keys of all hosts "
+                  "(such as the output of ssh-keyscan); default: shown for confirmation");
   add_approval(add, flags->approval, "approve what would change");
   add->add_option("--report", flags->report, "folder for the report")->capture_default_str();
   add->footer(
-      "Needs systemd, util-linux and Debian on the host (not tested on Ubuntu). Nothing is written there "
+      "Needs systemd, util-linux and Debian on the host (not tested on Ubuntu). Nothing is written to it "
       "before approval. Its OS disk is never\npartitioned or formatted, its data disks only where the plan "
       "lists them.\nExamples:\n  muster node add login01 --adopt 10.20.0.31 --like login02 --user admin\n  "
       "muster node add login01 --adopt 10.20.0.31 --like login02 --key ~/.ssh/id --host-key SHA256:... "
@@ -196,21 +199,23 @@ void add_add(CLI::App& verb, const std::shared_ptr<Flags>& flags, Context& conte
 }  // namespace
 
 void add_node(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("node", "members of the cluster");
+  CLI::App* verb = app.add_subcommand("node", "manage the nodes of the cluster");
   verb->require_subcommand(1);
-  verb->add_subcommand("list", "every node, and undeclared machines")->callback([&context] {
+  verb->add_subcommand("list", "list every node and undeclared machine")->callback([&context] {
     list(context);
   });
   auto flags = std::make_shared<Flags>();
-  CLI::App* show_verb = verb->add_subcommand("show", "one node or machine with its full inventory");
-  show_verb->add_option("NODE", flags->node, "a node, or unknown-<MAC> of `muster node list`")->required();
+  CLI::App* show_verb = verb->add_subcommand("show", "show one node or machine with its full inventory");
+  show_verb->add_option("NODE", flags->node, "a node, or unknown-<MAC> from `muster node list`")->required();
   show_verb->callback([flags, &context] { show_node(context, *flags); });
   add_add(*verb, flags, context);
-  CLI::App* discover_verb = verb->add_subcommand(
-      "discover",
-      "let undeclared machines boot the RAM system and report their inventory; nothing is written on them");
+  CLI::App* discover_verb = verb->add_subcommand("discover",
+                                                 "allow undeclared machines to boot the RAM system and "
+                                                 "report their inventory; nothing is written to them");
   discover_verb->add_option("STATE", flags->state, "on or off")->required();
-  discover_verb->add_option("--for", flags->duration, "duration; off afterwards, and when musterd restarts")
+  discover_verb
+      ->add_option("--for", flags->duration,
+                   "turn it off after this time; a restart of musterd also turns it off")
       ->capture_default_str();
   discover_verb->callback([flags, &context] { discover(context, *flags); });
   add_admit(*verb, flags, context);

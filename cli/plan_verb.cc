@@ -41,7 +41,7 @@ void show_plan(Context& context, const Flags& flags) {
       return fmt::print("nothing to do: every node is as declared\n");
     print_plan(*planned);
     if (planned->value("empty", false)) return;
-    fmt::print("\nto carry it out: muster approve {}\n", planned->value("digest", "").substr(7, 12));
+    fmt::print("\nto carry it out, run: muster approve {}\n", planned->value("digest", "").substr(7, 12));
   });
 }
 
@@ -60,7 +60,7 @@ void approve_digest(Context& context, const Flags& flags) {
 
 void carry_out(Context& context, const Flags& flags, const std::string& kind) {
   if (!flags.nodes.empty() && !flags.limit.empty())
-    return complain(context, fail(Code::invalid, "name the nodes once: as NODES or with --limit"));
+    return complain(context, fail(Code::invalid, "name the nodes either as NODES or with --limit, not both"));
   const auto nodes = node_list(flags.nodes.empty() ? flags.limit : flags.nodes);
   if (!nodes.ok()) return complain(context, nodes.error());
   Goal goal;
@@ -78,8 +78,8 @@ void carry_out(Context& context, const Flags& flags, const std::string& kind) {
 
 void force_option(CLI::App* verb, Flags& flags) {
   verb->add_option("--force", flags.forced,
-                   "NODES: these also where a storage section stops without them, or their hardware is not "
-                   "what is declared or another machine's; the plan says which");
+                   "NODES: include these even if a storage section stops without them, or their hardware "
+                   "differs from the spec or is that of another machine; the plan shows which applies");
 }
 
 void goal_flags(CLI::App* verb, Flags& flags) {
@@ -91,18 +91,18 @@ void goal_flags(CLI::App* verb, Flags& flags) {
 
 void add_plan(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand("plan", "show what would be done and destroyed; does nothing");
+  CLI::App* verb = app.add_subcommand("plan", "show what would be done and destroyed; changes nothing");
   verb->add_option("--kind", flags->kind,
                    "auto, discover, install, reimage, rollback, accept, drain, undrain")
       ->capture_default_str();
   verb->add_option("--limit", flags->nodes, "only these nodes");
-  verb->add_option(
-      "--force", flags->force,
-      "plan these nodes although nothing changed, install them although their hardware is not what is "
-      "declared or another machine's, begin a storage from an old copy of its metadata: the plan says which");
+  verb->add_option("--force", flags->force,
+                   "plan these nodes even if nothing changed, install them even if their hardware differs "
+                   "from the spec or is that of another machine, start a storage section from an old copy of "
+                   "its metadata; the plan shows which applies");
   verb->add_flag("--reimage", flags->reimage,
-                 "with --kind auto: also accepted nodes that run an older build of their image");
-  verb->add_flag("--through-ram", flags->through_ram, "re-image by way of the RAM system, not in place");
+                 "with --kind auto: also re-image accepted nodes that run an older build of their image");
+  verb->add_flag("--through-ram", flags->through_ram, "re-image through the RAM system, not in place");
   verb->footer("Examples:\n  muster plan\n  muster plan --kind reimage --limit gpu03 --json");
   verb->callback([flags, &context] { show_plan(context, *flags); });
 }
@@ -110,7 +110,9 @@ void add_plan(CLI::App& app, Context& context) {
 void add_approve(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand("approve", "carry out a plan that was shown");
-  verb->add_option("DIGEST", flags->digest, "as muster plan printed it; 8 digits will do")->required();
+  verb->add_option("DIGEST", flags->digest,
+                   "digest that `muster plan` printed; its first 8 digits are enough")
+      ->required();
   verb->add_flag("--detach", flags->detach, "start it and return");
   verb->footer("Example:\n  muster approve 3f9a17c2");
   verb->callback([flags, &context] { approve_digest(context, *flags); });
@@ -120,16 +122,14 @@ void add_reimage(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand("reimage", "reinstall nodes; data disks are kept");
   verb->add_option("NODES", flags->nodes, "e.g. gpu[01-04]")->required();
-  verb->add_flag(
-      "--through-ram", flags->through_ram,
-      "by way of the RAM system, not in place: two boots of the firmware and one from the network; "
-      "also rewrites the boot loader");
+  verb->add_flag("--through-ram", flags->through_ram,
+                 "re-image through the RAM system, not in place: takes two firmware boots and one network "
+                 "boot, and also rewrites the boot loader");
   force_option(verb, *flags);
   goal_flags(verb, *flags);
   verb->footer(
-      "Where it can be, a node is re-imaged in place: the new system is written beside its jobs and booted "
-      "once, "
-      "and a system that is not accepted takes itself back. The plan says which way each node takes, and "
+      "Where possible, a node is re-imaged in place: the new system is written while its jobs run and booted "
+      "once, and if it is not accepted, the node rolls back. The plan shows the method for each node, and "
       "why.\n"
       "Examples:\n  muster reimage gpu03 --yes\n  muster reimage gpu[01-04] --through-ram");
   verb->callback([flags, &context] { carry_out(context, *flags, "reimage"); });
@@ -143,8 +143,8 @@ void add_rollback(CLI::App& app, Context& context) {
   force_option(verb, *flags);
   goal_flags(verb, *flags);
   verb->footer(
-      "The image of before, configured as the spec says now, and accepted before it stays. Refused where the "
-      "other root slot is empty, half written or does not fit the spec.\n"
+      "Boots the previous image, configured as the spec now says; it stays only if it is accepted. Refused "
+      "if the other root slot is empty, half written or does not match the spec.\n"
       "Example:\n  muster rollback gpu03 --yes");
   verb->callback([flags, &context] { carry_out(context, *flags, "rollback"); });
 }
@@ -152,12 +152,14 @@ void add_rollback(CLI::App& app, Context& context) {
 namespace {
 
 constexpr const char* kAcceptFooter =
-    "Links are measured between the nodes named; what was degraded and is not measured again stays so.\n"
+    "Links are measured only between the named nodes; what was degraded and is not measured again stays "
+    "degraded.\n"
     "With --hosts no controller is needed: hosts are reached over ssh, measured as they are, and left as "
     "they "
-    "were. Names in HOSTS: NAME [DESTINATION] [address=IP] [group=WORD], a host a line; a comma in a list.\n"
+    "were. HOSTS contains NAME [DESTINATION] [address=IP] [group=WORD] for each host: one per line in a "
+    "file, separated by commas in a list.\n"
     "Exit codes with --hosts: 0 accepted, 1 none accepted or interrupted, 2 bad input, 3 some hosts not "
-    "accepted, not reached or busy, 4 refused (another command is at work under this name), 5 all work and "
+    "accepted, not reached or busy, 4 refused (another command is running under this name), 5 all work and "
     "some are degraded.\n"
     "Examples:\n  muster accept gpu[01-08] --profile quick --report ./night\n"
     "  muster accept --hosts hosts.txt --profile standard\n"
@@ -165,36 +167,39 @@ constexpr const char* kAcceptFooter =
     "  muster accept --hosts hosts.txt --via 'srun --jobid 4711 --overlap -N1 -n1 -w {host}'\n"
     "  muster accept --hosts hosts.txt --drift-only";
 
-// Those that go with --hosts only.
+// Options that need --hosts.
 std::vector<CLI::Option*> add_hosts_flags(CLI::App* verb, AcceptHostsFlags& flags) {
   return {
       verb->add_option("--name", flags.name,
-                       "of the history that is kept of these hosts; default: the file's"),
-      verb->add_flag("--user", flags.user, "never by sudo: what needs root is not looked at"),
-      verb->add_option("--via", flags.via, "a command with {host} that starts a shell there, instead of ssh"),
-      verb->add_option("--ssh-config", flags.ssh_config, "configuration of ssh; default: its own"),
-      verb->add_flag("--beside-jobs", flags.beside_jobs,
-                     "also hosts with jobs: reads counters and PCIe links, loads nothing"),
+                       "name under which the history of these hosts is kept; default: the file's name"),
+      verb->add_flag("--user", flags.user, "do not use sudo; checks that need root are skipped"),
+      verb->add_option("--via", flags.via,
+                       "command, containing {host}, that starts a shell on the host; used instead of ssh"),
+      verb->add_option("--ssh-config", flags.ssh_config, "configuration file of ssh; default: its own"),
+      verb->add_flag(
+          "--beside-jobs", flags.beside_jobs,
+          "measure hosts that run jobs, too: reads counters and PCIe links, puts no load on the hosts"),
       verb->add_flag("--drift-only", flags.drift_only,
-                     "nothing is measured: where versions and settings differ between hosts"),
+                     "measure nothing; show which versions and settings differ between hosts"),
       verb->add_option("--libs", flags.libs,
-                       "folder on the hosts with NCCL and the libraries that it needs")};
+                       "folder on the hosts that contains NCCL and the libraries that it needs")};
 }
 
 void start_accept(Context& context, const Flags& flags, AcceptHostsFlags hosts,
                   const std::vector<CLI::Option*>& only_with_hosts) {
   if (!hosts.hosts.empty()) {
     if (!flags.nodes.empty() || !flags.limit.empty() || !flags.approval.digest.empty())
-      return complain(context, fail(Code::invalid,
-                                    "--hosts names the hosts: NODES, --limit and --approve are "
-                                    "for nodes of a controller"));
+      return complain(
+          context,
+          fail(Code::invalid,
+               "--hosts names the hosts: NODES, --limit and --approve are only for nodes of a controller"));
     hosts.profile = flags.profile;
     hosts.report = flags.report;
     return accept_hosts(context, hosts);
   }
   for (const CLI::Option* option : only_with_hosts)
     if (option->count() > 0)
-      return complain(context, fail(Code::invalid, option->get_name() + " goes with --hosts"));
+      return complain(context, fail(Code::invalid, option->get_name() + " needs --hosts"));
   carry_out(context, flags, "accept");
 }
 
@@ -206,11 +211,10 @@ void add_accept(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
       "accept", "run the acceptance tests again, or on running hosts (--hosts); changes no configuration");
   verb->add_option("NODES", flags->nodes, "default: all");
-  verb->add_option("--limit", flags->limit, "the same: one node, a rack (gpu[01-32]), ...");
-  verb->add_option(
-      "--profile", flags->profile,
-      "quick, standard, burn or another of playbooks/acceptance; default: the spec's, with --hosts "
-      "standard");
+  verb->add_option("--limit", flags->limit, "the same as NODES: one node, a rack (gpu[01-32]), ...");
+  verb->add_option("--profile", flags->profile,
+                   "quick, standard, burn or another profile in playbooks/acceptance; default: the spec's; "
+                   "with --hosts: standard");
   goal_flags(verb, *flags);
   verb->add_option("--hosts", hosts->hosts, "running hosts: a file, or a list of names");
   const auto only_with_hosts = add_hosts_flags(verb, *hosts);
@@ -235,10 +239,11 @@ void add_one_drain(CLI::App& app, Context& context, const std::string& kind, con
 }  // namespace
 
 void add_drain(CLI::App& app, Context& context) {
-  add_one_drain(app, context, "drain",
-                "take nodes out: no new jobs, the running ones end, shared data moves to the others",
-                "Example:\n  muster drain gpu03 --yes && muster power off gpu03");
-  add_one_drain(app, context, "undrain", "give drained nodes back to the scheduler and to the shared storage",
+  add_one_drain(
+      app, context, "drain",
+      "drain nodes: they get no new jobs, running jobs finish, and shared data moves to other nodes",
+      "Example:\n  muster drain gpu03 --yes && muster power off gpu03");
+  add_one_drain(app, context, "undrain", "return drained nodes to the scheduler and to the shared storage",
                 "Example:\n  muster undrain gpu03 --yes");
 }
 

@@ -50,11 +50,11 @@ class Test {
     const std::string before = text_at(first, "power");
     if (before == "on" && !hooks_.may_switch_off())
       return fail(Code::denied,
-                  "nothing was switched: the machine is on, pass --yes to have it switched off");
+                  "nothing was switched: the machine is on; pass --yes to allow switching it off");
     note("state", true, before, 0);
     bool passed = describe(before) && again(before);
     for (const Step& step : kSteps) passed = passed && carry_out(step);
-    // As it was found, and also where a step failed.
+    // Restore the state that was found, also after a failed step.
     if (before == "on") passed = carry_out({"on, as before", "on", "on"}) && passed;
     report_["passed"] = passed;
     return std::move(report_);
@@ -70,7 +70,7 @@ class Test {
     const bool same = power.empty() || power == before;
     return note(
         "describe", same,
-        same ? text_at(*seen, "driver") : fmt::format("reported {}, and its state is {}", power, before),
+        same ? text_at(*seen, "driver") : fmt::format("reported {}, but its state is {}", power, before),
         hooks_.now() - begin);
   }
 
@@ -113,7 +113,7 @@ class Test {
     if (never && std::string_view(step.verb) == "network-once") return refuses(step);
     const TimeMs begin = hooks_.now();
     const auto done = hooks_.call(step.verb);
-    // Its answer contains a state; another reading must be the same.
+    // Its answer contains a state; a second reading must match.
     const auto seen = done.ok() ? hooks_.call("state") : done;
     if (!seen.ok()) return note(step.name, false, seen.error().message, hooks_.now() - begin);
     const std::string power = text_at(*seen, "power");
@@ -176,9 +176,10 @@ void run_test(Context& context, const std::string& node, bool yes) {
   const bool passed = report->at("passed").get<bool>();
   context.exit = passed ? kAccepted : kFailed;
   show(context, *report, [&] {
-    fmt::print("{}: {}\n", node,
-               passed ? "the driver keeps its contract here; what the machine booted was not checked"
-                      : "the driver does not keep its contract here");
+    fmt::print(
+        "{}: {}\n", node,
+        passed ? "the driver fulfils its contract on this machine; what the machine booted was not checked"
+               : "the driver does not fulfil its contract on this machine");
   });
 }
 
@@ -194,7 +195,7 @@ void add_power_test(CLI::App& power, Context& context) {
   CLI::App* test = power.add_subcommand(
       "test", "test the driver's contract: state, off, network once, on, shutdown, each twice and read back");
   test->add_option("NODE", *node, "one node; it is switched off and on")->required();
-  test->add_flag("--yes,-y", *yes, "switch it off without a prompt, also while it runs something");
+  test->add_flag("--yes,-y", *yes, "switch it off without a prompt, even if it is in use");
   test->callback([node, yes, &context] { run_test(context, *node, *yes); });
   test->footer("Example:\n  muster power test gpu03");
 }

@@ -1,4 +1,4 @@
-// muster power: a node's BMC, by hand.
+// muster power: switching a node by hand through its BMC.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ void act(Context& context, const std::string& action, const std::string& nodes) 
   const auto names = node_list(nodes);
   if (!names.ok()) return complain(context, names.error());
   Json all = Json::array();
-  // A BMC that does not answer delays no other; every answer is printed.
+  // A BMC that does not answer is no reason to skip the others; every answer is printed.
   for (const auto& node : *names) {
     Api api(context);
     const std::string path = "/v1/power/" + url_encode(node) + "/" + action;
@@ -44,7 +44,7 @@ void add_power(CLI::App& app, Context& context) {
       {"on", "power on"},
       {"off", "hard power off"},
       {"cycle", "off, then on; the node boots from its disk"},
-      {"done", "report that you did by hand what `muster status` lists (driver manual)"}};
+      {"done", "confirm that you did the manual task that `muster status` lists (driver manual)"}};
   for (const auto& [name, help] : actions) {
     auto nodes = std::make_shared<std::string>();
     CLI::App* action = verb->add_subcommand(name, help);

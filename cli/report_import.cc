@@ -20,7 +20,7 @@ struct Flags {
   std::string file, format, report;
 };
 
-// Our own report to compare with: a file, else the controller's newest; none is no error.
+// Our own report to compare with: a file, else the controller's newest; not an error if there is none.
 Result<std::optional<Report>> own_report(const Context& context, const std::string& file) {
   std::string text;
   if (!file.empty()) {
@@ -95,13 +95,13 @@ void import_file(Context& context, const Flags& flags) {
 
 void add_report_import(CLI::App& report, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* verb = report.add_subcommand("import", "show another tool's output beside muster's own numbers");
+  CLI::App* verb = report.add_subcommand("import", "show another tool's output next to muster's own numbers");
   verb->add_option("FILE", flags->file, "the tool's output")->required();
   verb->add_option("--format", flags->format,
-                   fmt::format("{}; default: found from the content", fmt::join(import_formats(), ", ")))
+                   fmt::format("{}; default: detected from the content", fmt::join(import_formats(), ", ")))
       ->check(CLI::IsMember(import_formats()));
   verb->add_option("--report", flags->report,
-                   "report.json to compare with; default: the controller's newest, when there is one");
+                   "report.json to compare with; default: the controller's newest report, if any");
   verb->footer("Example:\n  muster report import nccl-tests.log");
   verb->callback([flags, &context] { import_file(context, *flags); });
 }

@@ -45,8 +45,8 @@ Result<std::string> trusted_key(const Context& context, const std::string& file)
     const auto pem = Api(context).text("/v1/report/key");
     if (!pem.ok())
       return fail(Code::invalid,
-                  "no key to compare with: pass --key FILE (`muster report key` prints it), or run it where "
-                  "the controller is reachable");
+                  "no key to compare with: pass --key FILE (`muster report key` prints it), or run this "
+                  "where the controller is reachable");
     return key_line(*pem);
   }
   TRY(const auto pem, Files().read(file));
@@ -95,7 +95,7 @@ void verify_report(Context& context, const Flags& flags) {
 
 void add_report(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand("report", "the acceptance report of a run");
+  CLI::App* verb = app.add_subcommand("report", "show or write the acceptance report of a run");
   verb->add_option("--run", flags->run, "number of the run; default: the newest");
   verb->add_option("--format", flags->format,
                    "text, html, json (signed), junit, flat (one JSON object per node and line)")
@@ -109,7 +109,7 @@ void add_report(CLI::App& app, Context& context) {
   verb->callback([verb, flags, &context] {
     if (verb->get_subcommands().empty()) show_report(context, *flags);
   });
-  verb->add_subcommand("key", "the public key that reports are signed with")->callback([&context] {
+  verb->add_subcommand("key", "print the public key that reports are signed with")->callback([&context] {
     show_key(context);
   });
   add_report_import(*verb, context);

@@ -1,4 +1,4 @@
-// muster rollout: new images for nodes at work, some at a time (docs/rollout.md).
+// muster rollout: new images for running nodes, in batches (docs/rollout.md).
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -44,8 +44,8 @@ void print_approval(const Json& approval) {
 }
 
 void print_plan_of(const Json& plan) {
-  fmt::print("{:<16} {:<13} {:<13} {:<12} {:>5}  {}\n", "NODE", "NOW", "WANTED", "WAY", "BATCH",
-             "BOUND BY / WHY NOT");
+  fmt::print("{:<16} {:<13} {:<13} {:<12} {:>5}  {}\n", "NODE", "CURRENT", "TARGET", "METHOD", "BATCH",
+             "LIMITED BY / REASON");
   for (const Json& node : list_of(plan, "nodes")) {
     const bool current = node.value("current", false);
     const int batch = node.value("batch", 0);
@@ -57,12 +57,13 @@ void print_plan_of(const Json& plan) {
                current ? "-" : text_of(node, "way"), batch > 0 ? std::to_string(batch) : "-", why,
                text_of(node, "way_reason").empty() ? "" : ": " + text_of(node, "way_reason"));
   }
-  fmt::print("\nunder one approval (revision {}):\n", plan["approval"].value("spec_revision", int64_t{0}));
+  fmt::print("\none approval covers (spec revision {}):\n",
+             plan["approval"].value("spec_revision", int64_t{0}));
   print_approval(plan["approval"]);
   if (plan.value("approved", false))
-    fmt::print("\napproved: `muster rollout start` begins\n");
+    fmt::print("\napproved: run `muster rollout start`\n");
   else
-    fmt::print("\nnot approved: {}; `muster rollout approve`\n", text_of(plan, "not_approved"));
+    fmt::print("\nnot approved: {}; run `muster rollout approve`\n", text_of(plan, "not_approved"));
 }
 
 void plan(Context& context) {
@@ -78,14 +79,16 @@ void approve_rollout(Context& context, const Approval& approval) {
   if (!planned.ok()) return complain(context, planned.error(), api.details());
   const Json& shown = (*planned)["approval"];
   if (!context.json) print_plan_of(*planned);
-  if (const Status fine = approve(context, approval, shown, "Approve rollouts of these images?"); !fine.ok())
+  if (const Status fine = approve(context, approval, shown, "Approve the rollout of these images?");
+      !fine.ok())
     return complain(context, fine.error());
   const auto done = api.post("/v1/rollout/approve",
                              {{"digest", text_of(shown, "digest")}, {"by", "muster rollout approve"}});
   if (!done.ok()) return complain(context, done.error(), api.details());
   show(context, *done, [&] {
     fmt::print(
-        "rollout {} is approved: `muster rollout start`, or `systemctl enable --now muster-rollout.timer`\n",
+        "rollout {} is approved: run `muster rollout start`, or `systemctl enable --now "
+        "muster-rollout.timer`\n",
         done->value("id", int64_t{0}));
   });
 }
@@ -99,27 +102,27 @@ void print_nodes(const char* title, const Json& nodes) {
 
 void print_status(const Json& s) {
   const std::string state = text_of(s, "state");
-  if (state == "none") return fmt::print("no rollout is approved: `muster rollout plan`\n");
+  if (state == "none") return fmt::print("no rollout is approved: see `muster rollout plan`\n");
   fmt::print("rollout {}: {}{}\n", s.value("id", int64_t{0}), state,
              text_of(s, "stop").empty() ? "" : " (" + text_of(s, "stop") + ")");
   for (const char* key : {"why_paused", "spent", "not_covered", "trouble"})
     if (const std::string text = text_of(s, key); !text.empty()) fmt::print("  {}\n", text);
   if (s.value("window_open", false))
-    fmt::print("  window until {}\n", to_iso8601(s.value("window_until", int64_t{0})));
+    fmt::print("  window open until {}\n", to_iso8601(s.value("window_until", int64_t{0})));
   if (const Json batch = s.value("batch", Json()); batch.is_object())
     fmt::print("  batch {}{}: {} (run {})\n", batch.value("number", 0),
                batch.value("canary", false) ? ", canary" : "", joined(list_of(batch, "nodes")),
                batch.value("run", int64_t{0}));
   if (const std::string waits = text_of(s, "waits_for"); !waits.empty())
-    fmt::print("  waits for: {}\n", waits);
+    fmt::print("  waiting for: {}\n", waits);
   fmt::print("  accepted on the new image: {}\n", list_of(s, "done").size());
   print_nodes("failed", list_of(s, "failed"));
   print_nodes("postponed", list_of(s, "postponed"));
   for (const Json& node : list_of(s, "left"))
-    fmt::print("  {:<10} {:<16} {}\n", "waits", text_of(node, "node"), with_group(node, "reason"));
+    fmt::print("  {:<10} {:<16} {}\n", "waiting", text_of(node, "node"), with_group(node, "reason"));
 }
 
-// 0: approved, under way or done; 3: nodes were left or failed; 4: stopped, paused, or not approved.
+// 0: approved, under way or done; 3: nodes were left out or failed; 4: stopped, paused, or not approved.
 int exit_of(const Json& s) {
   const std::string state = text_of(s, "state");
   if (state == "stopped" || state == "paused" || state == "none") return kRefused;
@@ -134,7 +137,7 @@ void status(Context& context) {
   show(context, *s, [&] { print_status(*s); });
 }
 
-// Until nothing more happens in this window.
+// Whether nothing more happens in this window.
 bool is_over(const Json& s) {
   const std::string state = text_of(s, "state");
   if (s.value("batch", Json()).is_object()) return false;
@@ -151,9 +154,9 @@ void start(Context& context, bool wait) {
     return show(context, *s, [&] {
       const std::string until = to_iso8601(s->value("window_until", int64_t{0}));
       if (s->value("begun", false))
-        fmt::print("begun: no batch begins later than {}; `muster rollout status`\n", until);
+        fmt::print("started: no batch starts after {}; see `muster rollout status`\n", until);
       else
-        fmt::print("a window is open already, until {}\n", until);
+        fmt::print("a window is already open, until {}\n", until);
     });
   do {
     std::this_thread::sleep_for(kPoll);
@@ -172,8 +175,7 @@ void change(Context& context, const std::string& what, const char* said) {
 }
 
 void print_packages(const Json& packages) {
-  if (!packages.is_object())
-    return fmt::print("  its packages, or those of the other image, are not recorded\n");
+  if (!packages.is_object()) return fmt::print("  no package list recorded for at least one of the images\n");
   for (const auto& [name, change] : packages["changed"].items())
     fmt::print("  {} {} -> {}\n", name, text_of(change, "from"), text_of(change, "to"));
   for (const auto& [name, version] : packages["added"].items())
@@ -184,7 +186,7 @@ void print_packages(const Json& packages) {
 
 void print_report(const Json& r) {
   Json status = r;
-  status.erase("left");  // of a report: {node: reason}, below
+  status.erase("left");  // in a report: {node: reason}, printed below
   print_status(status);
   for (const Json& image : list_of(r, "images")) {
     fmt::print("\n{} -> {}: {}\n", short_digest(text_of(image, "from")), short_digest(text_of(image, "to")),
@@ -203,7 +205,7 @@ void print_report(const Json& r) {
     }
   }
   for (const auto& [node, reason] : r.value("left", Json::object()).items())
-    fmt::print("{:<16} left: {}\n", node, reason.get<std::string>());
+    fmt::print("{:<16} left out: {}\n", node, reason.get<std::string>());
 }
 
 void report(Context& context, int64_t id) {
@@ -215,32 +217,35 @@ void report(Context& context, int64_t id) {
 }  // namespace
 
 void add_rollout(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("rollout", "new images for nodes at work, some at a time");
+  CLI::App* verb = app.add_subcommand("rollout", "roll out new images to running nodes in batches");
   verb->require_subcommand(1);
-  verb->add_subcommand("plan", "per node: image now and wanted, way, batch, what bounds it; does nothing")
+  verb->add_subcommand("plan",
+                       "show each node's current and target image, method, batch and limit; changes nothing")
       ->callback([&context] { plan(context); });
   auto approval = std::make_shared<Approval>();
-  CLI::App* approving = verb->add_subcommand("approve", "approve the rollouts of these images, once");
-  add_approval(approving, *approval, "approve without asking");
+  CLI::App* approving =
+      verb->add_subcommand("approve", "approve the rollout of the planned images, once for all batches");
+  add_approval(approving, *approval, "approve without confirmation");
   approving->callback([approval, &context] { approve_rollout(context, *approval); });
   auto wait = std::make_shared<bool>(false);
-  CLI::App* starting = verb->add_subcommand("start", "a window begins, of `rollout.window`");
+  CLI::App* starting = verb->add_subcommand("start", "open a window of `rollout.window`");
   starting->add_flag("--wait", *wait,
-                     "until nothing more happens in this window; the exit code says how it went");
+                     "wait until nothing more happens in this window; the exit code is the result");
   starting->callback([wait, &context] { start(context, *wait); });
-  verb->add_subcommand("status", "how far it is, who waits and why")->callback([&context] {
+  verb->add_subcommand("status", "show progress, waiting nodes and reasons")->callback([&context] {
     status(context);
   });
-  verb->add_subcommand("pause", "no batch begins behind the one under way")->callback([&context] {
-    change(context, "pause", "paused: the batch under way ends, and none begins; `muster rollout resume`\n");
+  verb->add_subcommand("pause", "start no batch after the current one")->callback([&context] {
+    change(context, "pause",
+           "paused: the current batch will finish, no other starts; continue with `muster rollout resume`\n");
   });
   verb->add_subcommand("resume", "end a pause")->callback([&context] {
-    change(context, "resume",
-           "resumed; behind the window, it goes on with the next `muster rollout start`\n");
+    change(context, "resume", "resumed; outside a window, it continues at the next `muster rollout start`\n");
   });
   auto id = std::make_shared<int64_t>(0);
-  CLI::App* reporting = verb->add_subcommand("report", "what changed, what it took, who was left and why");
-  reporting->add_option("--id", *id, "of another rollout than the newest")->check(CLI::PositiveNumber);
+  CLI::App* reporting =
+      verb->add_subcommand("report", "show changes, durations and nodes left out, with reasons");
+  reporting->add_option("--id", *id, "rollout id (default: the newest)")->check(CLI::PositiveNumber);
   reporting->callback([id, &context] { report(context, *id); });
   verb->footer(
       "Examples:\n  muster rollout plan\n  muster rollout approve --yes\n  muster rollout start --wait\n"

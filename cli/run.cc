@@ -24,21 +24,21 @@ constexpr char kFooter[] =
     "all nodes work and some are degraded, 6 report signed by another key";
 
 void global_flags(CLI::App& app, Context& context) {
-  // Without an installed controller a lab's is meant, when there is exactly one.
+  // Without an installed controller, the socket of the only lab is the default, if there is exactly one lab.
   if (std::error_code error; !std::filesystem::exists(context.socket, error))
     if (const auto socket = lab::lab_socket(); !socket.empty()) context.socket = socket;
   app.add_option("--socket", context.socket, "the controller's Unix socket")
       ->envname("MUSTER_SOCKET")
       ->capture_default_str();
-  app.add_option("--url", context.url, "a controller on another machine, https://ADDRESS:7443")
+  app.add_option("--url", context.url, "use a controller on another machine: https://ADDRESS:7443")
       ->envname("MUSTER_URL");
-  app.add_option("--token-file", context.token_file, "operator's token for --url")
+  app.add_option("--token-file", context.token_file, "file with the operator's token, for --url")
       ->envname("MUSTER_TOKEN_FILE");
-  app.add_option("--ca-file", context.ca_file, "the controller's CA certificate for --url")
+  app.add_option("--ca-file", context.ca_file, "file with the controller's CA certificate, for --url")
       ->envname("MUSTER_CA_FILE");
   app.add_flag("--json", context.json,
                "JSON on standard output, for programs (logs, watch: one value per line)");
-  app.add_flag("-v,--verbose", context.verbose, "explain");
+  app.add_flag("-v,--verbose", context.verbose, "print more detail");
 }
 
 // CLI11 calls a mistyped verb a missing one.
@@ -49,7 +49,7 @@ bool unknown_verb(const CLI::App& app, int argc, const char* const* argv) {
     verbs.push_back(verb->get_name());
   if (std::find(verbs.begin(), verbs.end(), argv[1]) != verbs.end()) return false;
   const std::string near = nearest_spelling(argv[1], verbs);
-  fmt::print(stderr, "muster: no verb '{}'{}; `muster --help` lists them\n", argv[1],
+  fmt::print(stderr, "muster: unknown verb '{}'{}; see `muster --help`\n", argv[1],
              near.empty() ? "" : ", did you mean '" + near + "'?");
   return true;
 }

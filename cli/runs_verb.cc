@@ -28,7 +28,7 @@ void list_runs(Context& context) {
   });
 }
 
-// 0: 0: the active one.
+// `run` 0: the active one.
 void cancel(Context& context, int64_t run) {
   Api api(context);
   if (run == 0) {
@@ -40,8 +40,8 @@ void cancel(Context& context, int64_t run) {
   if (!done.ok()) return complain(context, done.error());
   show(context, *done, [&] {
     fmt::print(
-        "run {} is cancelled: nothing new starts, and a node at work stops after its current step; nothing "
-        "is undone.\n`muster status` shows where each node stands, `muster up SPEC` continues from there\n",
+        "run {} is cancelled: nothing new starts, and each node stops after its current step; nothing is "
+        "undone.\n`muster status` shows the state of each node; `muster up SPEC` continues from there\n",
         run);
   });
 }
@@ -49,14 +49,14 @@ void cancel(Context& context, int64_t run) {
 }  // namespace
 
 void add_runs(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("runs", "all runs, newest first");
+  CLI::App* verb = app.add_subcommand("runs", "list all runs, newest first");
   verb->callback([&context] { list_runs(context); });
 }
 
 void add_cancel(CLI::App& app, Context& context) {
   auto run = std::make_shared<int64_t>(0);
-  CLI::App* verb = app.add_subcommand("cancel", "end the active run at once");
-  verb->add_option("RUN", *run, "only if it is this one (default: whichever is active)")
+  CLI::App* verb = app.add_subcommand("cancel", "cancel the active run");
+  verb->add_option("RUN", *run, "cancel only if this run is the active one (default: whichever is active)")
       ->check(CLI::PositiveNumber);
   verb->footer(
       "A machine that is being imaged stays in the RAM system; the next `muster up` images it.\nExample:\n  "

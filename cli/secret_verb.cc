@@ -60,14 +60,15 @@ void remove(Context& context, const std::string& name) {
 }  // namespace
 
 void add_secret(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("secret", "passwords and keys, sealed in the controller");
+  CLI::App* verb =
+      app.add_subcommand("secret", "manage passwords and keys, which the controller stores encrypted");
   verb->require_subcommand(1);
   auto name = std::make_shared<std::string>();
   CLI::App* set_verb = verb->add_subcommand("set", "read a value from standard input and store it");
   set_verb->add_option("NAME", *name)->required();
   set_verb->callback([name, &context] { set(context, *name); });
-  verb->add_subcommand("list", "names, never values")->callback([&context] { list(context); });
-  CLI::App* rm = verb->add_subcommand("rm", "forget a secret");
+  verb->add_subcommand("list", "list the names, never the values")->callback([&context] { list(context); });
+  CLI::App* rm = verb->add_subcommand("rm", "delete a secret");
   rm->add_option("NAME", *name)->required();
   rm->callback([name, &context] { remove(context, *name); });
   verb->footer(

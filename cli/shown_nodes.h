@@ -1,5 +1,5 @@
-// Which nodes of a status a screen shows: the selected ones; of very many those that need attention first,
-// and the number in each state. Input is the JSON of /v1/status. Pure.
+// Which nodes of a status a screen shows: the selected ones; if there are very many, those that need
+// attention first, and the number in each state. Input is the JSON of /v1/status. Pure.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct NodeFilter {
 
   bool any() const { return names.empty() && states.empty() && roles.empty(); }
 };
-// From the values of options, each with commas between; invalid for an impossible range or state.
+// From the values of options, each with commas between; invalid for an impossible range or unknown state.
 Result<NodeFilter> node_filter(const std::string& names, const std::string& states, const std::string& roles);
 // invalid: names or roles that no node of this status has. A node is in exactly one state.
 Status names_nodes(const NodeFilter& filter, const Json& status);

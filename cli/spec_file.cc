@@ -20,7 +20,7 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// Editors on other systems end lines with CR LF, which means nothing to YAML.
+// Editors on other systems end lines with CR LF, which has no meaning in YAML.
 std::string without_cr(std::string text) {
   for (size_t at = 0; (at = text.find("\r\n", at)) != std::string::npos;) text.erase(at, 1);
   return text;
@@ -42,7 +42,7 @@ class Reader {
       if (name[0] == '.') continue;
       if (ends_with(name, ".yaml")) names.push_back(name);
       if (ends_with(name, ".yml"))
-        complain(at, path, fmt::format("{}/{}: a playbook's file is called NAME.yaml", at.text, name));
+        complain(at, path, fmt::format("{}/{}: a playbook file must be named NAME.yaml", at.text, name));
     }
     if (failed) return complain(at, path, at.text + ": " + failed.message());
     if (names.empty()) complain(at, path, at.text + " contains no playbook (NAME.yaml)");
@@ -61,7 +61,7 @@ class Reader {
     std::error_code failed;
     if (!fs::exists(place, failed)) return complain(at, path, name + ": no such file or folder");
     if (!ends_with(name, ".yaml"))
-      return complain(at, path, name + ": a playbook's file is called NAME.yaml");
+      return complain(at, path, name + ": a playbook file must be named NAME.yaml");
     if (!fs::is_regular_file(place, failed)) return complain(at, path, name + ": not a file");
     if (fs::file_size(place, failed) > kLargestPlaybook)
       return complain(at, path, fmt::format("{}: larger than {} KiB", name, kLargestPlaybook / 1024));

@@ -74,20 +74,20 @@ void show_spec(Context& context, const ShowFlags& flags) {
 }  // namespace
 
 void add_spec(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("spec", "the declared cluster");
+  CLI::App* verb = app.add_subcommand("spec", "check and show the spec, which declares the cluster");
   verb->require_subcommand(1);
   auto path = std::make_shared<std::string>();
   CLI::App* check_verb = verb->add_subcommand("check", "report every error of a file; needs no controller");
   check_verb->add_option("SPEC", *path, "cluster.yaml")->required();
   auto playbooks = std::make_shared<std::string>();
   check_verb->add_option("--playbooks", *playbooks,
-                         "folder of playbooks and acceptance profiles that the controller has beside those "
-                         "of this version (musterd --playbooks)");
+                         "folder of playbooks and acceptance profiles that the controller has in addition to "
+                         "those of this version (musterd --playbooks)");
   check_verb->callback([path, playbooks, &context] { check(context, *path, *playbooks); });
   auto flags = std::make_shared<ShowFlags>();
-  CLI::App* show_verb = verb->add_subcommand("show", "the stored spec");
-  show_verb->add_option("--rev", flags->revision, "this revision; default: the newest");
-  show_verb->add_option("--diff", flags->diff, "what changed since this revision");
+  CLI::App* show_verb = verb->add_subcommand("show", "show the stored spec");
+  show_verb->add_option("--rev", flags->revision, "show this revision; default: the newest");
+  show_verb->add_option("--diff", flags->diff, "show what changed since this revision");
   show_verb->callback([flags, &context] { show_spec(context, *flags); });
   verb->footer("Examples:\n  muster spec check cluster.yaml\n  muster spec show --diff 3");
 }

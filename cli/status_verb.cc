@@ -1,4 +1,4 @@
-// muster status, watch, why, logs: what is, and why it is not further.
+// muster status, watch, why, logs: the current state, and what each node waits for.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -100,11 +100,11 @@ void show_logs(Context& context, const LogFlags& flags) {
 
 void add_status(CLI::App& app, Context& context) {
   auto which = std::make_shared<Which>();
-  CLI::App* verb = app.add_subcommand("status", "nodes, their phases and progress, once");
+  CLI::App* verb = app.add_subcommand("status", "show the nodes with their phase and progress, once");
   which_nodes(verb, *which);
   verb->add_flag("--all", which->all,
-                 "every node; without it, a terminal shows of more than 40 nodes those that need attention "
-                 "and the number of the others, unless --limit, --state or --role is given");
+                 "show every node; otherwise, with more than 40, a terminal shows only those that need "
+                 "attention and counts the rest, unless --limit, --state or --role is given");
   verb->footer(
       "Examples:\n  muster status\n  muster status --state quarantined,silent\n  muster status --json | jq "
       ".");
@@ -113,7 +113,7 @@ void add_status(CLI::App& app, Context& context) {
 
 void add_watch(CLI::App& app, Context& context) {
   auto which = std::make_shared<Which>();
-  CLI::App* verb = app.add_subcommand("watch", "live table; leave with Ctrl-C");
+  CLI::App* verb = app.add_subcommand("watch", "show a live table of the nodes; leave with Ctrl-C");
   which_nodes(verb, *which);
   verb->add_flag("--until-idle", which->until_idle, "end when no run is active");
   verb->callback([which, &context] { watch_status(context, *which); });
@@ -121,7 +121,7 @@ void add_watch(CLI::App& app, Context& context) {
 
 void add_why(CLI::App& app, Context& context) {
   auto node = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand("why", "what a node waits for, until when, and what happens then");
+  CLI::App* verb = app.add_subcommand("why", "show what a node waits for, until when, and what happens then");
   verb->add_option("NODE", *node)->required();
   verb->footer("Example:\n  muster why gpu03");
   verb->callback([node, &context] { show_why(context, *node); });
@@ -129,8 +129,8 @@ void add_why(CLI::App& app, Context& context) {
 
 void add_logs(CLI::App& app, Context& context) {
   auto flags = std::make_shared<LogFlags>();
-  CLI::App* verb = app.add_subcommand("logs", "events of the controller and the nodes");
-  verb->add_option("NODE", flags->node, "default: all");
+  CLI::App* verb = app.add_subcommand("logs", "print events of the controller and the nodes");
+  verb->add_option("NODE", flags->node, "only this node; default: all");
   verb->add_flag("-f,--follow", flags->follow, "keep printing new events");
   verb->add_option("--after", flags->after, "only events after this number");
   verb->footer("Examples:\n  muster logs gpu03\n  muster logs -f --json | jq .");

@@ -61,7 +61,7 @@ struct Row {
   std::string node, state, phase, progress, rate, eta, words;
 };
 
-// The day only when it was another one.
+// With the date only if it is a day or more ago.
 std::string clock_time(TimeMs at, TimeMs now) {
   const std::string text = to_iso8601(at);
   return now - at < 24 * 60 * kMinute ? text.substr(11) : text;
@@ -203,7 +203,7 @@ std::string render_storage(const Json& status, const Look& look) {
           !words.empty() && health.find(words) == std::string::npos)
         health += (health.empty() ? "" : "; ") + text_at(one, "node") + ": " + words;
     const Json healthy = section.is_object() ? section.value("healthy", Json()) : Json();
-    if (health.empty()) health = healthy == true ? "well" : "not known";
+    if (health.empty()) health = healthy == true ? "healthy" : "unknown";
     rows.push_back({text_at(section, "name"), text_at(section, "engine"), text_at(section, "mount"),
                     size > 0 ? human_bytes(size) : "",
                     size > 0 ? fmt::format("{:.0f} %", 100 * used / size) : "", health});
@@ -235,7 +235,7 @@ std::string ChangeLines::next(const Json& status) {
     const std::string reason = text_at(node, "reason");
     const int q = quarter(node);
     Shown& before = last_[name];
-    // Between two orders of one phase there is no number: that is no news.
+    // Between two orders of one phase there is no number: that is not a change.
     if (before.base == base && before.reason == reason && (q < 0 || before.quarter == q)) continue;
     before = {base, reason, q};
     if (in_short && urgency_of(node) > Urgency::by_hand) continue;

@@ -29,8 +29,8 @@ std::string render_status(const Json& status, const Look& look);
 std::string render_storage(const Json& status, const Look& look);
 // How many nodes fit beside the other lines of such a table; 0: all.
 size_t nodes_that_fit(const Json& status, int height);
-// One line per node whose state, phase or quarter of progress changed since the last call. Of very many the
-// first call prints the number in each state, and a line only for those that need attention.
+// One line per node whose state, phase or quarter of progress changed since the last call. If there are very
+// many, the first call prints the number in each state, and a line only for those that need attention.
 class ChangeLines {
  public:
   std::string next(const Json& status);
@@ -44,7 +44,7 @@ class ChangeLines {
 };
 // After a run: result per node, times per phase, quarantined nodes with their reasons.
 std::string render_summary(const Json& run);
-// What a plan will destroy and do, when the controller's own text is not at hand.
+// What a plan will destroy and do, when the controller's own text is not available.
 std::string render_refusals(const Json& details);
 
 std::string bar(double fraction, int cells, bool unicode);
@@ -55,7 +55,7 @@ std::string clean(const std::string& text);
 // The same for text of several lines: these stay.
 std::string clean_lines(const std::string& text);
 
-// Draws a status over the one before on a terminal; elsewhere prints what changed.
+// On a terminal, draws a status over the previous one; elsewhere prints what changed.
 class LiveView {
  public:
   // `filter`: options with which `muster status` shows the same nodes.

@@ -65,10 +65,10 @@ void add_up(CLI::App& app, Context& context) {
   verb->add_option("SPEC", flags->spec, "cluster.yaml; default: the stored revision");
   add_approval(verb, flags->approval, "approve every plan, including what it destroys");
   verb->add_option("--limit", flags->limit, "only these nodes, e.g. gpu[01-04],gpu07");
-  CLI::Option* reimage =
-      verb->add_flag("--reimage", flags->reimage,
-                     "also accepted nodes that run an older build of their image; each is drained first");
-  verb->add_flag("--through-ram", flags->through_ram, "these through the RAM system, not in place")
+  CLI::Option* reimage = verb->add_flag(
+      "--reimage", flags->reimage,
+      "also re-image accepted nodes that run an older build of their image; each is drained first");
+  verb->add_flag("--through-ram", flags->through_ram, "re-image them through the RAM system, not in place")
       ->needs(reimage);
   verb->add_option("--report", flags->report, "folder for report.html, report.json, junit.xml")
       ->capture_default_str();

@@ -12,7 +12,7 @@ Verified verify_report_text(const std::string& text, const std::string& trusted)
   const bool genuine = pem.ok() && pki::verify(*pem, parts->body, parts->value).value_or(false);
   if (!genuine) return {V::changed, "the signature does not match the content"};
   if (parts->public_key == trusted) return {V::valid, "", *parts};
-  return {V::other_key, "unchanged, but signed by another key: " + key_fingerprint(parts->public_key),
+  return {V::other_key, "unchanged, but signed by a different key: " + key_fingerprint(parts->public_key),
           *parts};
 }
 

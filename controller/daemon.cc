@@ -48,7 +48,7 @@
 namespace muster {
 namespace {
 
-// Everything but servers, in the order they need one another.
+// Everything but the servers, in order of dependency.
 struct Core {
   Core(RealReactor& r, DaemonOptions o, Authority a, std::unique_ptr<Store> s)
       : reactor(r), options(std::move(o)), authority(std::move(a)), store(std::move(s)) {}
@@ -113,7 +113,7 @@ struct Core {
   api::ArchiveAnswers archive{reactor, *store};
   std::unique_ptr<Services> services;
   std::function<void()> reopen = [] {
-  };  // the ports on the network: their address, or what DHCP gives, changed
+  };  // called when the address of the network ports or the DHCP data has changed
 
   Status finish();
   ExecutorHooks hooks();
@@ -167,7 +167,7 @@ Status Core::finish() {
   return Ok{};
 }
 
-// Undeclared machines are the discovery's: the executor, which changes nodes, never gets them.
+// Undeclared machines go to Discovery: the executor, which changes nodes, never gets them.
 void Core::connect_agents() {
   const auto undeclared = [](const std::string& node) { return !mac_of_unknown(node).empty(); };
   link.connect({[this, undeclared](const Hello& hello) {
@@ -193,7 +193,8 @@ void Core::connect_agents() {
                 }});
 }
 
-// A machine that the spec declares now has its own name: its undeclared state, also its certificate, ends.
+// A machine that the spec now declares has a name of its own: its row as an undeclared machine is deleted and
+// its certificate revoked.
 void Core::forget_declared() {
   const auto names = store->node_names();
   if (!names.ok()) return;
@@ -272,7 +273,7 @@ Result<PowerService::Where> Core::bmc_of(const std::string& name) {
   return where;
 }
 
-// Of the nodes of the run that is under way.
+// Serial consoles of the nodes in the active run.
 std::map<std::string, PowerTarget> Core::serial_consoles() {
   std::map<std::string, PowerTarget> out;
   const auto current = spec.get();
@@ -288,7 +289,7 @@ std::map<std::string, PowerTarget> Core::serial_consoles() {
   return out;
 }
 
-// Checked for every plan and every operator's verb: the controller host is not switched off.
+// Checked for every plan and every operator's command: the controller host must never be switched off.
 Status Core::may_take_down(const std::string& name) {
   TRY(const auto current, spec.get());
   const NodeSpec* node = current->spec.node(name);
@@ -297,12 +298,12 @@ Status Core::may_take_down(const std::string& name) {
   known.addresses.insert({address(), controller_address(current->spec)});
   const std::string sign = sign_of_own_machine(known, *node, executor.node_row(name).product_uuid, nullptr);
   if (sign.empty()) return Ok{};
-  return fail(Code::denied,
-              fmt::format("own-machine: the controller runs on {} ({}): it is never switched off by muster",
-                          name, sign));
+  return fail(
+      Code::denied,
+      fmt::format("own-machine: the controller runs on {} ({}); muster never switches it off", name, sign));
 }
 
-// But for where its network is.
+// Everything except the machine's own network settings.
 BootDecision Core::ram_system(const Spec& cluster, const NodeSpec* node, const std::string& name,
                               const std::string& token) {
   const std::string image = node ? node->image : discovery_image(cluster);
@@ -333,13 +334,15 @@ Result<std::string> Core::boot_script(const std::string& name, const std::string
     decision.ip = fmt::format("{}/{}", node->address, prefix);
   else
     decision.dhcp_prefix = prefix;
-  // Else the script would be the one that boots the disk, and the run would wait for the RAM system.
+  // Otherwise the machine would get the script that boots the disk, and the run would wait for the RAM system
+  // in vain.
   if (const std::string wrong = wrong_ram_arguments(decision); !wrong.empty())
     return fail(Code::invalid, name + ": " + wrong);
   return ipxe_script(decision);
 }
 
-// The old system is back in time for the run to see it: half of what the run waits for the RAM system.
+// Chosen so that the old system is back while the run is still waiting: half the time that the run waits for
+// the RAM system.
 Result<Json> Core::leave_order(const std::string& name, const std::string& token) {
   constexpr DurationMs kGiveUp = 10 * kMinute;
   TRY(const auto current, spec.get());
@@ -446,7 +449,8 @@ void RealDaemon::open_network() {
 Status RealDaemon::start() {
   core_->reopen = [this] { open_network(); };
   core_->vault->make_own_secrets([](Status made) {
-    if (!made.ok()) log::error("own secrets not created", {{"error", made.error().message}});
+    if (!made.ok())
+      log::error("the controller's own secrets were not created", {{"error", made.error().message}});
   });
   // Ports first: agents that reconnect get answers while the run is being resumed.
   core_->reactor.post([this] {

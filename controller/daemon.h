@@ -25,7 +25,7 @@ class Daemon {
   static Result<std::unique_ptr<Daemon>> create(RealReactor& reactor, DaemonOptions options);
   virtual ~Daemon() = default;
   virtual Status start() = 0;
-  // Closes the ports; the reactor may be stopped then.
+  // Closes the ports. The reactor may be stopped afterwards.
   virtual void stop() = 0;
   virtual uint16_t tls_port() const = 0;  // 0: not open
   virtual uint16_t boot_port() const = 0;

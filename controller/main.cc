@@ -46,34 +46,34 @@ void notify_service_manager(const char* state) {
 int main(int argc, char** argv) {
   muster::DaemonOptions options;
   CLI::App app("musterd: installs, tests and maintains a GPU cluster; operated through muster(1)");
-  app.add_option("--state", options.state, "database, keys, images")
+  app.add_option("--state", options.state, "state folder: database, keys, images")
       ->envname("MUSTER_STATE")
       ->capture_default_str();
   app.add_option("--socket", options.socket, "Unix socket for operators")
       ->envname("MUSTER_SOCKET")
       ->capture_default_str();
-  app.add_option("--listen", options.listen, "address on the provisioning network; default: from the spec");
+  app.add_option("--listen", options.listen, "address on the provisioning network (default: from the spec)");
   app.add_option("--images", options.images, "folder of image recipes");
   app.add_option("--image-cache", options.image_cache,
-                 "folder of built images that several controllers share; default: none")
+                 "folder of built images shared by several controllers (default: none)")
       ->envname("MUSTER_IMAGE_CACHE");
   app.add_option("--playbooks", options.playbooks, "folder of playbooks");
   app.add_option("--agent-binary", options.agent_binary, "static muster-agent for the RAM system");
   app.add_option("--accept-binary", options.accept_binary, "muster-accept for the nodes");
   app.add_option("--kernel-options", options.kernel_options,
-                 "kernel arguments for the RAM system and for every system installed from now on, before "
-                 "those of the spec")
+                 "extra kernel arguments for the RAM system and for systems installed from now on; they "
+                 "precede those of the spec")
       ->envname("MUSTER_KERNEL_OPTIONS")
       ->check([](const std::string& given) { return muster::wrong_kernel_options(given); });
   app.add_flag("!--no-dhcp", options.dhcp, "never start dnsmasq");
   app.add_flag("--lab", options.lab,
-               "every machine is virtual: accept specs with a section `lab:` or the profile lab. Set by "
-               "`muster lab up`, never on a controller of real servers");
+               "all machines are virtual: accept specs with a section `lab:` or the profile `lab`. Set by "
+               "`muster lab up`; never use it on a controller of real servers");
   app.set_version_flag("--version", std::string("musterd ") + muster::kProgramVersion);
   CLI11_PARSE(app, argc, argv);
 
-  // In the lab's network namespace packages come through the lab's proxy; apt and mmdebstrap take it from
-  // here.
+  // In the lab's network namespace packages come through the lab's proxy; apt and mmdebstrap read it from the
+  // environment.
   if (const char* proxy = std::getenv("MUSTER_APT_PROXY")) ::setenv("http_proxy", proxy, 1);
   const auto reactor = muster::make_reactor(kWorkers);
   auto daemon = muster::Daemon::create(*reactor, muster::with_defaults(options, argv[0]));

@@ -29,7 +29,7 @@ DaemonOptions with_defaults(DaemonOptions options, const std::string& program) {
         first_existing({share / "playbooks", source / "playbooks", "/usr/share/muster/playbooks"});
   if (options.images.empty())
     options.images = first_existing({share / "images", source / "images", "/usr/share/muster/images"});
-  // The controller's own copies first: this machine may be a node as well, with an agent of another version.
+  // The controller's own copies first: this machine may be a node as well, with a different agent version.
   const fs::path own = bin.parent_path() / "lib" / "muster";
   if (options.agent_binary.empty())
     options.agent_binary =

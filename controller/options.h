@@ -24,8 +24,9 @@ struct DaemonOptions {
       {};  // kernel arguments of every system that this controller boots or installs, before the spec's own
   std::string sys = "/sys";  // the kernel's view of this machine; another folder in tests
   bool dhcp = true;          // false: never start dnsmasq (tests, external DHCP)
-  // A lab's controller, whose machines are virtual: it alone accepts what lab_only.h lists. An option of the
-  // command line only: a variable would still be set when another musterd is started by hand.
+  // True for a lab's controller, whose machines are virtual: only then is what lab_only.h lists accepted.
+  // Settable on the command line only: an environment variable would still be set when a second musterd is
+  // started by hand.
   bool lab = false;
 };
 

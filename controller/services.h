@@ -1,5 +1,5 @@
-// Services: everything a handler of the HTTP surface may touch. Owned by Daemon (controller/daemon.cc).
-// Thread: the reactor's, but for `authority` and `options`, which never change.
+// Services: everything a handler of the HTTP API may touch. Owned by Daemon (controller/daemon.cc). Thread:
+// the reactor's, except `authority` and `options`, which never change.
 #pragma once
 
 #include <map>

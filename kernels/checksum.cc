@@ -1,11 +1,11 @@
 // A file written on one node and read on another: proves that shared storage is shared and keeps its bytes.
 //
-// How to run:  muster-accept checksum-write --path /shared --fstype fuse.mfs --source mfsmaster:9421 --name
-// f1 --size 4 --seed 7
+// How to run:  muster-accept checksum-write --path /shared --fstype fuse.mfs --source mfsmaster:9421
+//                                           --name f1 --size 4 --seed 7
 //              muster-accept checksum-read  --path /shared ... --name f1 --expect sha256:... [--remove]
 //                                           (on another node)
-// Reference:   the SHA-256 of the generated content: the writer's word carried by the controller (--expect),
-//              or made again by the reader from seed and size. Never something that came through the file
+// Reference:   the SHA-256 of the generated content: as the writer printed it (--expect, passed on by the
+//              controller), or computed by the reader from seed and size. It never comes through the file
 //              system under test. Content is seeded pseudo-random, so no block is zero and no two blocks are
 //              equal.
 // Expected:    equal digests; speed is reported, not judged.
@@ -50,7 +50,7 @@ Result<std::string> file_of(const Files& files, const ChecksumOptions& options) 
   return files.real(options.mount.path + "/" + options.name);
 }
 
-// What the writer's file must be, without the file.
+// The digest that the writer's file must have, computed without the file.
 std::string content_digest(const ChecksumOptions& options) {
   SplitMix random(options.seed);
   Sha256 digest;
@@ -65,8 +65,8 @@ std::string content_digest(const ChecksumOptions& options) {
 }
 
 Result<std::string> write_content(const std::string& path, const ChecksumOptions& options) {
-  // A new file, not the old one again: where root is mapped to `nobody` and the folder is world-writable, the
-  // kernel refuses to open an existing one for creation (fs.protected_regular).
+  // A new file instead of opening the old one: where root is mapped to `nobody` and the folder is
+  // world-writable, the kernel refuses to open an existing one for creation (fs.protected_regular).
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return system_error("removing", path);
   Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (fd.get() < 0) return system_error("creating", path);
@@ -158,8 +158,8 @@ Measurement run_checksum_read(const Files& files, const ChecksumOptions& options
   out.detail["expected"] = expect;
   if (*digest != expect)
     return failed(out,
-                  fail(Code::corrupt,
-                       fmt::format("{} has digest {}, its writer gave {}", options.name, *digest, expect)),
+                  fail(Code::corrupt, fmt::format("{} has digest {}, but its writer printed {}", options.name,
+                                                  *digest, expect)),
                   options.mount.path);
   if (options.remove_after)
     if (auto removed = files.remove(options.mount.path + "/" + options.name); !removed)

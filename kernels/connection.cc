@@ -67,7 +67,7 @@ void Connection::notice_death() {
   ::setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   for (const int option : {TCP_KEEPIDLE, TCP_KEEPINTVL})
     ::setsockopt(fd_, IPPROTO_TCP, option, &kProbeSeconds, sizeof kProbeSeconds);
-  // For unanswered probes too; it takes the place of their count.
+  // Applies to unanswered probes as well, and replaces their count.
   ::setsockopt(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, &kDeadMs, sizeof kDeadMs);
 }
 
@@ -102,7 +102,7 @@ uint64_t Connection::retransmits() const {
 
 Status Connection::wait(short events) {
   const double left = deadline_ - seconds_now();
-  if (left <= 0) return fail(Code::timeout, "the connection's time is over");
+  if (left <= 0) return fail(Code::timeout, "the connection's deadline has passed");
   pollfd p{fd_, events, 0};
   ::poll(&p, 1, static_cast<int>(left * 1000) + 1);
   return Ok{};
@@ -147,8 +147,7 @@ Result<Listener> Listener::open(const std::string& bind, uint16_t port) {
   if (fd < 0) return socket_error("opening a socket");
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  // A second attempt of an acceptance must not fail because the first one's server has not reached its
-  // deadline.
+  // A second acceptance attempt must not fail because the first one's server still waits for its deadline.
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(fd, 64) != 0) {
     const int error = errno;

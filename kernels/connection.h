@@ -21,7 +21,7 @@ constexpr size_t kLargestFrame = 256 << 10;
 
 struct Header {
   uint32_t magic, type;
-  uint64_t value;   // what the kernel likes: a ping's number, an offset, milliseconds
+  uint64_t value;   // meaning depends on the kernel: a ping's number, an offset, milliseconds
   uint32_t length;  // bytes that follow
   uint32_t reserved;
 };
@@ -32,10 +32,10 @@ class Connection {
  public:
   Connection(int fd, double deadline);
   ~Connection();
-  // From now on under this deadline.
+  // Replaces the deadline.
   void until(double deadline) { deadline_ = deadline; }
-  // A peer whose machine died says nothing any more. With this it is noticed within some 20 s, also while
-  // only waiting for it. Not for peers that may be too busy to take what they are sent.
+  // A peer whose machine died stops responding. With this it is noticed within about 20 s, even while only
+  // waiting for it. Not for peers that may be too busy to read what they are sent.
   void notice_death();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -57,8 +57,8 @@ class Connection {
   std::vector<char> body_ = {};
 };
 
-// A socket connected to a server that may still be starting: tried again for so many seconds while it
-// refuses.
+// A socket connected to a server that may still be starting: retried for this many seconds while it refuses
+// connections.
 struct Endpoint {
   std::string to = {};
   uint16_t port = 0;
@@ -69,12 +69,12 @@ Result<int> connect_until(const Endpoint& endpoint);
 
 struct ServeRule {
   double until = 0;       // seconds_now(); no connection is accepted after it
-  int sessions = 0;       // ends after this many connections; 0 = only at the deadline
+  int sessions = 0;       // ends after this many connections; 0: only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
 };
 
-// Listens from open() on, so that a client started after it never races with it. Owns its socket, which does
-// not block.
+// Listens from open() on, so a client started afterwards never races with it. Owns its socket, which is
+// non-blocking.
 class Listener {
  public:
   // `bind` is a numeric address; port 0: any free one.

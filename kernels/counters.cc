@@ -1,16 +1,16 @@
-// Error counters that the kernel keeps: memory, PCIe, network, RDMA ports, throttling; and what its log
-// says. Good hardware under load moves none of them, but for RDMA ports: a fast link has symbol errors that
-// its error correction takes care of, so there it is the rate that counts.
+// Error counters that the kernel keeps: memory, PCIe, network, RDMA ports, throttling; and errors in its log.
+// Good hardware under load moves none of them, except on RDMA ports: a fast link has symbol errors that its
+// error correction handles, so there the rate counts.
 //
-// How to run:  muster-accept counters --save FILE    before the load: remembers them
-//              muster-accept counters --since FILE   after it: how far they moved
+// How to run:  muster-accept counters --save FILE    before the load: saves them
+//              muster-accept counters --since FILE   after it: how much they rose
 // Reference:   the kernel's own counting. EDAC for memory, AER for PCIe, statistics of each physical port,
 //              thermal throttling of each processor package; its log for GPUs, machine checks and drives
-//              (kernel_log.cc). What this machine does not count has no metric and is named in detail.absent:
-//              nothing is said about it. Where the log cannot be read its metrics are missing, and are not
-//              named there: every kernel has a log, and what it says is unknown. To a user that is not root
-//              it may be refused: those metrics are named in detail.not_looked_at. GPUs and their links:
-//              NVIDIA's driver (gpu_counters.h); what it does not tell has no metric at all.
+//              (kernel_log.cc). What this machine does not count has no metric and is named in detail.absent.
+//              Where the log cannot be read its metrics are missing, and are not named there: every kernel
+//              has a log, and its content is unknown. Users other than root may not be allowed to read it:
+//              those metrics are named in detail.not_looked_at. GPUs and their links: NVIDIA's driver
+//              (gpu_counters.h); what it does not report has no metric at all.
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
@@ -104,7 +104,7 @@ Counts read_counts(const Files& files) {
     const std::string folder = "/sys/devices/system/cpu/" + cpu;
     const auto count = number_of(files, folder + "/thermal_throttle/package_throttle_count");
     if (!count) continue;
-    // All processors of a package tell the same number.
+    // All processors of a package report the same number.
     uint64_t& package = out["cpu_throttled"]["processor package " +
                                              files.read_line(folder + "/topology/physical_package_id", "0")];
     package = std::max(package, *count);
@@ -118,13 +118,13 @@ constexpr const char* kMetrics[] = {"memory_corrected", "memory_uncorrected", "p
                                     "pcie_uncorrected", "network_errors",     "link_down",
                                     "cpu_throttled"};
 constexpr const char* kLogMetrics[] = {"gpu_xids", "machine_checks", "drive_errors"};
-// Among the saved counts: where the log went on, and in which boot.
+// Among the saved counts: the next record of the log, and the boot that it belongs to.
 constexpr const char* kLogNext = "kernel_log_next";
-// And when it was, by the clock that begins with the boot.
+// And the time of saving, by the clock that starts at boot.
 constexpr const char* kSavedAt = "saved_at_seconds";
 constexpr size_t kLinesShown = 20;
 
-// Which boot: another one starts an empty log, and all of it is new.
+// Which boot: after a reboot the log starts empty, and all of it is new.
 std::string boot_of(const Files& files) { return files.read_line("/proc/sys/kernel/random/boot_id", "?"); }
 
 uint64_t uptime(const Files& files) {
@@ -155,7 +155,7 @@ void add_moved(const char* metric, const Counts& now, const Counts& before, Move
   }
 }
 
-// As rates: the worst port counts, not all of them together, because that is what limits are for.
+// As rates of the worst port, not of all ports together, because limits apply to a port.
 void add_rdma_rates(const Files& files, const Counts& now, const Counts& before, Measurement& out,
                     Moved& moved) {
   if (rdma_ports(files).empty()) return moved.absent.push_back("RDMA ports");
@@ -174,7 +174,7 @@ void add_log(const Files& files, const Counts& before, Measurement& out, Moved& 
   if (!log.readable) moved.absent.push_back("kernel log");
   if (log.denied)
     for (const char* metric : kLogMetrics)
-      out.detail["not_looked_at"][metric] = "needs root: /dev/kmsg is kept from other users";
+      out.detail["not_looked_at"][metric] = "needs root: other users may not read /dev/kmsg";
   if (!log.readable) return;
   std::map<std::string, uint64_t> sums;
   Json shown = Json::array();
@@ -192,7 +192,7 @@ void add_log(const Files& files, const Counts& before, Measurement& out, Moved& 
   if (!noted.empty()) out.detail["kernel_log_noted"] = noted;
 }
 
-// What the driver told is kept beside the rest, name by name.
+// The driver's counters are saved with the others, by name.
 void save_gpus(const CountersOptions& options, Counts& now) {
   if (!options.ask_nvml) return;
   const auto reading = options.ask_nvml();
@@ -200,16 +200,16 @@ void save_gpus(const CountersOptions& options, Counts& now) {
   for (const auto& [metric, parts] : reading->counts) now[metric] = parts;
 }
 
-// Why nothing can be said of the GPUs; "" when it is said.
+// Why there is no result for the GPUs; "" when there is one.
 std::string add_gpus(const CountersOptions& options, const Counts& before, Measurement& out) {
-  if (!options.ask_nvml) return "NVIDIA's driver was not asked";
+  if (!options.ask_nvml) return "NVIDIA's driver was not queried";
   const auto reading = options.ask_nvml();
   if (!reading.ok()) {
-    if (options.gpus)  // the controller knows a remedy for each
+    if (options.gpus)  // the controller has a remedy for each
       out.detail["missing"] = reading.error().code == Code::not_found ? kNvmlProgram : "driver";
     return reading.error().message;
   }
-  if (!before.count("gpu_present")) return "NVIDIA's driver told nothing before the load";
+  if (!before.count("gpu_present")) return "NVIDIA's driver reported nothing before the load";
   add_gpu_counters(*reading, before, out);
   return "";
 }

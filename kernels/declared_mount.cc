@@ -1,5 +1,5 @@
-// Is this path really what was declared? Asked before a byte is written: a storage test on a folder of the
-// root disk measures the root disk, and says "fine".
+// Checks that a path is really the declared mount, before a byte is written: a storage test on a folder of
+// the root disk would measure the root disk, and pass.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -66,12 +66,12 @@ std::string resolved(const Files& files, const std::string& path) {
   return out;
 }
 
-// A declared word may hold '*': MooseFS 3 calls itself fuse, later ones fuse.mfs.
+// A declared word may contain '*': MooseFS 3 calls itself fuse, later ones fuse.mfs.
 bool fits(const std::string& declared, const std::string& found) {
   return ::fnmatch(declared.c_str(), found.c_str(), FNM_NOESCAPE) == 0;
 }
 
-// The topmost mount on exactly this path; nothing: none.
+// The topmost mount on exactly this path, if there is one.
 std::optional<MountEntry> mounted_at(const std::string& mountinfo, const std::string& path) {
   std::istringstream lines(mountinfo);
   std::string line;
@@ -83,8 +83,8 @@ std::optional<MountEntry> mounted_at(const std::string& mountinfo, const std::st
 }
 
 Status not_declared(const std::string& path, const MountEntry& found, const MountRule& rule) {
-  return fail(Code::denied, fmt::format("{} is {} from {}, declared is {} from {}; nothing was written", path,
-                                        found.fstype, found.source, rule.fstype, rule.source));
+  return fail(Code::denied, fmt::format("{} is {} from {}, but {} from {} is declared; nothing was written",
+                                        path, found.fstype, found.source, rule.fstype, rule.source));
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 // drives is.
 //
 // How to run:  muster-accept drives --seconds 2 [--streams 4] [--parallel-seconds 2]
-// Reference:   none: what is on a disk is not ours to know, so only that every read returns. Nothing is ever
-//              written: disks are opened for reading only. Content is verified by `fio` on the file system
-//              above.
+// Reference:   none: the content of a disk is unknown, so only the success of each read is checked. Nothing
+//              is ever written: disks are opened for reading only. Content is verified by `fio` on the file
+//              system above.
 // Structure:   one drive after the other; `streams` threads read 1 MiB blocks round robin over the first GiB.
 //              Then, with --parallel-seconds, all drives of one model and size side by side: the sum is what
 //              an array over them can be held to.
@@ -38,7 +38,7 @@ namespace {
 
 constexpr uint64_t kBlock = 1 << 20, kSpan = uint64_t{1} << 30;
 
-// Kernel names of whole disks: what has a device behind it. Arrays, loops and mapped devices have none.
+// Kernel names of whole disks: those with a device. Arrays, loops and mapped devices have none.
 std::vector<std::string> whole_disks(const Files& files) {
   std::vector<std::string> out;
   for (const auto& name : files.list("/sys/block")) {
@@ -77,7 +77,7 @@ struct Reading {
   double mbps = 0;
 };
 
-// A disk that is open for reading, and closed again.
+// A disk opened for reading; closes it.
 class Disk {
  public:
   Disk(const Files& files, const Drive& drive)
@@ -162,7 +162,7 @@ Measurement read_drive(const Files& files, const Drive& drive, const DrivesOptio
                 {"kernel_name", drive.name},
                 {"streams", options.streams},
                 {"absent", {"parallel_mbps"}},
-                {"verified", "every read returned; what is on a disk is not ours to know"}};
+                {"verified", "every read succeeded; the content is not compared"}};
   Disk disk(files, drive);
   out.detail["direct"] = disk.direct();
   if (disk.fd() < 0) {
@@ -207,8 +207,8 @@ void read_side_by_side(const Files& files, std::vector<Measured>& all, const Dri
       out.detail.erase("absent");
       if (!readings[i].error.empty())
         set_failed(out, group[i]->drive,
-                   fmt::format("reading {} beside {} others: {}", group[i]->drive.name, group.size() - 1,
-                               readings[i].error));
+                   fmt::format("reading {} at the same time as {} others: {}", group[i]->drive.name,
+                               group.size() - 1, readings[i].error));
     }
   }
 }

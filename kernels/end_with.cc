@@ -16,7 +16,7 @@ constexpr int kLookMs = 1000;
 
 bool lives(pid_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
 
-// Not before kernel 5.3: looks once a second there.
+// Needs kernel 5.3; on older ones it polls once a second.
 void wait_for_end(pid_t pid, int fd) {
   pollfd watched{fd, POLLIN, 0};
   while (fd >= 0 && ::poll(&watched, 1, -1) < 0 && errno == EINTR) {

@@ -8,7 +8,7 @@
 
 namespace muster::kernels {
 
-// `pid`: a process that lives, of any user. not_found: there is none of that number now.
+// `pid`: a running process of any user. not_found: there is no such process.
 Status end_with(pid_t pid);
 
 }  // namespace muster::kernels

@@ -69,13 +69,14 @@ void EnergyCounter::find_meter() {
     }
   if (meters.size() != 1)
     return drop(EnergySource::machine,
-                meters.empty() ? "no power meter"
-                               : fmt::format("{} power meters, and none says what it covers", meters.size()));
+                meters.empty()
+                    ? "no power meter"
+                    : fmt::format("{} power meters, and what each of them covers is unknown", meters.size()));
   const auto watts = number_in(files_, meters[0] + "/power1_average");
   if (!watts.ok()) return drop(EnergySource::machine, watts.error().message);
   meter_ = meters[0];
   of(EnergySource::machine) = 0;
-  // Milliseconds; not every meter tells.
+  // Milliseconds; not every meter reports it.
   const auto interval = number_in(files_, meter_ + "/power1_average_interval");
   meter_seconds_ = interval.ok() ? static_cast<double>(*interval) / 1000 : 0;
 }
@@ -106,7 +107,7 @@ void EnergyCounter::find_domains() {
   if (of(EnergySource::processors)) return;
   if (!broken.count(EnergySource::processors))
     drop(EnergySource::processors, "the kernel offers no RAPL domain");
-  if (of(EnergySource::memory)) drop(EnergySource::memory, "without their processor packages");
+  if (of(EnergySource::memory)) drop(EnergySource::memory, "their processor packages cannot be read");
 }
 
 void EnergyCounter::find_gpus(const std::string& library) {
@@ -115,7 +116,7 @@ void EnergyCounter::find_gpus(const std::string& library) {
   if (!nvml.ok()) return drop(EnergySource::gpus, nvml.error().message);
   const auto energy = nvml->energy();
   if (!energy.ok()) return drop(EnergySource::gpus, energy.error().message);
-  if (energy->empty()) return drop(EnergySource::gpus, "the driver knows no GPU");
+  if (energy->empty()) return drop(EnergySource::gpus, "the driver reports no GPU");
   gpus_ = *energy;
   nvml_.emplace(std::move(nvml).value());
   of(EnergySource::gpus) = 0;
@@ -169,7 +170,7 @@ void EnergyCounter::sample_gpus() {
   double joules = 0;
   for (const auto& [gpu, before] : gpus_) {
     const auto found = energy->find(gpu);
-    if (found == energy->end()) return drop(EnergySource::gpus, gpu + " is not there any more");
+    if (found == energy->end()) return drop(EnergySource::gpus, gpu + " has disappeared");
     if (found->second < before) return drop(EnergySource::gpus, gpu + ": its driver was reloaded");
     joules += static_cast<double>(found->second - before) / 1e3;
   }
@@ -241,7 +242,7 @@ std::optional<GroupEnergy> energy_of_group(const std::vector<Joules>& nodes) {
     const bool all = !nodes.empty() && std::all_of(nodes.begin(), nodes.end(),
                                                    [i](const Joules& j) { return j[i].value_or(0) > 0; });
     if (!all && source == EnergySource::processors)
-      return {};  // they do the work: what the other parts consume says little
+      return {};  // processors do the work: without them the other parts' energy means little
     if (!all) continue;
     for (const auto& node : nodes) out.joules += *node[i];
     out.covers += (out.covers.empty() ? "" : ", ") + std::string(name_of(source));

@@ -1,12 +1,12 @@
 // What a node consumed between two moments, by the meters it has.
 //
-//   machine      its own power meter as firmware tells it in band (ACPI power meter: hwmon "power_meter"),
+//   machine      its own power meter as firmware reports it in band (ACPI power meter: hwmon "power_meter"),
 //                integrated over samples
 //   processors   processor packages (RAPL, /sys/class/powercap/intel-rapl:*, AMD's too)
 //   memory       memory modules, where RAPL counts them apart from the package ("dram")
 //   gpus         GPUs (NVML's total energy, kernels/nvml.h)
 // Each is a sum over all parts of its kind, or is not there at all: what cannot be read is absent with its
-// reason, never 0. machine contains the others; the others contain one another not.
+// reason, never 0. machine contains the others; the others do not contain each other.
 #pragma once
 
 #include <array>
@@ -34,16 +34,16 @@ constexpr double kEnergyPeriod = 1;  // seconds between two samples
 // Joules by source: since counting began, or between two moments.
 using Joules = std::array<std::optional<double>, kEnergySourceCount>;
 
-// Counts; the caller says when. Thread: one.
+// Counts whenever the caller samples. Thread: one.
 class EnergyCounter {
  public:
-  // `nvml`: as Nvml::open() takes it; empty: GPUs are not asked.
+  // `nvml`: as Nvml::open() takes it; empty: GPUs are not read.
   explicit EnergyCounter(const Files& files, const std::string& nvml = kNvmlLibrary);
   // Adds what was consumed since the sample before; `now` in seconds, on a clock that does not go backwards.
   // A source that cannot be read any more is gone for good: what it missed is unknown.
   void sample(double now);
   const Joules& joules() const { return joules_; }
-  // Shortest time over which a source says something: it is updated so rarely.
+  // Shortest time over which a source is meaningful, given how rarely it is updated.
   double least_seconds(EnergySource source) const;
   const std::vector<std::string>& absent() const { return absent_; }  // "machine: no power meter"
 
@@ -86,7 +86,7 @@ class EnergyMeter {
     Joules joules = {};
   };
   Moment now();
-  // What was consumed since; a source over whose least time it is shorter says nothing.
+  // What was consumed since then; sources that need a longer time are left out.
   Joules since(const Moment& start);
   std::vector<std::string> absent();
 
@@ -99,7 +99,7 @@ class EnergyMeter {
   std::thread thread_ = {};
 };
 
-// Of several nodes: `covers` says what is counted of each of them.
+// Of several nodes: `covers` names what is counted on each of them.
 struct GroupEnergy {
   double joules = 0;
   std::string covers = {};

@@ -11,8 +11,8 @@
 namespace muster::kernels {
 namespace {
 
-// Of the fixed part of an SMBIOS structure, whose length stands in its second byte: older versions have fewer
-// fields, and texts follow at once.
+// A field of the fixed part of an SMBIOS structure, whose length is in its second byte: older versions have
+// fewer fields, and the texts follow directly.
 unsigned byte_at(const std::string& table, size_t at) {
   if (table.size() < 2 || at >= std::min<size_t>(table.size(), static_cast<unsigned char>(table[1])))
     return 0;
@@ -23,7 +23,7 @@ unsigned word_at(const std::string& table, size_t at) {
   return byte_at(table, at) | byte_at(table, at + 1) << 8;
 }
 
-// Text number `index`, from 1, behind that part.
+// Text number `index`, from 1, after that part.
 std::string text_at(const std::string& table, unsigned index) {
   size_t begin = byte_at(table, 1);
   for (unsigned i = 1; index > 0 && begin < table.size(); ++i) {
@@ -61,8 +61,8 @@ int units_512(const Files& files) {
   return model == 106 || model == 143 || model == 173 || model == 207 ? 2 : 0;
 }
 
-// "P0_Node0_Channel2_Dimm1" and "P0 CHANNEL C" to what comes before the module; "" where a locator does not
-// say it.
+// "P0_Node0_Channel2_Dimm1" and "P0 CHANNEL C" to what comes before the module; "" where a locator names no
+// channel.
 std::string channel_in(std::string locator) {
   std::transform(locator.begin(), locator.end(), locator.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -75,8 +75,8 @@ std::string channel_in(std::string locator) {
   return locator.substr(0, end);
 }
 
-// A module that the system's memory is made of: no flash of the firmware, and no persistent memory, which
-// shares a channel with such a module.
+// A module of the system's memory: not the firmware's flash, and not persistent memory, which shares a
+// channel with such a module.
 bool is_dram(const std::string& table) {
   const unsigned type = byte_at(table, 0x12), technology = byte_at(table, 0x28);
   constexpr unsigned kRom = 0x08, kEprom = 0x0c, kNonVolatile = 0x1f, kNvdimmN = 0x04;
@@ -95,7 +95,7 @@ void look_at_memory(const Files& files, Machine& out) {
     const unsigned configured = word_at(*table, 0x20),
                    speed = configured ? configured : word_at(*table, 0x15);
     ++out.dimms;
-    // The slowest module sets the pace; one that does not tell makes the sum unknown.
+    // The slowest module sets the pace; one that does not report its speed makes the sum unknown.
     out.dimm_mt_s = out.dimms == 1 ? speed : std::min(out.dimm_mt_s, speed);
     std::string channel = channel_in(text_at(*table, byte_at(*table, 0x11)));
     if (channel.empty()) channel = channel_in(text_at(*table, byte_at(*table, 0x10)));
@@ -121,7 +121,7 @@ Machine look_at_machine(const Files& files, const std::vector<int>& cpus) {
   }
   out.physical_cores = cores.size();
   out.machine_cores = all.size();
-  // The clock that is promised under full load when the driver tells it, else the highest.
+  // The clock that is guaranteed under full load where the driver reports it, else the highest.
   for (const char* file : {"base_frequency", "cpuinfo_max_freq"}) {
     const std::string khz = files.read_line(std::string("/sys/devices/system/cpu/cpu0/cpufreq/") + file);
     if (out.cpu_mhz > 0 || khz.empty()) continue;

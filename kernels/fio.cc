@@ -31,7 +31,7 @@ constexpr const char* kByHand = "by-hand-";
 constexpr uint64_t kBlock = 1 << 20;
 constexpr uint64_t kMostJobs = 64;
 
-// Jobs that write and read at the same time, each its own part of the file.
+// Jobs that write and read at the same time, each in its own part of the file.
 struct Jobs {
   uint64_t count = 1, bytes_each = 0;
   uint64_t bytes() const { return count * bytes_each; }
@@ -133,12 +133,12 @@ Status check_room(const Files& files, const FioOptions& options) {
   const uint64_t free_bytes = static_cast<uint64_t>(fs.f_bavail) * fs.f_frsize;
   if (free_bytes < 2 * options.size_bytes)
     return fail(Code::denied,
-                fmt::format("{} has {} bytes free, the test wants twice {}; nothing was written",
+                fmt::format("{} has {} bytes free, the test needs twice {}; nothing was written",
                             options.mount.path, free_bytes, options.size_bytes));
   return Ok{};
 }
 
-// What a name may hold: the rest becomes '-'.
+// Characters that a name may contain; any other becomes '-'.
 std::string word(const std::string& text) {
   std::string out = text;
   for (char& c : out)
@@ -146,11 +146,11 @@ std::string word(const std::string& text) {
   return out;
 }
 
-// On storage that several nodes share a process id names nothing: two nodes had the same, and removed each
-// other's file in the middle of the test. Node and order do; by hand, chance does. '@' is in no name of a
-// node.
+// On storage that several nodes share a process id is not unique: two nodes had the same one, and removed
+// each other's file in the middle of the test. Node and order are unique; run by hand, a random number is. A
+// node's name cannot contain '@'.
 struct TestFile {
-  std::string folder, name, own;  // own: what all files of this node begin with; empty: it was called by hand
+  std::string folder, name, own;  // own: prefix of all files of this node; empty: run by hand
   std::string path() const { return folder + "/" + name; }
 };
 TestFile test_file(const Files& files, const FioOptions& options) {
@@ -161,7 +161,7 @@ TestFile test_file(const Files& files, const FioOptions& options) {
   return {options.mount.path, own + kByHand + random_hex(8), ""};
 }
 
-// An agent has one order at a time: what another one of this node left is of an attempt that died.
+// An agent has one order at a time: files of this node's other orders were left by attempts that died.
 void remove_leftovers(const Files& files, const TestFile& file) {
   if (file.own.empty()) return;
   for (const auto& name : files.list(file.folder))
@@ -224,7 +224,7 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
   if (options.random_seconds > 0) out.detail["random_jobs"] = jobs.count;
   Result<Output> ran = fail(Code::failed, "not run");
   Result<Json> report = fail(Code::failed, "not run");
-  // FUSE file systems may refuse O_DIRECT: then buffered, and it is said.
+  // FUSE file systems may reject O_DIRECT: then I/O is buffered, and detail.direct is false.
   for (const bool direct : {true, false}) {
     out.detail["direct"] = direct;
     ran = process.run(fio_command(options, jobs, files.real(name), direct));
@@ -250,7 +250,7 @@ Measurement run_fio(const Files& files, Process& process, const FioOptions& opti
   if (out.outcome == Outcome::measured && !still)
     give_up(out, Outcome::failed, "while fio ran: " + still.error().message);
   if (out.outcome == Outcome::measured && !removed)
-    give_up(out, Outcome::failed, "the test file stays: " + removed.error().message);
+    give_up(out, Outcome::failed, "the test file could not be removed: " + removed.error().message);
   return out.outcome == Outcome::measured ? out : blamed(out, options);
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr size_t kNotesShown = 20;
 constexpr size_t kFewestAlike = 3;  // of two GPUs it is unknown which one is right
-constexpr const char* kNoLinks = "no GPU here tells it";
-// On a board of four or eight of these every link of every GPU leads to another one or to an NVSwitch. Cards
+constexpr const char* kNoLinks = "no GPU of this node reports it";
+// On a board of four or eight of these every link of every GPU leads to another GPU or to an NVSwitch. Cards
 // (PCIe, NVL) have as many links as are bridged. NVIDIA's names of the boards' GPUs.
 constexpr const char* kFullyLinked[] = {"A100-SXM", "H100 80GB HBM3", "NVIDIA H200", "NVIDIA B200"};
 constexpr size_t kSmallestBoard = 4;
@@ -31,7 +31,7 @@ constexpr Held kHeld[] = {{"gpu_hw_slowdown", 0x08, nullptr},
                           {"gpu_power_brake", 0x80, "gpu_power_brake_ns"}};
 
 using Parts = std::map<std::string, uint64_t>;
-// The name by value: of a temporary behind a reference GCC 14 believes that the result refers to it.
+// The name by value: with a reference to a temporary, GCC 14 wrongly warns that the result refers to it.
 const Parts& parts_of(const NvmlCounts& counts, std::string_view metric) {
   static const Parts none;
   const auto found = counts.find(std::string(metric));
@@ -64,12 +64,12 @@ class Movement {
     for (const auto& [part, count] : now) {
       const auto earlier = before.find(part);
       if (earlier == before.end())
-        gap = part + " did not tell before the load";
+        gap = part + " did not report it before the load";
       else
         sum += note(metric, part, moved_by(earlier->second, count));
     }
     for (const auto& [part, count] : before)
-      if (!now.count(part)) gap = part + " does not tell any more";
+      if (!now.count(part)) gap = part + " no longer reports it";
     tell(metric, sum, now.empty() && before.empty() ? no_links() : gap, "");
   }
 
@@ -82,9 +82,10 @@ class Movement {
     }
     std::string gap = active.empty() ? no_links() : "";
     for (const auto& [gpu, present] : parts_of(now_.counts, "gpu_present"))
-      if (is_on_a_board(gpu) && !active.count(gpu)) gap = gpu + " tells of no link, and its board uses all";
+      if (is_on_a_board(gpu) && !active.count(gpu))
+        gap = gpu + " reports no link, but its board uses all of them";
     for (const auto& [part, up] : parts_of(before_, "nvlink_active"))
-      if (!count_of(now_.counts, "nvlink_active", part)) gap = part + " does not tell any more";
+      if (!count_of(now_.counts, "nvlink_active", part)) gap = part + " no longer reports it";
     tell("nvlink_inactive", inactive, gap, "links");
     if (active.empty()) return;
     const auto fewest = std::min_element(active.begin(), active.end(),
@@ -104,7 +105,7 @@ class Movement {
       }
       const bool seen = ((was.value_or(0) | is.value_or(0)) & what.bit) != 0;
       if (seen || time > 0) gpus += note(what.metric, gpu, 1);
-      if (!is) gap = gpu + " does not tell why its clocks are low";
+      if (!is) gap = gpu + " does not report why its clocks are low";
     }
     tell(what.metric, gpus, parts_of(now_.counts, "gpu_present").empty() ? "no GPU answers" : gap, "GPUs");
   }
@@ -134,11 +135,11 @@ class Movement {
     if (by > 0) out_.detail["moved"][part][metric] = by;
     return by;
   }
-  // A sum that lacks a part is no proof of health, but what it has is proof of the opposite.
+  // A sum that lacks a part does not prove health, but errors in it prove the opposite.
   void tell(const char* metric, uint64_t sum, const std::string& gap, const char* unit) {
     if (!gap.empty()) out_.detail["absent"].push_back(fmt::format("{}: {}", metric, gap));
-    // A GPU without NVLink does not count it: the bare name means that to the rules. One that has it and does
-    // not report is another matter.
+    // A GPU without NVLink does not count it, which the rules read from the bare name. One that has NVLink
+    // and does not report it is a different case.
     if (gap == kNoLinks && !should_have_links()) out_.detail["absent"].push_back(metric);
     if (gap.empty() || sum > 0) out_.metrics[metric] = {static_cast<double>(sum), unit};
   }

@@ -1,4 +1,4 @@
-// What the GPUs' own counters say of the time between two readings of NVML (kernels/nvml.h).
+// What the GPUs' own counters show for the time between two readings of NVML (kernels/nvml.h).
 // Thread: pure functions.
 #pragma once
 
@@ -13,12 +13,12 @@ namespace muster::kernels {
 //                     GPUs of that model (of three or more: cards with a bridge between some of them leave
 //                     the others' links down), or are of a board of four or more that uses every link (SXM)
 //   nvlink_active     links that are up, on the GPU with the fewest
-//   gpu_hw_slowdown, gpu_hw_thermal, gpu_power_brake   GPUs that were held down by their hardware: seen at
+//   gpu_hw_slowdown, gpu_hw_thermal, gpu_power_brake   GPUs that were slowed down by their hardware: seen at
 //       either reading, or timed between
 //   gpus_lost         GPUs that were there in `before`
-// A metric that some GPU or link does not tell is left out, unless the others' movement is bad enough to be
-// told; detail.absent says why, and has the bare name where these GPUs have no NVLink at all. detail.moved
-// names the parts.
+// A metric that some GPU or link does not report is left out, unless the others already show errors;
+// detail.absent says why, and has the bare name where these GPUs have no NVLink at all. detail.moved names
+// the parts.
 void add_gpu_counters(const NvmlReading& now, const NvmlCounts& before, Measurement& out);
 
 }  // namespace muster::kernels

@@ -243,8 +243,9 @@ void merge_smi(std::vector<SmiGpu>& into, const std::vector<SmiGpu>& from) {
 std::string not_told(const SmiGpu& before, const SmiGpu& after, const std::string& field) {
   for (const SmiGpu* gpu : {&after, &before})
     if (const auto word = gpu->words.find(field); word != gpu->words.end())
-      return "nvidia-smi says '" + word->second + "'";
-  if (before.numbers.count(field) != after.numbers.count(field)) return "told by one reading of the two only";
+      return "nvidia-smi reports '" + word->second + "'";
+  if (before.numbers.count(field) != after.numbers.count(field))
+    return "reported by only one of the two readings";
   return "";
 }
 

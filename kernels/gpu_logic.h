@@ -1,5 +1,5 @@
 // What the GPU kernels decide without a GPU: number formats and how large integers may be for a product to be
-// exact, the right result, what nvidia-smi said, the arithmetic of collectives. Tested on the host;
+// exact, the right result, what nvidia-smi printed, the arithmetic of collectives. Tested on the host;
 // kernels/gpu/ holds what needs CUDA.
 //
 // Thread: pure functions and values; golden_product() starts threads and joins them.
@@ -35,8 +35,8 @@ const char* to_string(Maker maker);
 // The own kernel that could make it on a GPU of compute capability `major`.`minor`; library when there is
 // none.
 Maker own_kernel(Format format, int major, int minor);
-// Own kernels that were run on their GPU and passed. One that was not is never chosen by itself: it must be
-// asked for by name, and its results carry "unproven".
+// Own kernels that have passed on their GPU. Others are never chosen automatically: they must be requested by
+// name, and their results are marked "unproven".
 bool proven(Maker maker, Format format, int major, int minor);
 
 // Whether tensor cores of this compute capability take such operands.
@@ -60,7 +60,7 @@ sdc::Digest golden_product(size_t n, uint64_t seed, int most, Format format, siz
 int bf16_operations_per_cycle(int major, int minor);
 
 // --- places where a bit can be flipped on purpose
-// As in sdc.h. The library has no door to its registers: only inputs and the output in memory.
+// As in sdc.h. The library's registers cannot be reached: only its inputs and its output in memory.
 bool can_flip(sdc::Site site, Maker maker);
 
 // --- time series
@@ -69,7 +69,7 @@ struct Series {
   double median = 0, p01 = 0,
          slowest_ratio = 0;      // p01: almost the slowest; slowest_ratio: p01 over the median
   double drift = 0;              // median of the last quarter over that of the first: throttling shows here
-  Json json(size_t most) const;  // at most so many values, evenly taken
+  Json json(size_t most) const;  // at most this many values, evenly spaced
 };
 Series summarise(std::vector<double> values);
 
@@ -80,7 +80,7 @@ struct SmiGpu {
       {};  // by nvidia-smi's field name; what it does not support is absent
   std::map<std::string, std::string> words = {};  // the driver's version, and errors in place of numbers
 };
-// The fields asked for, as its --query-gpu and --query-remapped-rows take them.
+// The requested fields, as its --query-gpu and --query-remapped-rows take them.
 const std::string& smi_fields();
 const std::string& smi_remap_fields();
 // Output of --format=csv,nounits: a heading, then a line per GPU. Units in the heading ("clocks.current.sm
@@ -93,8 +93,8 @@ std::string not_told(const SmiGpu& before, const SmiGpu& after, const std::strin
 void merge_smi(std::vector<SmiGpu>& into, const std::vector<SmiGpu>& from);
 // CUDA prints bus addresses with a domain of four digits, nvidia-smi with eight.
 bool same_bus(const std::string& a, const std::string& b);
-// What must not be: a remap that failed or waits for a reset, an uncorrected error that is new since
-// `before`. Corrected errors that moved are `worn`.
+// Faults: a remap that failed or waits for a reset, an uncorrected error that is new since `before`.
+// Corrected errors that moved are `worn`.
 struct SmiVerdict {
   std::vector<std::string> bad = {}, worn = {};
 };
@@ -110,12 +110,12 @@ const char* to_string(Collective collective);
 // link.
 double bus_factor(Collective collective, int ranks);
 
-// --- what is not on the node
+// --- what is missing on the node
 inline constexpr const char* kNcclLibrary = "libnccl.so.2";
-// Why `check` could not run there, for the controller, which knows a remedy for each. {"missing":
-// "driver"}: it is absent or shows no GPU. {"missing": a library's name}, with "found" where one of
-// another major version is there. Null: nothing that it needs is missing. `cublaslt`: by name, of the
-// version this program was built with. `there` asks the loader.
+// Why `check` could not run there, for the controller, which has a remedy for each. {"missing": "driver"}: it
+// is absent or shows no GPU. {"missing": a library's name}, with "found" where a different major version is
+// installed. Null: nothing that it needs is missing. `cublaslt`: by name, of the version this program was
+// built with. `there` queries the loader.
 Json missing_software(const std::string& check, bool driver, const std::string& cublaslt,
                       const std::function<bool(const std::string& library)>& there);
 

@@ -12,7 +12,7 @@ namespace {
 constexpr int kTag = 1;
 constexpr size_t kAtOnce = size_t{1} << 28;  // MPI counts in int
 
-// `part` for each piece of the values that one call of MPI takes.
+// Calls `part` for each piece of the values that one MPI call can take.
 template <typename T, typename Part>
 void in_pieces(std::span<T> values, Part part) {
   for (size_t at = 0; at < values.size(); at += kAtOnce) {

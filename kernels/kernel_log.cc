@@ -1,10 +1,10 @@
-// What the kernel said about broken hardware: lines of its log, sorted by the part they name.
+// What the kernel logged about broken hardware: lines of its log, sorted by the part they name.
 //
-// Reference:   the driver's own words. Which of NVIDIA's numbers stand for hardware: hardware/xids.yaml; a
-//              program that reads past its array makes an Xid too (13, 31, 69), and is no fault of the GPU.
-//              Forms of the lines: NVIDIA's open-gpu-kernel-modules, kernel_rc.c for Xids ("(PCI:0000:3b:00
-//              GPU-I:05 GPU-CI:01)" in MIG mode), error_nvswitch.c for SXids, osinit.c and nv.c for a GPU
-//              that is gone before there is an Xid.
+// Reference:   the driver's own messages. Which of NVIDIA's numbers mean hardware: hardware/xids.yaml; a
+//              program that reads past its array causes an Xid too (13, 31, 69), which is not a fault of the
+//              GPU. Forms of the lines: NVIDIA's open-gpu-kernel-modules, kernel_rc.c for Xids
+//              ("(PCI:0000:3b:00 GPU-I:05 GPU-CI:01)" in MIG mode), error_nvswitch.c for SXids, osinit.c and
+//              nv.c for a GPU that is gone before there is an Xid.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -33,16 +33,16 @@ std::string word_after(const std::string& text, const char* key, const char* end
 
 bool has(const std::string& text, const char* what) { return text.find(what) != std::string::npos; }
 
-// Any user writes part of the log: a program that crashes is logged by its name (15 characters, in front) and
-// by the names of its libraries (of any length, behind). So a line is recognized by its beginning, over more
-// characters than a name has.
+// Any user writes part of the log: a program that crashes is logged with its name (15 characters, at the
+// beginning) and the names of its libraries (of any length, at the end). So a line is recognized by its
+// beginning, by more characters than a name can have.
 const std::string kAddress = R"(([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(\.[0-7])?)";
 const std::regex kGpu("^NVRM: Xid \\((?:PCI:)?" + kAddress +
                       R"((?: GPU-I:\d{1,4})?(?: GPU-CI:\d{1,4})?\): (\d{1,6})\b)");
 // One event is several lines: its text with a word for the severity, then that as a number, then data.
 const std::regex kSwitch(R"(^nvidia-nvswitch\d+: SXid \((?:PCI:)?)" + kAddress +
                          R"(\): (\d{1,6}), (Fatal|Non-fatal|Severity \d+|Data )?)");
-// Without an Xid: a driver that finds no GPU behind the address, or cannot start it.
+// Without an Xid: a driver that finds no GPU at the address, or cannot start it.
 const std::regex kGone(
     "^NVRM: GPU (?:at )?(?:PCI:)?" + kAddress +
     "(?:: GPU)?:? (?:has fallen off the bus|RmInitAdapter failed!|rm_init_adapter failed)");
@@ -62,8 +62,8 @@ const std::regex kDrive(R"((?:sd|hd|vd|xvd|dasd)[a-z]+\d*|nvme\d+(?:c\d+)?n\d+(?
 // Drivers since 575 pad the word to eight characters.
 const std::regex kSeverity(" (Fatal|Nonfatal) {1,8}XC");
 
-// Whether the kernel calls the severity of a line Fatal; the name of a program, which a user chooses, stands
-// before the kernel's own word. Nothing: it does not say.
+// Whether the kernel calls the severity of a line Fatal; the name of a program, which a user chooses, comes
+// before the kernel's own word. Nothing: the line does not contain it.
 std::optional<bool> says_fatal(const std::string& text) {
   std::optional<bool> out;
   for (std::sregex_iterator at(text.begin(), text.end(), kSeverity), end; at != end; ++at)
@@ -122,8 +122,8 @@ class Sorter {
       return fault("drive_errors", "drive " + found[1].str(), text);
   }
 
-  // A GPU that is gone is said to be so many times and by several lines: one fault, and none where an Xid
-  // says so already.
+  // A GPU that is gone is logged many times and in several lines: one fault, and none where an Xid already
+  // reports it.
   void finish() {
     const auto is_counted = [this](const std::string& part) {
       return std::any_of(out_.lines.begin(), out_.lines.end(), [&](const KernelLog::Line& line) {
@@ -138,7 +138,7 @@ class Sorter {
 
  private:
   static constexpr const char* kXids = "gpu_xids";
-  static constexpr const char* kSomeGpu = "a GPU";  // older drivers do not say which
+  static constexpr const char* kSomeGpu = "a GPU";  // older drivers do not name it
 
   static std::string gpu(const std::string& text, const std::string& address) {
     return (has(text, "SIMULATED GPU") ? "SIMULATED GPU " : "GPU ") + address;
@@ -157,7 +157,7 @@ class Sorter {
   void take_sxid(const std::string& text, int sxid, const std::string& word, const std::string& part) {
     if (word == "Fatal" || word == "Severity 1") return fault(kXids, part, text);
     if (word == "Non-fatal") out_.noted.push_back({sxid_group(sxid), part, text});
-    // Else the details of a line before.
+    // Otherwise it is a detail of an earlier line.
   }
   bool is_drive(const std::string& name) const {
     return std::regex_match(name, kDrive) && !is_removable_medium(files_, name);
@@ -173,7 +173,7 @@ class Sorter {
 
 KernelLog read_kernel_log(const Files& files, uint64_t since) {
   KernelLog out;
-  // Each read gives one record, "priority,sequence,microseconds,flags;text"; none is left: EAGAIN. EPIPE: it
+  // Each read gives one record, "priority,sequence,microseconds,flags;text"; EAGAIN: none is left. EPIPE: it
   // was overwritten meanwhile.
   const int fd = ::open(files.real("/dev/kmsg").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   out.denied = fd < 0 && (errno == EACCES || errno == EPERM) && ::geteuid() != 0;
@@ -190,7 +190,7 @@ KernelLog read_kernel_log(const Files& files, uint64_t since) {
       unsigned long long sequence = 0;
       const size_t text = record.find(';');
       if (text == std::string::npos || std::sscanf(record.c_str(), "%*u,%llu,", &sequence) != 1)
-        continue;  // of a record before: " KEY=value"
+        continue;  // belongs to an earlier record: " KEY=value"
       out.next = sequence + 1;
       if (sequence < since) continue;
       sorter.take(record.substr(text + 1));

@@ -1,5 +1,5 @@
 // Acceptance kernels: small programs that load one part of a node, verify every byte or number they produce,
-// and say what they measured. muster-accept (kernels/main.cc) runs exactly one per process and prints its
+// and report what they measured. muster-accept (kernels/main.cc) runs exactly one per process and prints its
 // Measurement as JSON.
 //
 // A kernel measures, it never judges: expectations live in the acceptance profile
@@ -32,7 +32,7 @@ enum class Outcome {
   corrupt,      // ran, and data was wrong: `blame` names the part, `error` the first mismatch
   failed,       // ran, and the part under test returned an error or hung
   refused,      // a precondition does not hold (wrong mount); nothing was written
-  unavailable,  // could not run here (peer not there, program missing, not enough memory)
+  unavailable,  // could not run (no peer, program missing, not enough memory)
 };
 std::string_view to_string(Outcome outcome);
 
@@ -72,7 +72,7 @@ struct DgemmOptions {
   size_t threads = 0;        // 0 = one per processor this process may use
   std::string variant = {};  // one of dgemm_variants(); empty = the best
   std::optional<Flip> flip = {};
-  Files files = Files();  // what the machine tells of its processors
+  Files files = Files();  // source of the processors' data
 };
 std::vector<std::string> dgemm_variants();  // what this processor can run, best first
 // Metrics: gflops (sum over cores), slowest_core_ratio (slowest core / median core).
@@ -84,7 +84,7 @@ struct StreamOptions {
   size_t max_bytes = 0;  // for the three arrays together; 0 = a quarter of the available memory
   size_t threads = 0;
   std::optional<Flip> flip = {};
-  Files files = Files();  // what the machine tells of its memory
+  Files files = Files();  // source of the memory's data
 };
 // Metrics: copy_mbps, scale_mbps, add_mbps, triad_mbps (best round; 1 MB = 10^6 bytes).
 Measurement run_stream(const StreamOptions& options);
@@ -93,7 +93,7 @@ Measurement run_stream(const StreamOptions& options);
 struct LinkServerOptions {
   std::string bind = {};  // numeric address
   uint16_t port = 0;      // 0: any free one (tests)
-  double seconds = 60;    // accepts no connection after this deadline; one accepted before has as long again
+  double seconds = 60;    // no connection is accepted after this; one accepted before has the same time again
   int sessions = 0;       // exits after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
   std::optional<Flip> flip = {};
@@ -126,9 +126,9 @@ struct LinkOptions {
 Measurement run_link(const Files& files, const LinkOptions& options);
 
 // --- own_port.cc
-// The port with this address: {"interface", "mac", "speed_mbps" where it tells}; null: no port has it.
+// The port with this address: {"interface", "mac", "speed_mbps" where it is known}; null: no port has it.
 Json own_port(const Files& files, const std::string& address);
-// Rates in Gb/s of the active RDMA ports: what NCCL goes over between nodes.
+// Rates in Gb/s of the active RDMA ports: what NCCL uses between nodes.
 Json active_rails(const Files& files);
 
 // --- rdma.cc
@@ -139,7 +139,7 @@ struct RdmaServerOptions {
   int sessions = 0;       // exits after this many connections; 0 = only at the deadline
   std::string from = {};  // when set: connections from any other address are closed unanswered
   double idle_seconds =
-      60;  // a partner that asks nothing for so long, beside its tests, no longer keeps this node from others
+      60;  // a partner that sends no request for this long, outside its tests, no longer reserves this node
 };
 class RdmaServer {
  public:
@@ -161,17 +161,17 @@ struct RdmaOptions {
   double seconds = 3;          // whole seconds, each direction
   int iterations = 1000;       // latency
   double connect_seconds = 5;  // the partner's server may still be starting
-  double busy_seconds = 300;   // the partner may be at work with others
-  double total_seconds = 585;  // all of it; what was not begun by then is not measured
+  double busy_seconds = 300;   // the partner may be busy with other nodes
+  double total_seconds = 585;  // in total; what has not begun by then is not measured
   bool gpu_memory =
       false;  // host memory against GPU memory instead; unavailable where that cannot be measured
 };
 // One part per rail: {"subject": "", "like": "rail 0", "result": of check "rdma-link" (or
 // "rdma-gpu-memory")}. Their metrics: send_gbps, receive_gbps, latency_us, latency_p99_us; with gpu_memory:
 // send_gbps, gdr_gbps, gdr_ratio. detail.at_fault says which side ("here", "peer") keeps a rail from being
-// measured, where that is known; detail.inconclusive: true that the reason says nothing about the link
-// (others were at work there, the partner was lost, perftest told no figure). Without parts it is this node
-// that cannot measure: no RDMA device, no perftest.
+// measured, where that is known; detail.inconclusive: true where the reason says nothing about the link
+// (others were using it, the partner was lost, perftest printed no figure). Without parts this node itself
+// cannot measure: no RDMA device, no perftest.
 Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& options);
 
 // --- mount.cc
@@ -181,29 +181,30 @@ struct MountRule {  // what a path must be before anything is written there
   // "*10.20.0.11:9421", "/dev/disk/by-id/..." (links are followed), "disks:..." (base/disk_source.h)
   std::string source = {};
 };
-// Reads /proc/self/mountinfo below `files`. Code::denied, saying what is there instead, unless `rule.path` is
+// Reads /proc/self/mountinfo below `files`. Code::denied, naming what is there instead, unless `rule.path` is
 // itself a mount point whose topmost mount has that type and source.
 Status check_mount(const Files& files, const MountRule& rule);
-// What the kernel says is mounted there ("/dev/md127"); "" when nothing is.
+// The source that is mounted there ("/dev/md127"); "" if nothing is.
 std::string mounted_source(const Files& files, const std::string& path);
 
 // --- fio.cc
 struct FioOptions {
   MountRule mount = {};
   uint64_t size_bytes = 16 << 20;
-  double random_seconds = 0;  // > 0: also 4 KiB random reads for so long
+  double random_seconds = 0;  // > 0: also 4 KiB random reads for this long
   double timeout = 60;
-  // So many jobs for each drive under the file system, each with its own part of the file; 0: one job. One
-  // job waits for one block at a time and never sees more than a drive or two.
+  // Jobs for each drive under the file system, each with its own part of the file; 0: one job in total. One
+  // job waits for one block at a time and never uses more than a drive or two.
   int jobs_per_drive = 0;
-  // Whose file it is, on storage that several nodes share: ".muster-fio.NODE@ORDER". With an order, what dead
-  // ones of this node left is removed first. Empty: this host's name; by hand, a name by chance.
+  // The name of the file, on storage that several nodes share: ".muster-fio.NODE@ORDER". With an order, files
+  // left by dead orders of this node are removed first. Empty: this host's name; without an order, a random
+  // one.
   std::string node = {}, order = {};
 };
 // Metrics: write_mbps, read_mbps (1 MB = 10^6 bytes), with random_seconds also random_read_iops and
-// random_read_p99_ms. Removes its file in every case. An error is an error: nothing is read or written a
-// second time. detail.drives: the serials of the drives under the file system, detail.level: the array's,
-// where they are this machine's.
+// random_read_p99_ms. Removes its file in every case. Errors are final: nothing is read or written a second
+// time. detail.drives: the serials of the drives under the file system, detail.level: the array's, where they
+// are this machine's.
 Measurement run_fio(const Files& files, Process& process, const FioOptions& options);
 
 // --- under.cc
@@ -220,7 +221,7 @@ struct ChecksumOptions {
   std::string name = {};  // file name inside the mount, no slash
   uint64_t size_bytes = 4 << 20;
   uint64_t seed = 1;
-  // Reader: "sha256:<hex>" the writer returned; empty: made again from size and seed, which is the same.
+  // Reader: "sha256:<hex>" the writer returned; empty: computed from size and seed, with the same result.
   std::string expect = {};
   bool remove_after = false;  // reader
 };
@@ -241,24 +242,24 @@ Measurement run_drives(const Files& files, const DrivesOptions& options);
 
 // --- counters.cc
 struct CountersOptions {
-  std::string save = {};   // remember the counters in this file
-  std::string since = {};  // or: how far they moved since that file was written
+  std::string save = {};   // save the counters to this file
+  std::string since = {};  // or: how much they rose since that file was written
   // How NVIDIA's driver is queried (kernels/nvml.h); empty: it is not.
   std::function<Result<NvmlReading>()> ask_nvml = {};
-  bool gpus = false;  // only what it tells, and unavailable without it
+  bool gpus = false;  // only the driver's counters; unavailable without it
 };
 // Metrics with `since`: memory_corrected, memory_uncorrected, pcie_corrected, pcie_uncorrected,
 // network_errors, link_down, cpu_throttled; lines of the kernel's log: gpu_xids, machine_checks,
 // drive_errors (detail.kernel_log; Xids that stand for no broken hardware: detail.kernel_log_noted, by their
 // class); where there is a driver, those of kernels/gpu_counters.h. Where there are RDMA ports also,
 // per hour of the time between: rdma_symbol_errors, rdma_receive_errors, rdma_link_recoveries,
-// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. What could not be read has none;
-// what is kept from a plain user is said with the reason, detail.not_looked_at: {METRIC: "needs root: ..."}.
+// rdma_link_downs, rdma_overruns, rdma_rnr_errors, rdma_retransmissions. What could not be read has no
+// metric; what only root may read is listed with the reason in detail.not_looked_at: {METRIC: "needs root:
+// ..."}.
 Measurement run_counters(const Files& files, const CountersOptions& options);
 
-// A medium on USB that can be taken out, a stick or a BMC's virtual disk: no drive of this machine's. What
-// the kernel calls removable may also be a drive in a hot-swap bay, or a volume of a RAID controller
-// (aacraid).
+// A removable USB medium, such as a stick or a BMC's virtual disk: not a drive of this machine. What the
+// kernel calls removable may also be a drive in a hot-swap bay, or a volume of a RAID controller (aacraid).
 bool is_removable_medium(const Files& files, const std::string& name);
 
 // --- kernel_log.cc
@@ -270,7 +271,7 @@ struct KernelLog {
     std::string group = {}, part = {}, text = {};  // "application", "event", "unknown", "fatal", "nonfatal"
   };
   bool readable = false;
-  bool denied = false;           // to a user that is not root; else it is not there
+  bool denied = false;           // this user may not read it; otherwise it does not exist
   uint64_t next = 0;             // sequence number of the record that is not there yet
   std::vector<Line> lines = {};  // about broken hardware
   std::vector<Note> noted = {};  // Xids and SXids that are not, by their class in hardware/xids.yaml
@@ -284,13 +285,13 @@ KernelLog read_kernel_log(const Files& files, uint64_t since);
 Measurement run_pcie(const Files& files);
 
 // --- expected_machine.cc
-struct Machine {                                 // 0: this machine does not tell
+struct Machine {                                 // 0: not known
   size_t physical_cores = 0, machine_cores = 0;  // those that were counted; all that are online
   double cpu_mhz = 0;
   bool base_clock = false;  // of all cores under load; else the highest of one
   int units_512 = 0;        // multiply-add units of 512 bits in a core, as far as its model is known
   unsigned dimms = 0, dimm_mt_s = 0, channels = 0;
-  bool dimms_denied = false;  // their table is kept from a user that is not root
+  bool dimms_denied = false;  // only root may read their table
 };
 // With `cpus` only the cores that these belong to are counted.
 Machine look_at_machine(const Files& files, const std::vector<int>& cpus = {});

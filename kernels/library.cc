@@ -21,7 +21,7 @@ constexpr const char* kPlaces[] = {"/usr/local/cuda/lib64",
                                    "/usr/lib/x86_64-linux-gnu",
                                    "/usr/lib64"};
 
-// The paths that a pattern stands for; of several the highest version first.
+// The paths that match a pattern, the highest version first.
 std::vector<std::string> matching(const Files& files, const std::string& pattern) {
   std::vector<std::string> out = {""};
   for (size_t at = 1; at < pattern.size();) {

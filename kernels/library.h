@@ -1,6 +1,6 @@
-// A shared library found at run time, so that a program starts where it is missing and can say so.
+// A shared library found at run time, so that a program starts without it and can report that it is missing.
 //
-// Not for a static program: the file it finds would bring another C library along.
+// Not for a static program: the file it finds would bring in a second C library.
 // Thread: what it returns may be used by any thread.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace muster::kernels {
 
 class Library {
  public:
-  // The given name or path as the loader finds it (LD_LIBRARY_PATH, then what ldconfig knows), then where
-  // toolkits put their libraries: library_places(). unavailable: the loader's own words about the name.
+  // The given name or path as the loader finds it (LD_LIBRARY_PATH, then the cache of ldconfig), then where
+  // toolkits put their libraries: library_places(). unavailable: with the loader's message about the name.
   static Result<Library> open(const std::string& name);
   template <typename Function>
   Status find(const char* name, Function*& out) const {

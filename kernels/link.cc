@@ -7,8 +7,9 @@
 //              mod 1048573]: the period is prime, so a block that is lost, repeated or moved by any multiple
 //              of a page, MTU or segment shows, as does any flipped bit that the 16-bit TCP checksum let
 //              through.
-// Structure:   one connection, another where it breaks, three at most; frames of at most 256 KiB. The receiver times from the first byte to the end
-//              mark, so nothing that still sits in a buffer is counted.
+// Structure:   one connection, a new one where it breaks, three at most; frames of at most 256 KiB. The
+//              receiver measures the time from the first byte to the end mark, so data still in a buffer is
+//              not counted.
 // Expected:    one stream: ~94 % of a 10 Gb/s link with MTU 1500, 30-50 Gb/s on faster ones (then it is the
 //              core that is measured; rails are measured by RDMA tests). Emulated guests: about 10 MB/s.
 #include <unistd.h>
@@ -100,7 +101,8 @@ Result<Received> receive_stream(Connection& link, Header header, const Flip* fli
   const double start = seconds_now();
   while (header.type == data) {
     if (header.value != out.bytes)
-      return fail(Code::corrupt, fmt::format("offset {} where {} was due", header.value, out.bytes));
+      return fail(Code::corrupt,
+                  fmt::format("received offset {} where {} was expected", header.value, out.bytes));
     if (flip && flip->index >= out.bytes && flip->index < out.bytes + header.length)
       link.body()[flip->index - out.bytes] =
           static_cast<char>(link.body()[flip->index - out.bytes] ^ (1 << (flip->bit % 8)));
@@ -127,7 +129,7 @@ Result<std::vector<double>> measure_rtt(Connection& link, double seconds) {
   return out;
 }
 
-// Serves one client until it says goodbye. Returns how many chunks arrived damaged.
+// Serves one client until it ends the session. Returns how many chunks arrived damaged.
 Result<uint64_t> serve(Connection& link, const Flip* flip) {
   uint64_t wrong = 0;
   while (true) {
@@ -179,8 +181,8 @@ Result<ClientResult> measure_over(int fd, const LinkOptions& options) {
   return out;
 }
 
-// The peer's server ends with its agent, and is there again when that one is: where the controller's
-// connection to the peer was lost. One that breaks each time is the link's or the peer's fault.
+// The peer's server ends with its agent and comes back with it, as when the controller's connection to the
+// peer was lost. A connection that breaks every time is the fault of the link or of the peer.
 Result<ClientResult> measure(const LinkOptions& options) {
   std::vector<std::string> broken;
   while (true) {
@@ -193,7 +195,7 @@ Result<ClientResult> measure(const LinkOptions& options) {
     broken.push_back(result.error().message);
     if (result.error().code != Code::unavailable || broken.size() == kMostConnections)
       return fail(result.error().code, fmt::format("{}", fmt::join(broken, "; then ")));
-    // The next connection is not to reach the server that is just ending.
+    // The next connection must not reach the server that is just ending.
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }
@@ -254,8 +256,8 @@ Measurement LinkServer::run() {
   std::mutex mutex;  // guards out and sessions
   Json sessions = Json::array();
   listener_.serve_until({until, options_.sessions, options_.from}, [&](int fd, const std::string& from) {
-    // As long as the server stands, from here on: a repeated acceptance may reach the former one's server in
-    // its last second.
+    // A session gets the server's full time from now on: a repeated acceptance may reach the previous server
+    // in its last second.
     Connection link(fd, seconds_now() + options_.seconds);
     const auto served = serve(link, options_.flip ? &*options_.flip : nullptr);
     const std::lock_guard lock(mutex);

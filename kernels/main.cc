@@ -1,5 +1,5 @@
 // muster-accept: runs one acceptance kernel and prints its measurement as JSON on stdout.
-// Exit status: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or could not run here.
+// Exit status: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or could not run.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// A word names content too, such as the writing node's name.
+// Any word can be a seed, such as the writing node's name.
 uint64_t parse_seed(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -52,15 +52,16 @@ struct Arguments {
 };
 
 void add_detach(CLI::App& app, Arguments& a) {
-  app.add_flag("--detach", a.detach, "answers once it listens and goes on in the background");
-  app.add_option("--with", a.with, "process id: in the background, ends when that process has ended");
+  app.add_flag("--detach", a.detach,
+               "print the result as soon as it listens, and keep serving in the background");
+  app.add_option("--with", a.with, "process id: in the background, exit when that process ends");
 }
 
 void add_mount(CLI::App& app, MountRule& mount) {
   app.add_option("--path", mount.path, "mount point to test")->required();
-  app.add_option("--fstype", mount.fstype, "file system type it must have, as in /proc/self/mountinfo")
+  app.add_option("--fstype", mount.fstype, "required file system type, as in /proc/self/mountinfo")
       ->required();
-  app.add_option("--source", mount.source, "source it must have")->required();
+  app.add_option("--source", mount.source, "required source, as in /proc/self/mountinfo")->required();
 }
 
 void declare_compute(CLI::App& app, Arguments& a) {
@@ -74,115 +75,120 @@ void declare_compute(CLI::App& app, Arguments& a) {
   add_flip(*dgemm, a.flip);
   auto* stream = app.add_subcommand("stream", "memory bandwidth: copy, scale, add, triad, verified");
   stream->add_option("--seconds", a.stream.seconds, "time budget");
-  stream->add_option("--max-mib", a.stream_mib, "memory to use at most; 0: a quarter of what is available");
+  stream->add_option("--max-mib", a.stream_mib,
+                     "limit of memory in MiB; 0: a quarter of the available memory");
   stream->add_option("--threads", a.stream.threads, "0: one per processor");
   add_flip(*stream, a.flip);
   auto* sdc =
       app.add_subcommand("sdc", "silent data corruption: products that must be right to the last bit");
-  sdc->add_option("--seconds", a.sdc.seconds, "time budget; at least one product");
+  sdc->add_option("--seconds", a.sdc.seconds, "time budget; at least one product is computed");
   sdc->add_option("--n", a.sdc.n, "matrix edge (at most 4096); 0: 128");
-  sdc->add_option("--seed", a.sdc.seed, "of the first product's inputs");
+  sdc->add_option("--seed", a.sdc.seed, "seed of the first product's inputs");
   sdc->add_option("--threads", a.sdc.threads, "0: one per processor");
   add_flip(*sdc, a.flip);
 }
 
 void declare_parts(CLI::App& app, Arguments& a) {
   auto* drives = app.add_subcommand("drives", "read speed of every whole disk on its own; writes nothing");
-  drives->add_option("--seconds", a.drives.seconds, "per drive");
-  drives->add_option("--streams", a.drives.streams, "reads in flight");
+  drives->add_option("--seconds", a.drives.seconds, "seconds per drive");
+  drives->add_option("--streams", a.drives.streams, "number of reads in flight");
   drives->add_option("--parallel-seconds", a.drives.parallel_seconds,
-                     "then all drives of one model and size side by side for so long");
-  app.add_subcommand("pcie", "width and speed of PCIe links, against what both ends can do");
+                     "then read all drives of the same model and size together for this many seconds");
+  app.add_subcommand("pcie", "width and speed of PCIe links, compared with what both ends support");
   auto* counters =
       app.add_subcommand("counters", "error counters of memory, PCIe, network ports, GPUs and NVLink");
   auto* what = counters->add_option_group("what");
-  auto* save = what->add_option("--save", a.counters.save, "remember them in this file");
+  auto* save = what->add_option("--save", a.counters.save, "save them to this file");
   auto* since =
-      what->add_option("--since", a.counters.since, "how far they moved since that file was written");
+      what->add_option("--since", a.counters.since, "show how much they rose since this file was written");
   save->excludes(since);
-  what->add_flag("--gpus", a.counters.gpus,
-                 "only what NVIDIA's driver tells of GPUs and their links; nothing to tell is unavailable")
+  what->add_flag(
+          "--gpus", a.counters.gpus,
+          "only the NVIDIA driver's counters of GPUs and their links; unavailable where there are none")
       ->needs(since);
-  counters->add_option("--nvml", a.nvml, fmt::format("path of {}; empty: beside this program", kNvmlProgram));
+  counters->add_option("--nvml", a.nvml,
+                       fmt::format("path of {}; empty: next to this program", kNvmlProgram));
   what->require_option(1, 2);
 }
 
 void declare_link(CLI::App& app, Arguments& a) {
-  auto* serve = app.add_subcommand("link-serve", "other end of `link`; exits by itself");
+  auto* serve = app.add_subcommand("link-serve", "server side of `link`; exits by itself");
   serve->add_option("--bind", a.serve.bind, "numeric address to listen on")->required();
   serve->add_option("--port", a.serve.port, "TCP port")->required();
-  serve->add_option("--seconds", a.serve.seconds, "exits after so long, whatever happens");
+  serve->add_option("--seconds", a.serve.seconds, "exit after this many seconds in any case");
   serve->add_option("--sessions", a.serve.sessions,
-                    "exits after so many connections; 0: only at the deadline");
+                    "exit after this many connections; 0: only after --seconds");
   add_detach(*serve, a);
-  serve->add_option("--from", a.serve.from, "the only address that is answered");
+  serve->add_option("--from", a.serve.from, "the only address to accept connections from");
   add_flip(*serve, a.flip);
-  auto* link =
-      app.add_subcommand("link", "TCP bandwidth both ways and round trip time to a link-serve, verified");
-  link->add_option("--to", a.link.to, "numeric address")->required();
+  auto* link = app.add_subcommand(
+      "link", "TCP bandwidth in both directions and round trip time to a `link-serve`, verified");
+  link->add_option("--to", a.link.to, "numeric address of the server")->required();
   link->add_option("--port", a.link.port, "TCP port")->required();
-  link->add_option("--seconds", a.link.seconds, "time budget for both directions together");
+  link->add_option("--seconds", a.link.seconds, "time budget for both directions in total");
   link->add_option("--bind", a.link.bind, "local address");
-  link->add_option("--connect-seconds", a.link.connect_seconds, "how long to wait for the server");
+  link->add_option("--connect-seconds", a.link.connect_seconds, "seconds to wait for the server");
   add_flip(*link, a.flip);
 }
 
 void declare_rdma(CLI::App& app, Arguments& a) {
-  auto* serve = app.add_subcommand("rdma-serve", "other end of `rdma`; exits by itself");
+  auto* serve = app.add_subcommand("rdma-serve", "server side of `rdma`; exits by itself");
   serve->add_option("--bind", a.rdma_serve.bind, "numeric address to listen on")->required();
-  serve->add_option("--port", a.rdma_serve.port, "TCP port; perftest uses those above it, one per rail")
+  serve->add_option("--port", a.rdma_serve.port, "TCP port; perftest uses the ports above it, one per rail")
       ->required();
-  serve->add_option("--seconds", a.rdma_serve.seconds, "accepts no connection after so long");
+  serve->add_option("--seconds", a.rdma_serve.seconds, "stops accepting connections after this time");
   serve->add_option("--sessions", a.rdma_serve.sessions,
-                    "exits after so many connections; 0: only at the deadline");
+                    "exit after this many connections; 0: only after --seconds");
   add_detach(*serve, a);
-  serve->add_option("--from", a.rdma_serve.from, "the only address that is answered");
+  serve->add_option("--from", a.rdma_serve.from, "the only address to accept connections from");
   auto* rdma = app.add_subcommand(
-      "rdma", "RDMA bandwidth both ways and latency by perftest, rail by rail, with an rdma-serve");
-  rdma->add_option("--to", a.rdma.to, "numeric address")->required();
+      "rdma", "RDMA bandwidth in both directions and latency to an `rdma-serve`, per rail, by perftest");
+  rdma->add_option("--to", a.rdma.to, "numeric address of the server")->required();
   rdma->add_option("--port", a.rdma.port, "TCP port")->required();
-  rdma->add_option("--seconds", a.rdma.seconds, "each direction, whole seconds");
-  rdma->add_option("--iterations", a.rdma.iterations, "of the latency test");
+  rdma->add_option("--seconds", a.rdma.seconds, "whole seconds for each direction");
+  rdma->add_option("--iterations", a.rdma.iterations, "iterations of the latency test");
   rdma->add_option("--bind", a.rdma.bind, "local address");
-  rdma->add_option("--connect-seconds", a.rdma.connect_seconds, "how long to wait for the server");
+  rdma->add_option("--connect-seconds", a.rdma.connect_seconds, "seconds to wait for the server");
   rdma->add_option("--busy-seconds", a.rdma.busy_seconds,
-                   "how long to wait for a partner that is at work with others");
+                   "seconds to wait for a partner that is busy with other nodes");
   rdma->add_option("--total-seconds", a.rdma.total_seconds,
-                   "ends after so long, with what was measured until then");
-  rdma->add_flag("--gpu-memory", a.rdma.gpu_memory, "from GPU memory, against the host's memory");
+                   "stop after this many seconds, and report what was measured by then");
+  rdma->add_flag("--gpu-memory", a.rdma.gpu_memory,
+                 "measure GPU memory, and compare it with the host's memory");
 }
 
 void declare_storage(CLI::App& app, Arguments& a) {
   auto* fio = app.add_subcommand(
-      "fio", "storage speed through fio, verified; refuses what is not mounted as declared");
+      "fio", "storage speed by fio, verified; refuses a path that is not mounted as declared");
   add_mount(*fio, a.fio.mount);
   fio->add_option("--size", a.fio_mib, "file size in MiB");
-  fio->add_option("--random-seconds", a.fio.random_seconds, "also 4 KiB random reads for so long");
+  fio->add_option("--random-seconds", a.fio.random_seconds,
+                  "also read random 4 KiB blocks for this many seconds");
   fio->add_option("--jobs-per-drive", a.fio.jobs_per_drive,
-                  "so many jobs for each drive under the file system; 0: one job");
+                  "number of jobs for each drive under the file system; 0: one job in total");
   fio->add_option("--timeout", a.fio.timeout, "seconds after which fio is killed");
-  fio->add_option("--node", a.fio.node,
-                  "whose test it is: its file is named by node and order; empty: this host's name");
+  fio->add_option("--node", a.fio.node, "node name in the name of the test file; empty: this host's name");
   fio->add_option("--order", a.fio.order,
-                  "files that other orders of the node left are removed; empty: called by hand");
-  auto* write = app.add_subcommand("checksum-write", "writes a seeded file to storage and prints its digest");
+                  "order id in the name of the test file; files left by the node's other orders are removed; "
+                  "empty: run by hand");
+  auto* write = app.add_subcommand("checksum-write", "write a seeded file to storage and print its digest");
   add_mount(*write, a.checksum.mount);
   write->add_option("--name", a.checksum.name, "file name")->required();
   write->add_option("--size", a.checksum_mib, "file size in MiB");
   write->add_option("--seed", a.seed, "content: a number or any word");
   auto* read =
-      app.add_subcommand("checksum-read", "reads such a file, on another node, and compares its digest");
+      app.add_subcommand("checksum-read", "read such a file, on another node, and compare its digest");
   add_mount(*read, a.checksum.mount);
   read->add_option("--name", a.checksum.name, "file name")->required();
   read->add_option("--expect", a.checksum.expect,
-                   "digest the writer printed; without it: from --size and --seed");
+                   "digest that `checksum-write` printed; empty: computed from --size and --seed");
   read->add_option("--size", a.checksum_mib, "file size in MiB");
   read->add_option("--seed", a.seed, "content: a number or any word");
-  read->add_flag("--remove", a.checksum.remove_after, "removes the file when it was right");
+  read->add_flag("--remove", a.checksum.remove_after, "remove the file if its digest is right");
 }
 
-// The parent answers when the port is open; the child has nothing left of it that anyone could wait for.
-// `with`: a process without which it has no use; 0: none.
+// The parent answers when the port is open; the child keeps no descriptor of it that a reader could wait for.
+// `with`: ends together with this process; 0: none.
 template <typename Server, typename Options>
 Measurement serve_detached(const std::string& check, int with, Server& server, const Options& options,
                            const std::function<Measurement(Server&)>& work) {
@@ -222,7 +228,7 @@ Result<NvmlReading> ask_nvml(const std::string& named) {
       named.empty() ? std::filesystem::read_symlink("/proc/self/exe", error).replace_filename(kNvmlProgram)
                     : std::filesystem::path(named);
   if (error || ::access(program.c_str(), X_OK) != 0)
-    return fail(Code::not_found, named.empty() ? fmt::format("{} is not beside muster-accept", kNvmlProgram)
+    return fail(Code::not_found, named.empty() ? fmt::format("{} is not next to muster-accept", kNvmlProgram)
                                                : fmt::format("{} cannot be executed", named));
   const auto process = make_process();
   TRY(const std::string text, run_ok(*process, {.argv = {program}, .deadline = kNvmlDeadline}));

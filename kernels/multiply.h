@@ -1,11 +1,10 @@
-// Matrix product of one core, c += a b: one text for every element type and vector unit.
+// Matrix product of one core, c += a b: one source for every element type and vector unit.
 //
 // Structure:    columns of b packed side by side (rows that are a power of two apart would push each other
 //               out of the cache), then tiles of MR rows by NV vectors, all sums in registers.
 // Vector units: a function for each with its own `target`, into which everything is inlined; chosen at run
-// time. With target_clones
-//               instead the compiler takes generic vectors apart before it makes the clones: 3 GFLOP/s where
-//               this gives 146.
+//               time. With target_clones instead, the compiler takes generic vectors apart before it makes
+//               the clones: 3 GFLOP/s where this gives 146.
 // Included by files compiled with -O3 (cmake/extra.cmake). Thread: pure functions.
 #pragma once
 
@@ -38,8 +37,8 @@ MUSTER_INLINE void add_tile(size_t tall, size_t depth, View<Element> a, const El
   const Element* from[MR];
   for (size_t r = 0; r < MR; ++r) from[r] = a.at + std::min(r, tall - 1) * a.row;
   for (size_t k = 0; k < depth; ++k, panel += kWide) {
-    // Read where it lies: a copy is made in pieces of 16 bytes, and waiting for them costs more than the
-    // products do.
+    // Read in place: a copy is made in pieces of 16 bytes, and waiting for them costs more than the products
+    // do.
     const auto* row = reinterpret_cast<const Vector*>(panel);
 #pragma GCC unroll 8
     for (size_t r = 0; r < MR; ++r)
@@ -104,7 +103,7 @@ __attribute__((target("avx512f,fma"))) void add_product_avx512(size_t m, size_t 
 }
 #endif
 
-// Those this processor can run, best first. flops_per_cycle() (kernels/kernels.h) knows their names.
+// Those this processor can run, best first. flops_per_cycle() (kernels/kernels.h) uses their names.
 template <typename Element>
 std::vector<Multiplier<Element>> multipliers() {
   std::vector<Multiplier<Element>> out;

@@ -14,7 +14,7 @@
 namespace muster::kernels {
 namespace {
 
-using Device = void*;  // nvmlDevice_t: a pointer to what only the library knows
+using Device = void*;  // nvmlDevice_t: an opaque pointer
 enum Answer : int {    // nvmlReturn_t
   kSuccess = 0,
   kInvalidArgument = 2,
@@ -83,7 +83,7 @@ struct Nvml::Functions {
 
 namespace {
 
-// One reading under way: asks, and writes down what was not answered.
+// One reading in progress: queries the library and notes what could not be read.
 template <typename Functions>
 class Asking {
  public:
@@ -92,10 +92,10 @@ class Asking {
   // A function that is not in the driver is noted once.
   template <typename Function>
   bool has(Function* function, const char* what) {
-    if (!function) note(fmt::format("{}: this driver does not tell", what));
+    if (!function) note(fmt::format("{}: this driver does not report it", what));
     return function != nullptr;
   }
-  // True when it was answered. What the part does not have is no error.
+  // True if the call succeeded. A part without the feature is not an error.
   bool answered(int answer, const std::string& part, const char* what) {
     if (answer == kSuccess) return true;
     if (answer != kNotSupported && answer != kInvalidArgument)
@@ -181,7 +181,7 @@ template <typename Functions, typename Lost>
 Result<std::vector<std::pair<Device, std::string>>> gpus_of(const Functions& f, const Lost& lost) {
   unsigned count = 0;
   if (const int answer = f.count(&count); answer != kSuccess)
-    return fail(Code::unavailable, "NVML does not count GPUs: " + f.say(answer));
+    return fail(Code::unavailable, "NVML cannot count the GPUs: " + f.say(answer));
   std::vector<std::pair<Device, std::string>> out;
   for (unsigned i = 0; i < count; ++i) {
     Device device = nullptr;
@@ -259,7 +259,7 @@ Result<NvmlReading> Nvml::read() const {
 
 Result<std::map<std::string, uint64_t>> Nvml::energy() const {
   const Functions& f = *functions_;
-  if (!f.energy) return fail(Code::unavailable, "this driver does not tell what GPUs consumed");
+  if (!f.energy) return fail(Code::unavailable, "this driver does not report the energy that GPUs consume");
   std::string missing;
   TRY(const auto gpus, gpus_of(f, [&](const std::string& why) { missing = why; }));
   if (!missing.empty()) return fail(Code::unavailable, missing);

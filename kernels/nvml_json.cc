@@ -1,4 +1,5 @@
-// Apart from nvml.cc: muster-accept is static and reads what another program wrote, without the loader.
+// Separate from nvml.cc: muster-accept is static, and reads what another program wrote without needing the
+// loader.
 #include "kernels/nvml.h"
 
 namespace muster::kernels {

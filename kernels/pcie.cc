@@ -30,8 +30,7 @@ double number_in(const Files& files, const std::string& path) {
   return std::strtod(files.read_line(path).c_str(), nullptr);
 }
 
-// nullopt: this device has no link, or does not tell. 63 and 255 lanes are what registers without a link
-// read.
+// nullopt: this device has no link, or does not report it. Without a link the registers read 63 or 255 lanes.
 std::optional<End> end_of(const Files& files, const std::string& folder) {
   const End end = {
       number_in(files, folder + "/current_link_width"), number_in(files, folder + "/current_link_speed"),
@@ -50,7 +49,7 @@ std::string place_of(const Files& files, const std::string& entry) {
 std::string parent_of(const std::string& folder) { return folder.substr(0, folder.rfind('/')); }
 std::string address_of(const std::string& folder) { return folder.substr(folder.rfind('/') + 1); }
 
-// What a part is called; "" for what is not looked at.
+// The name of a kind of part; "" for devices that are not checked.
 std::string kind_of(const std::string& pci_class) {
   if (pci_class.rfind("0x0302", 0) == 0 || pci_class.rfind("0x0300", 0) == 0 ||
       pci_class.rfind("0x12", 0) == 0)
@@ -71,7 +70,7 @@ Json measure(const Files& files, const std::string& kind, const std::string& fol
   out.metrics["speed"] = {device.speed, "GT/s"};
   out.metrics["ratio"] = {rounded(device.width / width * (kind == "GPU" ? 1 : device.speed / speed)),
                           "ratio"};
-  const bool told = device.width >= 1;  // 0: its register says nothing, the ratio shows it
+  const bool told = device.width >= 1;  // 0: its register is empty, which the ratio shows
   if (told) out.metrics["lanes_lost"] = {std::max(0.0, width - device.width), "lanes"};
   out.detail = {{"part", fmt::format("PCIe link of {} {}", kind, address)},
                 {"plugged_into", address_of(parent_of(folder))},

@@ -1,11 +1,11 @@
-// What the dynamic programs that are carried to hosts bring along, so that they need no glibc newer than 2.34
-// (EL 9; Ubuntu 22.04 has 2.35).
+// What the dynamic programs that are copied to hosts include, so that they need no glibc newer than 2.34 (EL
+// 9; Ubuntu 22.04 has 2.35).
 //
 // The static libstdc++ of a system with glibc 2.36 calls arc4random(), for std::random_device, and glibc has
 // that from 2.36 on. This one is found first, in the program itself: an object of its own, since the linker
-// leaves out members of an archive that it has no use for so far. Hidden, so that no library takes it for
-// glibc's. The other newer symbol, _dl_find_object of 2.35, comes with a static libgcc: carried_program() of
-// cmake/carried.cmake does not ask for one. tests/unit/kernels/portable_test.cc reads what is needed.
+// leaves out members of an archive that it does not need so far. Hidden, so that no library uses it instead
+// of glibc's. The other newer symbol, _dl_find_object of 2.35, comes with a static libgcc: carried_program()
+// of cmake/carried.cmake does not link one. tests/unit/kernels/portable_test.cc reads what is needed.
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ extern "C" __attribute__((visibility("hidden"))) uint32_t arc4random() noexcept 
   do {
     got = ::getrandom(&out, sizeof out, 0);
   } while (got < 0 && errno == EINTR);
-  // Four bytes come whole, from any kernel that has the call (3.17): never a number that is none.
+  // Any kernel that has the call (3.17) returns four bytes completely or not at all.
   if (got != static_cast<ssize_t>(sizeof out)) ::_exit(3);
   return out;
 }

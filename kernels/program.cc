@@ -26,7 +26,7 @@ int run_program(CLI::App& app, int argc, char** argv, const std::string& flip, c
   }
   Flip at;
   if (!flip.empty() && std::sscanf(flip.c_str(), "%zu:%zu:%u", &at.part, &at.index, &at.bit) != 3) {
-    fmt::print(stderr, "--inject-flip wants PART:INDEX:BIT, got '{}'\n", flip);
+    fmt::print(stderr, "--inject-flip needs PART:INDEX:BIT, got '{}'\n", flip);
     return 2;
   }
   const double start = seconds_now();

@@ -141,7 +141,7 @@ int run(int argc, char** argv) {
   const auto group = world();
   Options options;
   if (!parse(argc, argv, options)) {
-    // The reason last: it is what the agent shows of it.
+    // The reason comes last: the agent shows the end of the output.
     const char* why = training::unfit(options.of_load.shape);
     if (group->rank() == 0)
       std::fprintf(stderr, "%smuster-mpi-check: %s\n", kUsage, *why ? why : "bad arguments");

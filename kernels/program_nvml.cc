@@ -1,9 +1,9 @@
-// The program muster-accept-nvml: what NVIDIA's driver tells of this node's GPUs, as one line of JSON
+// The program muster-accept-nvml: what NVIDIA's driver reports about this node's GPUs, as one line of JSON
 // (kernels/nvml.h).
 //
 // A program of its own for two reasons: muster-accept is static and cannot load the driver's library; and a
-// driver whose GPU is gone may hang, which must not take the other counters along: muster-accept waits for
-// this program so long and no longer. Exit status: 0, or 3 with the reason on standard error: no driver here.
+// driver whose GPU is gone may hang, which must not affect the other counters: muster-accept waits for this
+// program for a limited time only. Exit status: 0, or 3 with the reason on standard error, such as no driver.
 #include <cstdio>
 
 #include "base/json_dump.h"

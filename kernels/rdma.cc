@@ -8,8 +8,8 @@
 //              (all-reduce).
 // Structure:   both sides agree over one TCP connection; perftest's own connections use the TCP ports above
 //              it, one per rail. A node works with one partner at a time, measuring or serving, or the
-//              figures would be those of shared ports: each side holds a lock for it, and who finds the
-//              partner busy lets go of its own and tries again a little later.
+//              figures would be those of shared ports: each side holds a lock for it, and a side that finds
+//              the partner busy releases its own and retries a little later.
 // Expected:    92 % of the negotiated rate less packet headers; 1.6 to 5 us. Soft-RoCE between emulated
 //              machines: 0.2 Gb/s, milliseconds.
 #include <algorithm>
@@ -30,17 +30,16 @@ namespace {
 
 using namespace rdma;
 
-// What was begun before the server's deadline is ended, however late that was: a repeated acceptance may
-// reach the former one's server in its last second. As long as a measurement may take
-// (RdmaOptions::total_seconds).
+// What began before the server's deadline may finish, however late that was: a repeated acceptance may reach
+// the previous server in its last second. It may take as long as a measurement (RdmaOptions::total_seconds).
 constexpr double kLeastSession = 600;
-// Seconds an answer may take: which needs no more than a look at the own devices; that perftest listens;
-// beyond perftest's own deadline.
+// Seconds an answer may take: after a look at the local devices; until perftest listens; beyond perftest's
+// own deadline.
 constexpr double kLookSeconds = 10, kStartSeconds = 60, kAnswerSeconds = 20;
 constexpr int kAttempts = 3;
-constexpr const char* kNoDevice = "no RDMA device here";
+constexpr const char* kNoDevice = "this node has no RDMA device";
 
-// ---- the serving side
+// ---- the server side
 
 class Session {
  public:
@@ -58,13 +57,13 @@ class Session {
         lock_(files),
         ability_(look(files, process)) {}
 
-  // Until the partner goes away, or is silent for so long that it no longer may keep this node from others.
-  // How many tests it took part in.
+  // Until the partner disconnects, or was silent for too long to keep this node reserved. Returns the number
+  // of tests that it took part in.
   int serve() {
     link_.notice_death();
     while (true) {
-      // Who waits for its turn holds nothing. While a test is served the partner is at work; and after any it
-      // may have to end its own side.
+      // A partner that waits for its turn reserves nothing. While a test is served the partner is busy, and
+      // afterwards it may have to finish its own side.
       const double patience = limits_.idle_seconds + test_seconds_;
       link_.until(reserved_ ? std::min(limits_.until, seconds_now() + patience) : limits_.until);
       const auto question = hear(link_, ask);
@@ -95,7 +94,7 @@ class Session {
       serving_.reset();
       return out;
     }
-    if (op != "serve" && op != "measure") return fail(Code::invalid, "unknown question");
+    if (op != "serve" && op != "measure") return fail(Code::invalid, "unknown request");
     TRY(const Job job, job_from_json(question));
     if (serving_) return fail(Code::conflict, "a test is under way");
     ++tests_;
@@ -128,7 +127,7 @@ class Session {
 
 // ---- the measuring side
 
-// What one rail was measured to do; an error ends it for the rest.
+// What one rail achieved; after an error it is not measured any further.
 struct RailResult {
   Rail rail = {};
   std::map<std::string, Metric> metrics = {};
@@ -155,8 +154,8 @@ class Pair {
         lock_(files),
         until_(seconds_now() + options.total_seconds) {}
 
-  // All rails, or why the partner cannot be measured with at all. Code::timeout: for a reason that says
-  // nothing about the links.
+  // All rails, or why the partner cannot be measured with at all. Code::timeout: the reason says nothing
+  // about the links.
   Result<std::vector<RailResult>> measure() {
     TRY_(reserve());
     for (const auto& rail : rails()) results_.push_back({.rail = rail});
@@ -199,33 +198,32 @@ class Pair {
       auto said = request(*link_, {{"op", "hello"}});
       if (said.ok()) partner_ = std::move(*said);
       if (said.ok()) return Ok{};
-      // A server whose time is over may have taken the connection, and the next one is there already.
+      // A server at its deadline may have accepted the connection while the next server already listens.
       if (seconds_now() > until)
         return fail(Code::unavailable,
                     fmt::format("{} does not answer: {}", options_.to, said.error().message));
       pause(kPoll);
     }
   }
-  // A partner that did not answer once gets no more requests: its answer may still come, and would be taken
-  // for another one.
+  // A partner that did not answer once gets no more requests: its answer may still come, and would be
+  // mistaken for that of the next request.
   Result<Json> ask_partner(const Json& question, double seconds) {
     if (!lost_.empty()) return fail(Code::timeout, lost_);
     link_->until(std::min(until_, seconds_now() + seconds));
     auto out = request(*link_, question);
     if (out.ok() || out.error().code == Code::failed) return out;
-    lost_ =
-        fmt::format("the partner was lost, asked to {}: {}", question.value("op", ""), out.error().message);
+    lost_ = fmt::format("the partner was lost during request '{}': {}", question.value("op", ""),
+                        out.error().message);
     return fail(Code::timeout, lost_);
   }
-  // What is begun is ended: better nothing of a test than a perftest that is killed, which looks like a link
-  // that hangs.
+  // A test only begins if it can finish: a perftest that is killed looks like a link that hangs.
   Status enough_time(const Job& job) {
     if (lost_.empty() && seconds_now() + longest(job) > until_)
-      lost_ = fmt::format("of {:.0f} s in all there is no time left for it", options_.total_seconds);
+      lost_ = fmt::format("no time left for it within the limit of {:.0f} s", options_.total_seconds);
     return lost_.empty() ? Status(Ok{}) : fail(Code::timeout, lost_);
   }
-  // Both nodes for one another. Never waits for the partner while holding the own lock, so no ring of nodes
-  // can wait for itself.
+  // Reserves both nodes for each other. Never waits for the partner while holding its own lock, so no ring of
+  // nodes can deadlock.
   Status reserve() {
     if (!lock_.usable()) return fail(Code::unavailable, std::string(kLock) + " cannot be opened");
     TRY_(connect());
@@ -239,8 +237,8 @@ class Pair {
         lock_.release();
       }
       if (seconds_now() > until)
-        return fail(Code::timeout,
-                    fmt::format("one of the two was busy with others for {:.0f} s", options_.busy_seconds));
+        return fail(Code::timeout, fmt::format("one of the two nodes was busy with others for {:.0f} s",
+                                               options_.busy_seconds));
       pause(0.05 + static_cast<double>(random.next() % 200) / 1000);
     }
   }
@@ -265,24 +263,24 @@ class Pair {
                       gpu = partner_.value("gpu_problem", "");
     if (partner_.value("rails", Json::array()).empty())
       return one.fail_with(Outcome::unavailable, "the partner has no RDMA device", "peer");
-    if (!problem.empty()) return one.fail_with(Outcome::unavailable, "on the partner " + problem, "peer");
+    if (!problem.empty()) return one.fail_with(Outcome::unavailable, "on the partner: " + problem, "peer");
     if (one.rail.there.empty() && one.rail.here.empty())
       return one.fail_with(Outcome::unavailable,
-                           fmt::format("rail {} is declared and has no active RDMA port", one.rail.number),
+                           fmt::format("rail {} is declared but has no active RDMA port", one.rail.number),
                            "here");
     if (one.rail.there.empty())
       return one.fail_with(Outcome::unavailable,
                            fmt::format("the partner has no active port {}", one.rail.here), "peer");
     if (one.rail.here.empty())
       return one.fail_with(Outcome::unavailable,
-                           fmt::format("there is no active port {} here", one.rail.there), "here");
+                           fmt::format("this node has no active port {}", one.rail.there), "here");
     if (const auto own = rail_problem(*own_.rail(one.rail.here)); !own.empty())
       return one.fail_with(Outcome::unavailable, own, "here");
     for (const auto& rail : partner_.value("rails", Json::array()))
       if (rail.value("label", "") == one.rail.there && !rail.value("problem", "").empty())
-        return one.fail_with(Outcome::unavailable, "on the partner " + rail.value("problem", ""), "peer");
+        return one.fail_with(Outcome::unavailable, "on the partner: " + rail.value("problem", ""), "peer");
     if (options_.gpu_memory && !gpu.empty())
-      return one.fail_with(Outcome::unavailable, "on the partner " + gpu, "peer");
+      return one.fail_with(Outcome::unavailable, "on the partner: " + gpu, "peer");
   }
   std::vector<Rail> still_good() const {
     std::vector<Rail> out;
@@ -296,7 +294,7 @@ class Pair {
     std::vector<Rail> open = still_good();
     for (int left = kAttempts; !open.empty(); --left) open = try_once(job, sending, open, left == 1, take);
   }
-  // The rails on which perftest ended well and told no figure: it could not calibrate its clock, as happens
+  // The rails on which perftest succeeded but printed no figure: it could not calibrate its clock, as happens
   // on a busy emulated machine.
   std::vector<Rail> try_once(Job job, bool sending, const std::vector<Rail>& rails, bool last,
                              const Take& take) {
@@ -318,7 +316,7 @@ class Pair {
         return r.is_object() && r.value("label", "") == label;
       });
       if (found == said->end())
-        one.fail_with(Outcome::failed, "no answer about " + label);
+        one.fail_with(Outcome::failed, "no result for " + label);
       else if (found->value("no_figure", false) && !last)
         again.push_back(rail), ++one.repeated;
       else if (const std::string error = found->value("error", "");
@@ -343,7 +341,7 @@ class Pair {
     TRY(const Json ended,
         ask_partner({{"op", failed ? "give up" : "finish"}}, longest(job) + kAnswerSeconds));
     for (const auto& other :
-         ended.value("results", Json::array()))  // what the serving side says completes a failure
+         ended.value("results", Json::array()))  // the server side's report completes a failure
       for (size_t i = 0; i < rails.size(); ++i)
         if (rails[i].there == other.value("label", "") && other.value("error", "") != "")
           for (auto& mine : said)
@@ -415,12 +413,12 @@ Measurement run_rdma(const Files& files, Process& process, const RdmaOptions& op
   out.check = "rdma";
   const Ability own = look(files, process);
   out.detail = {{"to", options.to}, {"inactive", own.inactive}};
-  // What only concerns this node is no matter of a link.
+  // What concerns only this node is not a matter of a link.
   out.outcome = Outcome::unavailable;
   if (own.rails.empty())
     out.error = own.inactive.empty()
                     ? std::string(kNoDevice)
-                    : fmt::format("no RDMA port is active here: {}", dump_json(own.inactive));
+                    : fmt::format("this node has no active RDMA port: {}", dump_json(own.inactive));
   else if (!own.perftest_problem.empty())
     out.error = own.perftest_problem;
   else if (options.gpu_memory)

@@ -16,8 +16,7 @@
 namespace muster::kernels {
 
 struct RdmaPort {
-  std::string label =
-      {};  // "mlx5_0"; of a device with several ports "mlx4_0/2": what people and partners call it
+  std::string label = {};  // "mlx5_0"; of a device with several ports "mlx4_0/2": the name used in messages
   std::string device = {};
   int port = 1;
   bool active = false;
@@ -25,7 +24,7 @@ struct RdmaPort {
   bool ethernet = false;   // RoCE
   double rate_gbps = 0;    // of the link as it was negotiated
   int gid = -1;            // RoCE: index of the first RoCE v2 GID that is an IPv4 address; -1: there is none
-  std::string cpus = {};   // processors near the device; empty: it does not tell
+  std::string cpus = {};   // processors near the device; empty: not known
   std::string pci = {};    // address of the device; empty: none (soft-RoCE)
   int rail = -1;           // number of the declared rail it is; -1: of none
   std::string folder() const;
@@ -35,9 +34,9 @@ std::vector<RdmaPort> rdma_ports(const Files& files);
 // Those of the declared rails (base/rails.h), in their order; without declared rails all of them.
 std::vector<RdmaPort> rail_ports(const Files& files);
 
-// Rail by rail: ports of the same name belong together, so that a port that is missing does not move all
-// behind it to the wrong rail. Where no name is the same (other drivers name otherwise) and both have as
-// many: port k with port k, in name order. An empty label: nothing there on that side.
+// Rail by rail: ports of the same name belong together, so that a missing port does not shift all after it to
+// the wrong rail. Where no names match (drivers name differently) and both sides have the same number: port k
+// with port k, in name order. An empty label: no port on that side.
 struct Rail {
   size_t number = 0;  // among the ports that either side has: the same from both ends
   std::string here = {}, there = {};
@@ -70,7 +69,7 @@ struct PerfResult {
 // clock.
 Result<PerfResult> parse_perftest(const std::string& text, PerfTest test);
 
-// GPUDirect, from what is loaded and what `ib_write_bw --help` says.
+// GPUDirect, from what is loaded and what `ib_write_bw --help` lists.
 struct GpuDirect {
   std::string problem = {};  // why RDMA from GPU memory cannot be measured here; empty: it can
   bool dma_buf = false;

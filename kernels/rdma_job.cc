@@ -32,13 +32,13 @@ Ability look(const Files& files, Process& process) {
       out.rails.push_back(std::move(port));
     else
       out.inactive.push_back(
-          fmt::format("{} is {}", port.label, port.state.empty() ? "in no state" : port.state));
+          fmt::format("{} is {}", port.label, port.state.empty() ? "in an unknown state" : port.state));
   }
   if (const auto record = read_networks_record(files); record.ok())
     for (const auto& rail : record->rails()) out.declared.push_back(rail.rail);
-  // --help ends with an error in perftest 4.5; that it is there at all is what counts.
+  // --help ends with an error in perftest 4.5; only that it can be run counts.
   const auto help = process.run({.argv = {"ib_write_bw", "--help"}});
-  if (!help.ok()) out.perftest_problem = "perftest (ib_write_bw) is not on this node";
+  if (!help.ok()) out.perftest_problem = "perftest (ib_write_bw) is not installed";
   out.gpu = gpu_direct(files, help.ok() ? help->out + help->err : "");
   out.setpriv = files.exists("/usr/bin/setpriv");
   return out;
@@ -94,14 +94,14 @@ Result<Job> job_from_json(const Json& json) {
   job.test = latency ? PerfTest::latency : PerfTest::bandwidth;
   if (job.seconds < 1 || job.seconds > kMostSeconds || job.iterations < 10 ||
       job.iterations > kMostIterations || !items.is_array() || items.size() > kMostRails)
-    return fail(Code::invalid, "a job out of bounds");
+    return fail(Code::invalid, "a value of the job is out of range");
   for (const auto& one : items) {
     Job::Item item;
     JsonReader i(one, "job.items");
     i.get("label", item.label);
     i.get("rail", item.rail);
     TRY_(i.finish());
-    if (item.rail >= kMostRails) return fail(Code::invalid, "a rail out of bounds");
+    if (item.rail >= kMostRails) return fail(Code::invalid, "a rail number is out of range");
     job.items.push_back(std::move(item));
   }
   return job;

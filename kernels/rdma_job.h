@@ -1,6 +1,6 @@
-// What two nodes say to each other when they measure RDMA (kernels/rdma.cc): what each can do, and which test
-// is to be run on which rails. Everything that comes from the other side is read as strictly as anything from
-// the network. Thread: plain functions and values; a lock is held by one thread.
+// The messages between two nodes that measure RDMA (kernels/rdma.cc): what each can do, and which test to run
+// on which rails. Everything from the other side is parsed as strictly as anything from the network. Thread:
+// plain functions and values; a lock is held by one thread.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ class NodeLock {
   int fd_;
 };
 
-// What this node can do; told to a partner at the beginning.
+// What this node can do; sent to a partner at the beginning.
 struct Ability {
   std::vector<RdmaPort> rails = {};  // active ports
   Json inactive = Json::array();     // "mlx5_3: 1: DOWN"
@@ -51,7 +51,7 @@ struct Ability {
   }
 };
 Ability look(const Files& files, Process& process);
-// Why this port cannot be measured with; empty: it can.
+// Why this port cannot be measured; empty: it can.
 std::string rail_problem(const RdmaPort& port);
 Json to_json(const Ability& ability);
 

@@ -30,7 +30,7 @@ void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<d
 Status Runs::start(const Job& job, const std::string& partner) {
   for (const auto& item : job.items) {
     const RdmaPort* on = ability_.rail(item.label);
-    if (!on) return fail(Code::not_found, fmt::format("there is no active port {}", item.label));
+    if (!on) return fail(Code::not_found, fmt::format("this node has no active port {}", item.label));
     const uint16_t port = static_cast<uint16_t>(port_ + 1 + item.rail);
     const int gpu = job.gpu ? nearest_gpu(files_, ability_.gpu, *on, item.rail) : -1;
     runs_.push_back({.test = job.test,
@@ -65,15 +65,14 @@ void Runs::give_up() {
   for (const auto& run : runs_) (void)ended_one(run.port);
 }
 
-// A perftest that was left running would be taken for the one that is started now, which finds its port in
+// A perftest that was left running would be mistaken for the one that is started now, which finds its port in
 // use. This node is reserved, so no other work needs it.
 Status Runs::wait_until_free() const {
   const double until = seconds_now() + kListenSeconds;
   for (const auto& run : runs_)
     while (ended_one(run.port)) {
       if (seconds_now() > until)
-        return fail(Code::failed,
-                    fmt::format("another program listens on port {} and does not end", run.port));
+        return fail(Code::failed, fmt::format("another program still listens on port {}", run.port));
       pause(kPoll);
     }
   return Ok{};
@@ -93,7 +92,7 @@ Json Runs::result_of(const PerfRun& run) {
   }
   const std::string said = output->err + output->out;
   if (!output->ok()) {
-    out["error"] = fmt::format("perftest ended with {}: {}", output->exit_code, tail_of(said));
+    out["error"] = fmt::format("perftest exited with {}: {}", output->exit_code, tail_of(said));
     return out;
   }
   if (run.partner.empty()) return out;

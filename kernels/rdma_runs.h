@@ -23,11 +23,11 @@ class Runs {
       : files_(files), process_(process), ability_(ability), port_(port) {}
   ~Runs() { join(); }
 
-  // `partner` empty: the serving side, of which start() waits until each listens.
+  // `partner` empty: the server side, where start() waits until each one listens.
   Status start(const Job& job, const std::string& partner);
   // [{"label","error","gbps","typical_us","p99_us","mtu"}]
   Json finish();
-  // Ends servers whose partner will not come.
+  // Ends servers whose partner will not connect.
   void give_up();
 
  private:

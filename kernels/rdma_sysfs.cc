@@ -39,7 +39,7 @@ std::string last_of(const Result<std::string>& link) {
   return link.ok() ? link->substr(link->rfind('/') + 1) : std::string();
 }
 
-// The GID that routes through IPv4 networks, as NCCL and MPI want it. Empty entries of the table cannot be
+// The GID that routes through IPv4 networks, as NCCL and MPI need it. Empty entries of the table cannot be
 // read.
 int rocev2_ipv4_gid(const Files& files, const std::string& folder) {
   for (int i = 0; i < 256; ++i) {
@@ -175,7 +175,7 @@ Command perftest_command(const PerfRun& run) {
     command.env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   }
   if (!run.partner.empty()) argv.push_back(run.partner);
-  // Making and sharing memory takes its time, on an emulated machine most of all.
+  // Allocating and sharing memory takes time, most of all on an emulated machine.
   command.deadline = (bandwidth ? run.seconds + 40 : 60 + run.iterations / 50) * kSecond;
   return command;
 }
@@ -202,11 +202,11 @@ Result<PerfResult> parse_perftest(const std::string& text, PerfTest test) {
       out.typical_us = row[4], out.p99_us = row[7];
     if ((bandwidth ? out.gbps : out.typical_us) > 0) return out;
     if (row[1] <= 0) break;
-    // It tells time by the time-stamp counter, and prints zeros where it cannot find out how fast that runs:
-    // seen where the kernel had marked it unstable.
+    // It measures time with the time-stamp counter, and prints zeros where it cannot determine the counter's
+    // rate: seen where the kernel had marked it unstable.
     return fail(Code::failed,
-                fmt::format("perftest printed no {} for {:.0f} messages, so it cannot tell the time by this "
-                            "machine's time-stamp counter (what does its kernel's log say of 'tsc'?)",
+                fmt::format("perftest printed no {} for {:.0f} messages, so it cannot measure time with this "
+                            "machine's time-stamp counter (search the kernel log for `tsc`)",
                             bandwidth ? "bandwidth" : "latency", row[1]));
   }
   return fail(Code::failed, fmt::format("perftest printed no {}", bandwidth ? "bandwidth" : "latency"));
@@ -224,7 +224,7 @@ GpuDirect gpu_direct(const Files& files, const std::string& help) {
   else if (help.find("--use_cuda") == std::string::npos)
     out.problem = "perftest is built without CUDA, as Debian's is: it has no option --use_cuda";
   else if (!peermem && !out.dma_buf)
-    out.problem = "neither nvidia_peermem is loaded nor can driver and perftest use dma-buf";
+    out.problem = "nvidia_peermem is not loaded, and the driver or perftest does not support dma-buf";
   return out;
 }
 

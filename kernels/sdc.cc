@@ -1,12 +1,12 @@
 // Silent data corruption checks on the CPU: the reference of those on a GPU, and a check of the CPU itself.
 //
-// How to run:  muster-accept sdc [--seconds 1] [--n 128] [--inject-flip SITE:ELEMENT:BIT]   (SITE: 0 input A,
-// 1 input B,
-//              2 accumulator, 3 output register, 4 output memory)
+// How to run:  muster-accept sdc [--seconds 1] [--n 128] [--inject-flip SITE:ELEMENT:BIT]
+//              (SITE: 0 input A, 1 input B, 2 accumulator, 3 output register, 4 output memory)
 // Reference:   golden(): a triple loop in integer arithmetic, which shares neither unit nor format with the
-// product. Structure:   product -> digest of the registers -> store -> digest of the memory; a second
-// product; Freivalds' test. Expected:    no alarm. `bench/run.sh sdc` plants 1,000 flips and counts which
-// check saw each.
+//              product.
+// Structure:   product -> digest of the registers -> store -> digest of the memory; a second product;
+//              Freivalds' test.
+// Expected:    no alarm. `bench/run.sh sdc` plants 1,000 flips and counts which check detected each.
 #include "kernels/sdc.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ std::optional<int64_t> integer(float value) {
   return static_cast<int64_t>(value);
 }
 
-// out = M x, or nothing when an element of M is no integer.
+// out = M x, or nothing when an element of M is not an integer.
 template <typename T, typename ToFloat>
 std::optional<std::vector<int64_t>> apply(size_t n, const std::vector<T>& m, const std::vector<int64_t>& x,
                                           ToFloat to_float) {
@@ -112,15 +112,15 @@ const char* to_string(Check check) {
 const char* explain(Check check) {
   switch (check) {
     case Check::golden:
-      return "the digest taken from the registers is not the one all healthy devices share";
+      return "the digest of the registers differs from that of all healthy devices";
     case Check::stored:
-      return "what is in memory is not what was in the registers";
+      return "the result in memory differs from that in the registers";
     case Check::repeat:
-      return "the same product of the same inputs has other bits";
+      return "the same product of the same inputs gave different bits";
     case Check::freivalds:
       return "C x is not A (B x)";
     case Check::finite:
-      return "a result is no finite number";
+      return "a result is not a finite number";
   }
   return "?";
 }
@@ -197,7 +197,7 @@ bool Outcome::any() const { return std::find(alarm.begin(), alarm.end(), true) !
 Outcome examine(size_t n, uint64_t seed, const Fault* fault) {
   Inputs inputs = make_inputs(n, seed);
   const Product first = multiply(inputs, fault);
-  // What disturbed the first product in passing is gone in the second; inputs are read from their source
+  // A transient disturbance of the first product is gone in the second; inputs are read from their source
   // again.
   Inputs again = make_inputs(n, seed);
   const Product second = multiply(again, fault && fault->repeats ? fault : nullptr);
@@ -219,7 +219,7 @@ namespace muster::kernels {
 
 namespace {
 
-// What one core did: it makes products until the time is over, at least one.
+// What one core did: it makes products until the time is up, at least one.
 struct Core {
   int cpu = 0;
   size_t products = 0;

@@ -1,7 +1,7 @@
 // Silent data corruption: a matrix product whose result must be right to the last bit, and the checks that
-// see when not.
+// detect when it is not.
 //
-// This is the CPU reference of the checks around the GPU products (kernels/cuda/): bf16 inputs, fp32
+// This is the CPU reference of the checks around the GPU products (kernels/gpu/): bf16 inputs, fp32
 // accumulators and output, every accumulator a plain sum over k in order. Inputs are integers in -7 ... 7 and
 // n is at most 4096, so each partial sum is an integer below 2^24: the result does not depend on the order of
 // summation, and there is no tolerance. Bits are compared, never |a - b| > eps: that is false for a NaN.
@@ -26,8 +26,8 @@ struct Fault {
   Site site = Site::accumulator;
   size_t element = 0;    // modulo n x n
   unsigned bit = 0;      // modulo bits_of(site)
-  size_t step = 0;       // accumulator: after so many of its additions; modulo n + 1
-  bool repeats = false;  // also in the repetition: a broken unit rather than a passing disturbance
+  size_t step = 0;       // accumulator: after this many of its additions; modulo n + 1
+  bool repeats = false;  // also in the repetition: a broken unit rather than a transient disturbance
 };
 
 // Independent of the order in which elements are added, so any number of threads may make parts of it. One
@@ -53,12 +53,12 @@ Product multiply(Inputs& inputs, const Fault* fault = nullptr);
 Digest read_back(const std::vector<float>& c);  // of what is in memory
 // Of the right result, by integer arithmetic from the seed: what all healthy devices share.
 Digest golden(size_t n, uint64_t seed);
-// C x = A (B x) for a random x of +1 and -1, in integers. What is no integer (NaN, infinity, a fraction) is
-// wrong.
+// C x = A (B x) for a random x of +1 and -1, in integers. Anything but an integer (NaN, infinity, a fraction)
+// is wrong.
 bool freivalds(const Inputs& inputs, const std::vector<float>& c, uint64_t seed);
 size_t not_finite(const std::vector<float>& c);
 
-// The checks, in the order of the table; true: it saw something wrong.
+// The checks, in the order of the table; true: it detected an error.
 enum class Check { golden, stored, repeat, freivalds, finite };
 constexpr std::array kChecks = {Check::golden, Check::stored, Check::repeat, Check::freivalds, Check::finite};
 const char* to_string(Check check);

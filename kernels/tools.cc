@@ -91,8 +91,8 @@ uint64_t mem_available(const Files& files) {
   return static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// What a cgroup and those above it leave: who takes more is killed. "max" of version 2 is no number; without
-// a limit version 1 has one that no machine reaches.
+// What a cgroup and those above it leave free: a process that takes more is killed. "max" of version 2 is not
+// a number; without a limit, version 1 has one that no machine reaches.
 uint64_t least_room(const Files& files, const std::string& mount, std::string path, const char* limit,
                     const char* used) {
   uint64_t least = UINT64_MAX;

@@ -1,7 +1,7 @@
 // Which drives a file system stands on: from its block device down through arrays, volumes and partitions to
 // whole disks, as sysfs shows them.
 //
-// Reference:   /sys/class/block/NAME/slaves names what a made-up device consists of; a partition's folder
+// Reference:   /sys/class/block/NAME/slaves names what a composed device consists of; a partition's folder
 //              lies in that of its disk.
 #include <filesystem>
 #include <set>

@@ -43,7 +43,7 @@ XidTable read_xid_table(const std::string& text) {
     const int code = std::atoi(value_of(line, "code").c_str());
     (*part)[code] = {value_of(line, "class"), value_of(line, "name"), value_of(line, "since"),
                      value_of(line, "source")};
-    // Without a source it is a guess, and a guess fails no node.
+    // Without a source it is a guess, and a guess must not fail a node.
     if ((*part)[code].source.empty()) (*part)[code].group = "unknown";
   }
   return out;

@@ -1,5 +1,5 @@
 // NVIDIA's numbers in the kernel's log, Xid of a GPU and SXid of an NVSwitch, as hardware/xids.yaml has them;
-// the file is part of the program. What a class means is said there.
+// the file is part of the program. The classes are explained there.
 // Thread: constant after the first call.
 #pragma once
 
@@ -18,11 +18,11 @@ struct XidTable {
   std::map<int, XidEntry> xids = {}, sxids = {};
 };
 
-// What is written like that file; a line in another form is none of the table's.
+// Parses text in the format of that file; lines in any other form are ignored.
 XidTable read_xid_table(const std::string& text);
-// The one that is shipped.
+// The shipped table.
 const XidTable& xid_table();
-// The class of a number; "unknown" of one that the table lacks.
+// The class of an Xid; "unknown" if it is not in the table.
 std::string xid_group(int xid);
 std::string sxid_group(int sxid);
 

@@ -23,7 +23,7 @@ Result<Json> Bmc::chassis(const std::vector<std::string>& words) {
   }
   // It checks for support of an order before it sends it.
   if (words[0] == "check") return out;
-  if (words[0] != "set") return fail(Code::invalid, "chassis: get or set, not " + words[0]);
+  if (words[0] != "set") return fail(Code::invalid, "chassis: expected get or set, not " + words[0]);
   for (size_t i = 1; i + 1 < words.size(); i += 2) TRY_(chassis_set(words[i], words[i + 1]));
   return out;
 }
@@ -40,7 +40,7 @@ Status Bmc::chassis_set(const std::string& name, const std::string& value) {
   } else if (name == "power" && value == "0") {
     machine_.cut_power();
   } else if (name == "reset") {
-    if (!machine_.running()) return fail(Code::conflict, "chassis: off, and cannot be reset");
+    if (!machine_.running()) return fail(Code::conflict, "chassis: the machine is off and cannot be reset");
     machine_.reset();
   } else if (name == "shutdown") {
     machine_.press_power();

@@ -89,7 +89,7 @@ std::optional<HttpResponse> Bmc::change_override(const Json& boot, Override& nex
                            "The property " + key + " is not in the list of valid properties.", {key});
     if (!value.is_string())
       return redfish_error(400, "PropertyValueTypeError",
-                           "The value of " + key + " is of another type than accepted.",
+                           "The value of " + key + " is of a different type than the property can accept.",
                            {dump_json(value), key});
     const auto text = value.get<std::string>();
     if (field->second.second && !contains(*field->second.second, text)) return not_in_list(key, text);
@@ -115,7 +115,7 @@ HttpResponse Bmc::reset_action(const HttpRequest& request) {
   for (const auto& [key, value] : body->items())
     if (key != "ResetType")
       return redfish_error(400, "ActionParameterUnknown",
-                           "The action does not know the parameter " + key + ".", {"Reset", key});
+                           "The action does not support the parameter " + key + ".", {"Reset", key});
   if (!body->contains("ResetType") || !(*body)["ResetType"].is_string())
     return redfish_error(400, "ActionParameterMissing", "The action needs the parameter ResetType.",
                          {"Reset", "ResetType"});

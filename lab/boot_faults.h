@@ -39,7 +39,7 @@ class BootFaults {
   using Mark = std::function<void(const std::string&)>;  // a line for the machine's console log
   BootFaults(Clock now, Mark mark) : now_(std::move(now)), mark_(std::move(mark)) {}
 
-  // From the next power-on or reset on; 0: 0: none, and running tests end now.
+  // From the next power-on or reset on; 0: none, and running tests end now.
   void set_tests(DurationMs length);
   void set_strike(Strike strike, bool wanted);
   bool wanted(Strike strike) const;  // false again when it was carried out

@@ -49,8 +49,8 @@ Stat read_stat(pid_t pid) { return read_stat_file(fmt::format("/proc/{}/stat", p
 
 bool over(char state) { return state == 'X' || state == 'Z'; }
 
-// The first thread may have ended while another one still sits in a write, with all the files and locks of
-// the process.
+// The first thread may have ended while another one is still in a write, with all the files and locks of the
+// process.
 bool every_thread_over(pid_t pid) {
   const auto tasks = fmt::format("/proc/{}/task", pid);
   for (const auto& task : Files("/").list(tasks))
@@ -122,7 +122,7 @@ Result<ChildId> spawn(const Spawn& what) {
   for (int i = 0; i < 1000 && Files("/").read(cmdline).value_or("").empty() && read_stat(pid).state != 'Z';
        ++i)
     std::this_thread::sleep_for(
-        std::chrono::milliseconds(1));  // it has a command line to be known by from here on
+        std::chrono::milliseconds(1));  // from here on it has a command line that identifies it
   return ChildId{pid, read_stat(pid).start_ticks, what.mark};
 }
 
@@ -140,7 +140,7 @@ Result<ChildId> read_pid_file(const std::string& path) {
   reader.get("start_ticks", id.start_ticks);
   reader.get("mark", id.mark);
   TRY_(reader.finish());
-  if (id.pid <= 1 || id.mark.empty()) return fail(Code::corrupt, path + ": no process");
+  if (id.pid <= 1 || id.mark.empty()) return fail(Code::corrupt, path + ": does not describe a process");
   return id;
 }
 
@@ -156,12 +156,12 @@ bool alive(const ChildId& id) {
 
 Status terminate(const ChildId& id, DurationMs grace) {
   if (gone(id)) return Ok{};
-  // Without grace it is killed as it stands: a handler of SIGTERM would make a crash a tidy end.
+  // Without grace it is killed at once: a handler of SIGTERM would turn a crash into a clean end.
   if (grace > 0) send_signal(id, SIGTERM);
   if (grace > 0 && wait_gone(id, grace)) return Ok{};
   send_signal(id, SIGKILL);
   if (wait_gone(id, 5 * kSecond)) return Ok{};
-  return fail(Code::failed, fmt::format("process {} ({}) does not end", id.pid, id.mark));
+  return fail(Code::failed, fmt::format("process {} ({}) did not end", id.pid, id.mark));
 }
 
 std::vector<ChildId> processes_in_namespace(uint64_t netns_inode) {

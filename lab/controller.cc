@@ -82,7 +82,8 @@ std::map<std::string, std::string> controller_environment(const LabSpec& spec, b
 Status start_controller(const LabDir& dir, const LabSpec& spec, const std::string& space) {
   const auto musterd = find_musterd();
   if (musterd.empty())
-    return fail(Code::not_found, "musterd is not built or installed (beside muster, or $MUSTER_MUSTERD)");
+    return fail(Code::not_found,
+                "musterd was not found: build or install it next to muster, or set $MUSTER_MUSTERD");
   Spawn daemon;
   daemon.argv = {"ip", "netns", "exec", space};
   const auto own = controller_arguments(dir, spec, musterd);

@@ -27,7 +27,7 @@ Result<bool> end_recorded(const std::string& pid_file, DurationMs grace) {
 
 Result<int> end_namespace_processes(const Namespace& space) {
   int ended = 0;
-  for (int round = 0; round < 5; ++round) {  // what is being born while we look is found in the next round
+  for (int round = 0; round < 5; ++round) {  // processes that start meanwhile are found in the next round
     const auto found = processes_in_namespace(space.inode);
     int others = 0;
     for (const auto& id : found) {
@@ -56,7 +56,7 @@ Result<Json> down(Process& process, const DownOptions& options) {
     return Json{
         {"dir", dir.root()}, {"ended", Json::array()}, {"removed", false}, {"note", "nothing to take down"}};
   if (!files.exists(dir.spec()) && !files.exists(dir.space()))
-    return fail(Code::denied, dir.root() + " contains no lab (no lab.json): nothing was changed");
+    return fail(Code::denied, dir.root() + " does not contain a lab (no lab.json); nothing was changed");
   Json ended = Json::array();
   const auto end = [&](const std::string& name, const std::string& pid_file, DurationMs grace) -> Status {
     TRY(const bool was_alive, end_recorded(pid_file, grace));

@@ -65,31 +65,33 @@ Status take_argument(Break& request, const std::string& word) {
 const std::map<std::string, std::string>& fault_list() {
   static const std::map<std::string, std::string> faults = {
       {"bmc-503", "the BMC answers 503 for --seconds N (default 30)"},
-      {"other-guid", "an IPMI BMC reports another GUID, as if it had been replaced, until --heal"},
-      {"never-powers-on", "the BMC accepts power-on and nothing happens, until --heal"},
-      {"api-lost", "the answer to the next order at the provider's API is lost; the order is carried out"},
-      {"api-locked", "staff of the provider work on the machines, which accept no orders, until --heal"},
+      {"other-guid", "an IPMI BMC reports a different GUID, as if it had been replaced, until --heal"},
+      {"never-powers-on", "the BMC accepts power-on but nothing happens, until --heal"},
+      {"api-lost",
+       "the answer to the next order to the provider's API is lost, but the order is carried out"},
+      {"api-locked", "the provider's staff works on the machines, which reject all orders, until --heal"},
       {"api-throttled",
-       "the next request at the provider's API is rejected (429) for --seconds N (default 60)"},
+       "the next request to the provider's API is rejected (429, Retry-After: --seconds N, default 60)"},
       {"api-lies", "the provider reports an installation, but the disk stays as it was, until --heal"},
-      {"kill", "power cut: the machine is gone at once"},
-      {"net-cut", "the machine's link drops all traffic for --seconds N (default 60); --network: which link"},
+      {"kill", "power cut: the machine is off at once"},
+      {"net-cut",
+       "the machine's link drops all traffic for --seconds N (default 60); --network selects the link"},
       {"shape",
-       "limits the link towards the machine to --rate R (as for tc, 10mbit), until --heal; --network: which "
-       "link"},
+       "limits the link towards the machine to --rate R (as for tc, such as 10mbit), until --heal; --network "
+       "selects the link"},
       {"slow-drive", "limits --drive D to --rate N bytes per second, until --heal"},
       {"foreign-fs", "writes a file system (--fs ext4 or xfs) on --drive D; only while the machine is off"},
-      {"extra-disk", "another drive like --drive D (same size and serial pattern), from the next power-on"},
+      {"extra-disk", "adds a drive like --drive D (same size and serial pattern) at the next power-on"},
       {"pcie-error",
-       "the port that --drive D sits behind reports one corrected PCIe error, which the kernel counts; the "
-       "system must be up"},
+       "the port above --drive D reports one corrected PCIe error, which the kernel counts; the system must "
+       "be up"},
       {"port-errors",
        "sends this number of frames (default 1) that are too long for the adapter, which counts them; "
-       "--network: on which of the ports in the spec's lab.nodes.NODE.counting"},
-      {"pull-cable", "one of the machine's links goes down, until --heal; --network: which link"},
+       "--network selects one of the ports in the spec's lab.nodes.NODE.counting"},
+      {"pull-cable", "one of the machine's links goes down, until --heal; --network selects the link"},
       {"post",
-       "firmware tests of this length (12m, 90s; times the spec's lab.time_scale) at each power-on and "
-       "reset, until --heal"},
+       "firmware tests of this length (12m, 90s; multiplied by the spec's lab.time_scale) at each power-on "
+       "and reset, until --heal"},
       {"gpu-xid",
        "SIMULATED GPU number N (from 0) falls off the bus: Xid 79 in the kernel's log every other second, "
        "and "
@@ -145,7 +147,7 @@ Status take_words(Break& request, const std::vector<std::string>& words) {
     return words.empty() ? Status(Ok{}) : take_seconds(request, "--switch", words[0]);
   }
   if (words.size() < 2) return fail(Code::invalid, "machine and fault are missing (NODE FAULT [ARGUMENT])");
-  if (words.size() > 3) return fail(Code::invalid, "one argument at most, not also '" + words[3] + "'");
+  if (words.size() > 3) return fail(Code::invalid, "unexpected argument '" + words[3] + "'");
   request.node = words[0];
   request.fault = words[1];
   if (words.size() == 3) TRY_(take_argument(request, words[2]));

@@ -19,7 +19,7 @@ struct Break {
   std::string drive, rate, file_system;  // slow-drive, foreign-fs, extra-disk; shape, slow-drive; foreign-fs
   std::string network;                   // of net-cut, shape, pull-cable, port-errors: empty is provisioning
   int64_t gpu = -1;                      // gpu-xid: which stand-in, from 0
-  int64_t count = 0;                     // port-errors: how many; 0 is one
+  int64_t count = 0;                     // port-errors: number of frames; 0 means one
   bool heal = false;
 };
 Json to_json(const Break& request);

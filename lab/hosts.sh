@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Running hosts to try things on, without virtual machines: each is a root of its own (Debian 12 and 13 in turn) with sshd, in mount, PID,
 # UTS and network namespaces of its own, on a bridge that no interface of this machine is in. They share its kernel and processors: SIMULATED
-# hosts, good for connections, privileges and faults, not for speeds. Drive (a loop device, 100 MB/s), link (100 Mbit/s), firmware's words,
+# hosts, good for connections, privileges and faults, not for speeds. Drive (a loop device, 100 MB/s), link (100 Mbit/s), firmware data,
 # kernel log, load and boot id are made up for each. Needs root.
 #   lab/hosts.sh up [--count N] [--dir DIR]          makes them; the roots are kept in DIR/base, so the next time takes seconds
-#   lab/hosts.sh down [--dir DIR] [--all]            ends them and removes DIR, but for DIR/base; with --all that, too
+#   lab/hosts.sh down [--dir DIR] [--all]            ends them and removes DIR, except DIR/base; with --all, DIR/base too
 #   lab/hosts.sh run [--dir DIR] NAME COMMAND...     as root inside a host
 #   lab/hosts.sh fault [--dir DIR] NAME KIND         plants a fault, which stays until `down`: see lab/hosts_fault.sh
-#   lab/hosts.sh list [--dir DIR]                    name, Debian's release, process, of each
+#   lab/hosts.sh list [--dir DIR]                    name, Debian release and process id of each
 # DIR (/var/tmp/muster-hosts) then holds `hosts.txt`, a host a line, and `ssh_config`: `ssh -F DIR/ssh_config node01`, as `ops`, who may
-# use sudo without a password, or as `root@node01`. Their keys are DIR/key and in DIR/known_hosts. A broken-off `up` is undone by `down`.
+# use sudo without a password, or as `root@node01`. Their keys are DIR/key and in DIR/known_hosts. `down` also undoes an `up` that was
+# broken off.
 set -euo pipefail
 usage() { sed -n '6,10s/^#   //p' "$0" >&2; exit 2; }
 [[ $# -ge 1 ]] || usage
@@ -63,7 +64,7 @@ base_of() {  # base_of SUITE: made once
     --include=openssh-server,sudo,iproute2,procps,nftables "$1" "$base" >"$dir/base/$1.log" 2>&1 ||
     { tail -n 5 "$dir/base/$1.log" >&2; return 1; }
   chroot "$base" useradd -m -s /bin/bash ops
-  chroot "$base" usermod -p '*' ops   # no password, and not locked: sshd without PAM takes a locked account for closed
+  chroot "$base" usermod -p '*' ops   # no password, and not locked: sshd without PAM rejects logins to a locked account
   echo 'ops ALL=(ALL) NOPASSWD: ALL' >"$base/etc/sudoers.d/ops"
   chmod 0440 "$base/etc/sudoers.d/ops"
   rm -f "$base"/etc/ssh/ssh_host_*
@@ -146,7 +147,7 @@ make_host() {  # make_host I
   start_host "$name"
 }
 
-# A process of an `up` that was killed may be making a host still.
+# A process of an `up` that was killed may still be making a host.
 stop_making() {
   local file pid
   for file in "$dir"/hosts/*/made_by; do
@@ -202,9 +203,9 @@ answers() {  # answers I: its sshd
 up() {
   local tool i name jobs=() tries
   for tool in mmdebstrap ip tc ssh-keygen unshare socat losetup; do
-    command -v $tool >/dev/null || { echo "hosts.sh: no $tool: apt-get install mmdebstrap iproute2 openssh-client util-linux mount socat" >&2; exit 1; }
+    command -v $tool >/dev/null || { echo "hosts.sh: $tool is missing: run apt-get install mmdebstrap iproute2 openssh-client util-linux mount socat" >&2; exit 1; }
   done
-  [[ ! -e $dir/hosts ]] || { echo "hosts.sh: $dir holds hosts already: lab/hosts.sh down --dir $dir" >&2; exit 1; }
+  [[ ! -e $dir/hosts ]] || { echo "hosts.sh: $dir already holds hosts: run lab/hosts.sh down --dir $dir" >&2; exit 1; }
   [[ -d /sys/fs/cgroup/blkio || ! -e /sys/fs/cgroup/cgroup.subtree_control ]] || echo "+io +memory" >/sys/fs/cgroup/cgroup.subtree_control
   mkdir -p "$dir"
   for suite in "${suites[@]}"; do base_of "$suite" & jobs+=($!); done

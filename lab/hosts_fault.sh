@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # Faults of the hosts of lab/hosts.sh, which sources this: `plant NAME KIND`. Each stays until `down`.
 #   slow-link    a tenth of the others' rate, both ways        slow-drive   a tenth of the others' rate
-#   wrong-data   some of what it sends to ports 7490 to 7560, or from there, is altered on the way, with a right checksum
-#   xid          an Xid in its kernel log                      firmware     another BIOS version
-#   no-sudo      sudo wants a password                         noexec       programs run in /var/tmp only
+#   wrong-data   some of what it sends to ports 7490 to 7560, or from there, is altered on the way, with a valid checksum
+#   xid          an Xid in its kernel log                      firmware     a different BIOS version
+#   no-sudo      sudo requires a password                      noexec       programs run in /var/tmp only
 #   prints       a start-up file that prints                   no-tty       PermitTTY no
-#   dies         it ends                                       reboots      it ends and starts again, with another boot id
-#   firewall     it takes nothing on ports 7490 to 7560        wrong-key    another host key
+#   dies         it ends                                       reboots      it ends and starts again, with a new boot id
+#   firewall     it drops all packets to ports 7490 to 7560    wrong-key    a different host key
 #   refused      no key may log in                             busy         a load of 99
-#   other-machine   another product, serial numbers and machine-id          full-memory  not more memory than sshd needs
+#   other-machine   a different product, serial numbers and machine-id          full-memory  no more memory than sshd needs
 # Of the script that sources this: $dir, $pid (the host's process 1), enter, limit_drive, limit_link, kill_host, start_host.
 
 append_log() {  # append_log HOST-FOLDER TEXT
@@ -17,9 +17,9 @@ append_log() {  # append_log HOST-FOLDER TEXT
   echo "3,$next,$((next * 1000000)),-;$2" >>"$1/machine/kmsg"
 }
 
-# nf_tables alters payload without mending the checksum of TCP. Between namespaces checksums are not computed at all but left to a card that is
-# never reached, so what arrives is taken for right, as behind a card or a switch that alters data inside. Long segments only: no protocol's
-# head is near byte 200 of most of them.
+# nf_tables alters payload without correcting the TCP checksum. Between namespaces checksums are not computed at all but left to a card that
+# is never reached, so what arrives is accepted as valid, as after a card or a switch that alters data internally. Long segments only: no
+# protocol header is near byte 200 of most of them.
 alter_data() {
   enter "$pid" nft -f - <<'RULES'
 table ip altered {
@@ -86,6 +86,6 @@ plant() {  # plant NAME KIND
     busy) echo "99.00 99.00 99.00 99/300 100" >"$host/machine/loadavg" ;;
     other-machine) other_machine "$host" ;;
     full-memory) little_memory "$1" ;;
-    *) echo "hosts.sh: no fault $2: $(sed -n '3,11s/^#  *//p' "${BASH_SOURCE[0]}")" >&2; exit 2 ;;
+    *) echo "hosts.sh: there is no fault $2: $(sed -n '3,11s/^#  *//p' "${BASH_SOURCE[0]}")" >&2; exit 2 ;;
   esac
 }

@@ -14,7 +14,7 @@ mount -o remount,bind,ro proc/sys
 cat /proc/sys/kernel/random/uuid >"$host/machine/boot_id"
 mount --bind "$host/machine/boot_id" proc/sys/kernel/random/boot_id
 mount --bind "$host/machine/loadavg" proc/loadavg
-# A made-up /sys: processors and network interfaces are the real ones, firmware and drives are the host's own; no PCIe devices.
+# A simulated /sys: processors and network interfaces are the real ones, firmware and drives are the host's own; no PCIe devices.
 mount -t tmpfs -o mode=755 tmpfs sys
 mkdir -p sys/class/{net,dmi/id,block} sys/block sys/bus/pci/devices sys/devices/virtual/net sys/devices/system/cpu "$host/sysfs"
 mount -t sysfs -o ro sysfs "$host/sysfs"

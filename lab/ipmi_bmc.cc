@@ -20,7 +20,7 @@ constexpr const char* kEmulator =
 std::string IpmiBmc::config(bool other_guid) const {
   std::string guid = node_.uuid;
   guid.erase(std::remove(guid.begin(), guid.end(), '-'), guid.end());
-  if (other_guid) std::reverse(guid.begin(), guid.end());  // digits: no order of bytes makes it the same
+  if (other_guid) std::reverse(guid.begin(), guid.end());  // of its digits: no byte order makes it the same
   return fmt::format(
       R"(name "{node}"
 set_working_mc 0x20
@@ -66,11 +66,11 @@ Status IpmiBmc::start(bool other_guid) {
   return write_pid_file(pid_file, child_);
 }
 
-// With SIGKILL: it keeps nothing that a tidy end would save, and must end also where it hangs.
+// With SIGKILL: it has nothing to save, and must end even if it hangs.
 void IpmiBmc::end() {
   if (child_.pid <= 0) return;
   if (const auto ended = terminate(child_, 0); !ended.ok())
-    log::error("an IPMI BMC does not end", {{"node", node_.name}, {"error", ended.error().message}});
+    log::error("an IPMI BMC did not end", {{"node", node_.name}, {"error", ended.error().message}});
   child_ = {};
   (void)Files("/").remove(dir_.node(node_.name, "ipmi.pid"));
 }

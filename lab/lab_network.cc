@@ -25,9 +25,9 @@ uint64_t inode_of(const std::string& name) {
 
 constexpr const char* kBridgeAddress = "52:54:00:20:ff:01";
 
-// What a lab left behind whose machine or processes were ended from outside: it looks like a lab's, and
-// nothing runs in it. A lab that is up always has its BMCs in there, and one that is just coming up holds the
-// claim.
+// A namespace left behind by a lab whose machine or processes were ended from outside: it looks like a lab's,
+// and nothing runs in it. A lab that is up always has its BMCs in there, and one that is just coming up holds
+// the claim.
 bool is_dead_lab(Process& process, const std::string& name) {
   if (!processes_in_namespace(inode_of(name)).empty()) return false;
   const auto bridge =
@@ -66,7 +66,7 @@ std::vector<Argv> bridge_commands(const LabSpec& spec, const std::string& space)
     const auto bridge = bridge_name(network);
     out.push_back(ip(space, {"link", "add", bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0",
                              "mcast_snooping", "0"}));
-    // Set, not given when it is made: a bridge keeps only that from being lowered to the least of its ports.
+    // Set afterwards, not at creation: only then does a bridge not lower it to the smallest of its ports.
     out.push_back(ip(space, {"link", "set", bridge, "mtu", mtu, "addrgenmode", "none"}));
     out.push_back(ip(space, {"link", "set", bridge, "up"}));
   }
@@ -128,9 +128,9 @@ Result<Namespace> create_namespace(Process& process, const LabDir& dir, const st
     TRY_(run_all(process, {{"ip", "netns", "del", name}}));
   if (inode_of(name) != 0)
     return fail(Code::conflict, "a network namespace named " + name +
-                                    " exists and belongs to another lab: of the same cluster name? (`muster "
-                                    "lab down` there, or `ip netns del " +
-                                    name + "`)");
+                                    " exists and belongs to another lab, possibly one with the same cluster "
+                                    "name: run `muster lab down` there, or `ip netns del " +
+                                    name + "`");
   TRY_(run_all(process, {{"ip", "netns", "add", name}}));
   const Namespace space{name, inode_of(name)};
   TRY_(Files("/").write(dir.space(), dump_json(Json{{"name", space.name}, {"inode", space.inode}}) + "\n"));

@@ -1,4 +1,5 @@
-// Ports: the network ports of a machine beside the one it is provisioned over, and the networks they are on.
+// Ports: the network ports of a machine other than the one it is provisioned over, and the networks they are
+// on.
 //
 // Each such network is a switch of its own, with jumbo frames, with only the machines on it: `storage` and
 // `rail0`, `rail1`, ... A port's MAC follows from the machine's number and the network, so it is the same in

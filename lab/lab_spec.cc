@@ -114,7 +114,7 @@ void mark_ports(const YAML::Node& list, const std::string& where, bool LabPort::
     problems.push_back(fmt::format(
         "{}: {}: {} has no port '{}' ({})", at(item), where, node.name, name,
         has.empty()
-            ? "it has only the provisioning port: `rails` or `storage_nic`"
+            ? "it has only the provisioning port: set `rails` or `storage_nic`"
             : fmt::format("ports: {}; the provisioning port cannot be changed", fmt::join(has, ", "))));
   }
 }
@@ -161,7 +161,7 @@ std::vector<DriveTemplate> drives_from(const YAML::Node& list, Problems& problem
     }
     if (drive.serial_prefix.size() > 16)
       problems.push_back(
-          fmt::format("{}: serial_prefix '{}' is longer than 16", at(item), drive.serial_prefix));
+          fmt::format("{}: serial_prefix '{}' is longer than 16 characters", at(item), drive.serial_prefix));
     drive.count = integer(item["count"], 1, 1, 12, "lab.drives.count", problems);
     auto size = size_from(scalar(item["size"]));
     if (size)
@@ -390,8 +390,7 @@ void read_spec(const YAML::Node& root, LabSpec& spec, Problems& problems) {
     for (const auto& group : nodes)
       if (group.IsMap()) add_nodes(group, spec, problems);
   if (problems.empty() && spec.nodes.empty())
-    problems.push_back(
-        "nodes: all are adopted hosts (`adopt`), which a lab does not have: no machine remains");
+    problems.push_back("nodes: all are adopted hosts (`adopt`), for which a lab has no machines");
   assign_addresses(spec, taken_addresses(network, nodes, spec));
   apply_overrides(section["nodes"], spec, problems);
   refuse_twins(spec, problems);
@@ -418,7 +417,8 @@ Result<LabNode> make_extra_node(const LabSpec& spec, const std::string& name) {
   if (!std::regex_match(name, std::regex("[a-z0-9][a-z0-9-]{0,30}")))
     return fail(Code::invalid, "'" + name + "' is not a node name");
   if (find_node(spec, name)) return fail(Code::conflict, "the lab has a machine named " + name + " already");
-  if (spec.nodes.empty()) return fail(Code::invalid, "the lab has no machine as a pattern");
+  if (spec.nodes.empty())
+    return fail(Code::invalid, "the lab has no machine whose settings a new one could have");
   LabNode node;
   node.name = name;
   node.in_spec = false;

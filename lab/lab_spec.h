@@ -3,7 +3,7 @@
 //
 // Read leniently and on purpose apart from parse_spec(): a lab starts from any spec whose nodes have a power
 // address (those with `adopt` are hosts that exist already, and are left out), and the controller's parser is
-// the one that refuses unknown keys outside `lab:`. Inside `lab:` an unknown key is an error. The value is
+// the one that rejects unknown keys outside `lab:`. Inside `lab:` an unknown key is an error. The value is
 // also the content of DIR/lab.json, including machines added later (`muster lab add`). Thread: values; pure
 // functions.
 #pragma once
@@ -42,7 +42,7 @@ struct LabNode {
   bool in_spec = true;       // false: added later, unknown to the spec
   std::string uuid, serial;  // SMBIOS; derived from cluster and name, so equal in every lab of that spec
   std::vector<LabDrive> drives;
-  std::vector<LabPort> ports;  // beside the provisioning one
+  std::vector<LabPort> ports;  // other than the provisioning one
   // SIMULATED GPU: number of stand-ins; none: no GPUs in the machine's SMBIOS.
   int gpus = 0;
   std::string gpu_model = kStandinModel;
@@ -92,7 +92,7 @@ Json ports_json(const std::vector<LabPort>& ports);  // for lab.json and everyth
 Result<LabSpec> lab_spec_from_json(const Json& json);
 
 const LabNode* find_node(const LabSpec& spec, const std::string& name);
-// The networks beside the provisioning one: those of this lab's machines, and of one that is added later.
+// The networks other than the provisioning one: those of this lab's machines, and of one that is added later.
 std::vector<std::string> fast_networks(const LabSpec& spec);
 
 // "10.20.0.0/24" + 11 -> "10.20.0.11".

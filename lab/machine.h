@@ -1,4 +1,4 @@
-// Machine: the port behind a BMC: something with a power button, a boot order and a state.
+// Machine: the interface behind a BMC: something with a power button, a boot order and a state.
 //
 // Implementations: QemuMachine (lab/qemu_machine.h) and FakeMachine (lab/fake_machine.h, for tests). Commands
 // return at once and take effect in order; running() is the present state. The boot order applies from the

@@ -130,7 +130,7 @@ std::string PhyApi::lock_of(const Server& server) const {
 }
 
 // Of the network only what a server shows; nulls where the description promises lists, and a speed that it
-// does not know, as the original has them.
+// does not list, as in the original.
 Json PhyApi::show(const Server& server) const {
   const std::string lock = lock_of(server);
   const std::string& address = server.of.address;
@@ -284,7 +284,7 @@ HttpResponse PhyApi::accepted(bool lost) {
 
 HttpResponse PhyApi::power_control(Server& server, const HttpRequest& request) {
   const Json body = parse_json(request.body).value_or(nullptr);
-  if (!body.is_object()) return problem(400, "parse_error", "the body is no JSON object");
+  if (!body.is_object()) return problem(400, "parse_error", "the body is not a JSON object");
   const auto operation = body.find("operation");
   if (operation == body.end()) return invalid("operation", "required");
   if (*operation != "on" && *operation != "off" && *operation != "soft" && *operation != "reset")
@@ -303,7 +303,7 @@ HttpResponse PhyApi::power_control(Server& server, const HttpRequest& request) {
 
 HttpResponse PhyApi::os_install(Server& server, const HttpRequest& request) {
   const Json body = parse_json(request.body).value_or(nullptr);
-  if (!body.is_object()) return problem(400, "parse_error", "the body is no JSON object");
+  if (!body.is_object()) return problem(400, "parse_error", "the body is not a JSON object");
   const auto at = [&](const char* key) { return body.contains(key) ? body.at(key) : Json(); };
   if (!at("os_image_id").is_string()) return invalid("os_image_id", "required");
   if (body.contains("manual_partition") && !at("manual_partition").is_boolean())

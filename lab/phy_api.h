@@ -2,12 +2,13 @@
 // machines: power and reinstallation, from its published description and observed behaviour.
 //
 // handle() is the whole interface: a request in, an answer out. Strict as the original: Basic authentication
-// with a 401 of another shape, paths that end in '/', ids of 12 digits, the header X-Requested-With, pages of
-// ten, 300 requests an hour for the account (429 with Retry-After), no order to a server with a lock (409).
-// An order takes effect after the 204, and its result is not reported: after `os_install` the lock is null
-// for a while, then os_install, then null again. Manners are its faults, for tests and `muster lab break`.
-// Not emulated: RAID status, graphs, subnets, and everything of the network but what servers show. Time
-// passes in handle() and advance() only. Thread: any; one mutex inside, held while a system is installed.
+// with a 401 of a different format, paths that end in '/', ids of 12 digits, the header X-Requested-With,
+// pages of ten, 300 requests an hour for the account (429 with Retry-After), no order to a server with a lock
+// (409). An order takes effect after the 204, and its result is not reported: after `os_install` the lock is
+// null for a while, then os_install, then null again. Manners are its faults, for tests and `muster lab
+// break`. Not emulated: RAID status, graphs, subnets, and everything of the network but what servers show.
+// Time passes in handle() and advance() only. Thread: any; one mutex inside, held while a system is
+// installed.
 #pragma once
 
 #include <deque>

@@ -30,9 +30,9 @@ void add_ports(const LabNode& node, std::vector<std::string>& args) {
 }
 
 // A machine that can only ever have one processor is emulated without memory barriers and with atomic
-// instructions that are none (QEMU 7.2; `-d op` shows it), although the threads of its devices are beside it.
-// A drive then misses a doorbell now and then: its requests hang for a minute, until the guest resets it.
-// With a second processor possible, none of which is ever added, both are emulated as they are.
+// instructions that are not atomic (QEMU 7.2; `-d op` shows it), although its devices run in other threads. A
+// drive then misses a doorbell now and then: its requests hang for a minute, until the guest resets it. If a
+// second processor is possible, which is never added, both are emulated correctly.
 std::string processors(const LabNode& node, const QemuHost& host) {
   return node.smp == 1 && host.accel == Accel::tcg ? "1,maxcpus=2" : std::to_string(node.smp);
 }

@@ -113,7 +113,7 @@ void QemuMachine::set_dead_power_button(bool dead) {
 
 void QemuMachine::set_firmware_tests(DurationMs length) {
   boot_faults_.set_tests(length);
-  post([] {});  // when there is something to do may have changed
+  post([] {});  // the time of the next action may have changed
 }
 
 LabNode QemuMachine::node() {
@@ -275,7 +275,7 @@ void QemuMachine::do_start() {
   qmp_ = std::move(*qmp);
   apply_throttles();
   take_down_dark_links();
-  if (tests) return;  // goes on when they are over
+  if (tests) return;  // continues when they are over
   if (dark) {
     if (auto done = qmp_->execute("cont"); !done) note("cont: " + done.error().message);
   }

@@ -49,7 +49,7 @@ const std::map<std::string, Strike>& strikes() {
   return all;
 }
 
-// null when there are none under way.
+// null when none are in progress.
 Json seconds_left(std::optional<DurationMs> span) {
   return span ? Json((*span + kSecond - 1) / kSecond) : Json();
 }
@@ -160,7 +160,7 @@ Status Rack::save() { return Files("/").write(options_.dir.spec(), dump_json(to_
 Result<Json> Rack::add(const std::string& name, bool on) {
   std::lock_guard lock(mutex_);
   if (provider_)
-    return fail(Code::invalid, "a lab behind a provider's API has only the machines of its spec");
+    return fail(Code::invalid, "a lab with a provider's API can have only the machines of its spec");
   TRY(auto node, make_extra_node(spec_, name));
   TRY_(run_all(process_, node_commands(node, "")));
   auto mounted = join_outages(node);
@@ -295,12 +295,12 @@ Result<std::string> Rack::break_bmc(Slot& slot, const Break& request) {
   }
   if (slot.ipmi && request.fault == "other-guid") {
     TRY_(slot.ipmi->start(!request.heal));
-    if (!request.heal) slot.faults[request.fault] = "the BMC reports another GUID";
+    if (!request.heal) slot.faults[request.fault] = "the BMC reports a different GUID";
     return std::string(request.heal ? "reports its own GUID"
-                                    : "reports another GUID, as a replaced BMC does");
+                                    : "reports a different GUID, as a replaced BMC does");
   }
   if (slot.ipmi || request.fault == "other-guid")
-    return fail(Code::invalid, fmt::format("{} has {} BMC: {} is for the other kind", request.node,
+    return fail(Code::invalid, fmt::format("{} has {} BMC, to which {} does not apply", request.node,
                                            slot.ipmi ? "an IPMI" : "a Redfish", request.fault));
   const auto seconds = request.heal ? 0 : request.seconds > 0 ? request.seconds : 30;
   slot.bmc->fail_until(wall_clock() + seconds * kSecond);

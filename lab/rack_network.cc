@@ -84,7 +84,7 @@ Result<std::string> Rack::port_errors(Slot& slot, const Break& request) {
   const auto node = slot.machine->node();
   const auto network = network_of(request);
   const auto* port = find_port(node, network);
-  if (request.heal) return fail(Code::invalid, "counted errors remain until the restart");
+  if (request.heal) return fail(Code::invalid, "counted errors remain until the machine restarts");
   if (!port || !port->counting)
     return fail(Code::invalid, fmt::format("{0} has no adapter that counts errors on '{1}' (--network; "
                                            "declare one: lab.nodes.{0}.counting: [ rail0 ])",
@@ -106,7 +106,7 @@ Result<Json> Rack::break_switch(const Break& request) {
     return fail(Code::not_found,
                 fmt::format("the lab has no switch '{}' (it has {})", network, fmt::join(known, ", ")));
   if (!request.node.empty() || !request.fault.empty())
-    return fail(Code::invalid, "break a switch and a machine in two commands");
+    return fail(Code::invalid, "use separate commands for a switch and for a machine");
   const auto done = [&](const std::string& words) {
     return Json{{"node", "switch " + network}, {"fault", "switch"}, {"done", words}};
   };

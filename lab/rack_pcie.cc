@@ -51,9 +51,9 @@ cat /run/muster-lab-aer >/dev/aer_inject
 
 Result<std::string> Rack::break_pcie(Slot& slot, const LabDrive& drive, bool heal) {
   const auto node = slot.machine->node();
-  if (heal) return fail(Code::invalid, "a counted error remains until the restart");
+  if (heal) return fail(Code::invalid, "a counted error remains until the machine restarts");
   if (drive_port_id(node, drive).empty())
-    return fail(Code::invalid, drive.name + " sits on the root bus, without a port");
+    return fail(Code::invalid, drive.name + " is on the root bus, without a port");
   if (!slot.machine->running()) return fail(Code::conflict, node.name + " is off");
   TRY(const auto argv,
       ssh_command(options_.dir, node.name, {"sudo", "sh", "-c", quoted(pcie_error_script(drive.serial))}));

@@ -112,7 +112,7 @@ void Rack::put_behind_provider(const LabNode& node, Slot& slot) {
   provider_->add(std::move(machine));
 }
 
-// A provider's installation leaves the other disks as they are, or not: here it does.
+// A provider's installation may change the other disks; this one does not.
 std::string Rack::install_system(const LabNode& node, const std::string& image,
                                  const std::vector<std::string>& keys) {
   const auto os = std::find_if(node.drives.begin(), node.drives.end(), [](auto& d) { return d.boot; });

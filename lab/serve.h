@@ -1,10 +1,10 @@
 // `muster lab serve`: the process with the simulated hardware: all BMCs, all QEMU processes, and the control
 // socket DIR/lab.sock.
 //
-// Runs inside the lab's network namespace until SIGTERM (machines lose power) or SIGKILL (machines go on and
-// are found again through their pid files, by the next serve or by `muster lab down`). Control API (HTTP over
-// the Unix socket): GET /status, POST /break, POST /add {"name"}, POST /chassis {"node", "words"} (what
-// ipmi_sim asks, by `muster lab chassis`); errors as {"code","message"}.
+// Runs inside the lab's network namespace until SIGTERM (machines lose power) or SIGKILL (machines keep
+// running and are found again through their pid files, by the next serve or by `muster lab down`). Control
+// API (HTTP over the Unix socket): GET /status, POST /break, POST /add {"name"}, POST /chassis {"node",
+// "words"} (requests of ipmi_sim, through `muster lab chassis`); errors as {"code","message"}.
 #pragma once
 
 #include <string>

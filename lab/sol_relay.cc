@@ -47,7 +47,7 @@ SolRelay::~SolRelay() {
   if (listener_ >= 0) ::close(listener_);
 }
 
-// The newest client is the one: ipmi_sim connects again when it was started again.
+// The newest client counts: ipmi_sim connects again after it was restarted.
 void SolRelay::loop() {
   int client = -1;
   while (!stopping_) {

@@ -209,8 +209,8 @@ Result<Json> up(Process& process, const UpOptions& options) {
   TRY(auto dir, LabDir::choose(options.dir, spec->cluster));
   if (Files("/").exists(dir.space())) {
     if (control(dir, "GET", "/status", {}, 5 * kSecond).ok())
-      return fail(Code::conflict, "the lab in " + dir.root() + " is up already (`muster lab status`)");
-    return fail(Code::conflict, "a lab left files in " + dir.root() + ": `muster lab down` first");
+      return fail(Code::conflict, "the lab in " + dir.root() + " is up already (see `muster lab status`)");
+    return fail(Code::conflict, "a lab left files in " + dir.root() + ": run `muster lab down` first");
   }
   auto built = Builder(process, options, dir, *spec, text).build();
   if (built) return built;

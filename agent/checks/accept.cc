@@ -35,8 +35,8 @@ Result<Json> run_kernel(StepContext& context, std::vector<std::string> arguments
   return measurement(output, "muster-accept " + kernel);
 }
 
-// Not every image carries it: it is a package of its own. That it is missing is the answer, and never a pass:
-// detail.missing is what the controller knows it by.
+// Not every image has it: it is a separate package. That it is missing is the result, and never a pass: the
+// controller recognizes it by detail.missing.
 Result<Json> run_gpu_kernel(StepContext& context, std::vector<std::string> arguments, const Json& params) {
   Command command;
   const std::string kernel = arguments.front();
@@ -61,7 +61,7 @@ bool is_one_of(const std::string& word, const char* const (&list)[N]) {
   return std::find(std::begin(list), std::end(list), word) != std::end(list);
 }
 
-// In name order, beginning with the one after this node: so that nodes have different partners.
+// In name order, beginning with the one after this node, so that nodes have different partners.
 std::vector<Peer> from_next(std::vector<Peer> peers, const std::string& self) {
   std::sort(peers.begin(), peers.end(), [](const Peer& a, const Peer& b) { return a.name < b.name; });
   const auto first = std::find_if(peers.begin(), peers.end(), [&](const Peer& p) { return p.name > self; });
@@ -73,7 +73,7 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
   const std::string kernel = text_of(params, "kernel");
   const bool on_gpu = is_one_of(kernel, kGpuKernels);
   if (!on_gpu && !is_one_of(kernel, kKernels))
-    return fail(Code::invalid, fmt::format("accept: there is no kernel '{}'", kernel));
+    return fail(Code::invalid, fmt::format("accept: unknown kernel '{}'", kernel));
   std::string peer;
   if (params.contains("peers")) {
     TRY(const auto peers, peers_of(params, "peers"));
@@ -86,26 +86,26 @@ Result<Json> measure_kernel(StepContext& context, const Json& params) {
     arguments.push_back("--" + name);
     if (value != true) arguments.push_back(argument_text(context, value, peer));
   }
-  // Beside muster-accept it is looked for by that program itself, and this one may lie anywhere.
+  // muster-accept itself looks for it only next to its own file, but this one may be anywhere.
   if (const auto nvml = context.programs.find("muster-accept-nvml");
       kernel == "counters" && nvml != context.programs.end())
     arguments.insert(arguments.end(), {"--nvml", nvml->second});
-  // Its file may lie on storage that other nodes use at this moment.
+  // Its file may be on storage that other nodes are using now.
   if (kernel == "fio") arguments.insert(arguments.end(), {"--node", context.node, "--order", context.order});
   if (on_gpu) return run_gpu_kernel(context, arguments, params);
   return run_kernel(context, arguments, int_of(params, "deadline_seconds", kDeadlineSeconds) * kSecond);
 }
 
-// A test between two nodes: the kernel that serves, the one that measures with one partner, and what they are
-// told beside addresses. `part`: the check that one partner's measurement is.
+// A test between two nodes: the kernel that serves, the one that measures with one partner, and their options
+// besides addresses. `part`: the check name of one partner's measurement.
 struct PairTest {
   std::string check, part, serve, kernel;
   int64_t port, serve_seconds, deadline_seconds;
   std::vector<std::string> options;
 };
 
-// What was measured with one partner; a kernel that measured several things with it says which of them are
-// alike. False: this node cannot measure at all, and `result` says why.
+// Adds what was measured with one partner; a kernel that measured several things reports which of them belong
+// together. False: this node cannot measure at all, for the reason in `result`.
 bool add_parts(const Json& result, const std::string& peer, Json& parts) {
   if (result.contains("parts")) {
     for (Json part : result["parts"]) {
@@ -119,12 +119,12 @@ bool add_parts(const Json& result, const std::string& peer, Json& parts) {
   return of_a_pair;
 }
 
-// Instead of a measurement with `peer`: the kernel was killed or broke off, and the other partners are
-// measured all the same.
+// In place of a measurement with `peer`: the kernel was killed or failed, and the other partners are measured
+// nevertheless.
 Json unmeasured_part(const PairTest& test, const Peer& peer, const Error& error) {
   Json detail = {{"to", peer.address}};
-  // Links are measured within a time of their own: who still hangs accuses one of both ends. RDMA also waits,
-  // for perftest and for others.
+  // A link's measurement ends itself in time: if it still hangs, one of the two ends is at fault. RDMA also
+  // waits, for perftest and for others.
   if (error.code != Code::timeout)
     detail["at_fault"] = "here";
   else if (test.part != "link")
@@ -141,8 +141,9 @@ Json unmeasured_part(const PairTest& test, const Peer& peer, const Error& error)
 }
 
 // Serves while it measures: every node runs this step at the same time, so each finds the others' servers.
-// The server ends by itself, and with this agent. Peers are measured one after the other, each node beginning
-// with the one after it in name order, so that at any moment most nodes are busy with different partners.
+// The server ends itself, and ends with this agent. Peers are measured one after the other, each node
+// beginning with the one after it in name order, so that at any moment most nodes are busy with different
+// partners.
 Result<Json> measure_with_peers(StepContext& context, const Json& params, const PairTest& test) {
   TRY(std::vector<Peer> peers, peers_of(params, "peers"));
   if (peers.empty()) return Json{{"check", test.check}, {"parts", Json::array()}};
@@ -159,7 +160,7 @@ Result<Json> measure_with_peers(StepContext& context, const Json& params, const 
                  20 * kSecond));
   if (server.value("outcome", "") != "measured")
     return fail(Code::unavailable,
-                fmt::format("{} does not start: {}", test.serve, server.value("error", "")));
+                fmt::format("{} did not start: {}", test.serve, server.value("error", "")));
   const auto measure = [&](const Peer& peer) {
     steps::say(context, fmt::format("{} to {}", test.kernel, peer.name));
     std::vector<std::string> arguments = {test.kernel, "--to",   peer.address, "--port",
@@ -179,7 +180,8 @@ Result<Json> measure_with_peers(StepContext& context, const Json& params, const 
     else if (!add_parts(*result, peer.name, parts))
       return result;
   }
-  if (test.part != "link" || parts.size() != peers.size()) return Json{{"check", test.check}, {"parts", parts}};
+  if (test.part != "link" || parts.size() != peers.size())
+    return Json{{"check", test.check}, {"parts", parts}};
   for (const size_t at : slow_links(parts)) {
     if (steps::is_cancelled(context)) return fail(Code::cancelled, "cancelled");
     if (const auto again = measure(peers[at]); again.ok())
@@ -218,20 +220,19 @@ Result<Json> measure_rdma(StepContext& context, const Json& params) {
     std::replace(option.begin(), option.end(), '_', '-');
     test.options.insert(test.options.end(), {"--" + option, std::to_string(int_of(params, name, fallback))});
   }
-  // It ends by itself before it would be killed, so that what was measured until then is not lost.
+  // It ends itself before it would be killed, so that what was measured until then is not lost.
   const int64_t total = std::max(test.deadline_seconds - kEndSeconds, test.deadline_seconds / 2);
   test.options.insert(test.options.end(), {"--total-seconds", std::to_string(total)});
   if (gpu_memory) test.options.push_back("--gpu-memory");
   return measure_with_peers(context, params, test);
 }
 
-// One load over all `hosts`, an all-reduce by default, started from here. That it failed
-// or hung is a measurement too: it is a test of all of them, and says nothing about this node. An error is
-// only what keeps it from being started.
+// One load over all `hosts`, an all-reduce by default, started from here. A failure or a hang is a
+// measurement too: it is a test of all of them, and no statement about this node. Only what prevents the
+// start is an error.
 Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
   const std::string load = text_of(params, "load", "allreduce");
-  // The own host by its name: Open MPI 5 does not see that its own address is itself, and then finds no slot
-  // there.
+  // This host by its name: Open MPI 5 does not recognize its own address, and then finds no slot there.
   std::string self = context.files.read("/proc/sys/kernel/hostname").value_or(context.node);
   while (!self.empty() && self.back() == '\n') self.pop_back();
   std::string list;
@@ -241,12 +242,12 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
     members.push_back(host.name);
   }
   Command command;
-  // A rank has threads: bound to a core, as is the default, they would share it.
+  // A rank has several threads: bound to one core, which is the default, they would share it.
   command.argv = {
       "runuser",   "-u",  text_of(params, "user", "mpi"), "--", "mpirun", "--host", list, "--map-by", "node",
       "--bind-to", "none"};
-  // Judged by the port of this network, so it is to be measured over it: nodes with RDMA would go another
-  // way, and together with a node that has none they would not agree on any.
+  // It is judged by the port of this network, so it must use it: nodes with RDMA would use RDMA instead, and
+  // could not communicate with a node without it.
   if (const std::string network = text_of(params, "network"); !network.empty())
     for (const auto& [layer, value] : {std::pair<const char*, std::string>{"pml", "ob1"},
                                        {"btl", "^openib,uct,ofi,usnic"},
@@ -260,7 +261,7 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
     command.argv.insert(command.argv.end(), {"--program", program(context, "muster-accept-gpu")});
     if (const std::string network = text_of(params, "network"); !network.empty())
       command.argv.insert(command.argv.end(), {"--network", network});
-    // NCCL's own choice may route around a bad link; between two nodes it is the link that is judged.
+    // NCCL's own choice may route around a bad link; between two nodes the link itself is judged.
     if (params.contains("pairs")) command.argv.insert(command.argv.end(), {"--algorithm", "Ring"});
   }
   for (const auto& [name, value] : object_of(params, "options").items())
@@ -275,13 +276,13 @@ Result<Json> run_mpi(StepContext& context, const Json& params, const std::vector
   if (!output.ok() && output.error().code == Code::timeout) return failed(output.error().message);
   if (!output.ok()) return output.error();
   auto result = measurement(*output, "mpirun");
-  // Options it does not take are the profile's fault, and no node's.
+  // Options that it does not support are the profile's fault, not a node's.
   if (!result.ok() && result.error().code == Code::invalid &&
       result.error().message.find("muster-mpi-check: ") != std::string::npos)
     return result.error();
   if (!result.ok()) return failed(result.error().message);
   (*result)["members"] = members;
-  // Fewer ranks than hosts would be a good result of another cluster.
+  // Fewer ranks than hosts would be a good result of a smaller cluster.
   const Json ranks = result->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
     return failed(fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()));
@@ -305,13 +306,14 @@ StepModule accept_module() {
       "checksum-write or checksum-read; or one of muster-accept-gpu: gpu-gemm, gpu-sdc, gpu-memory, "
       "gpu-copies, gpu-nccl or gpu-training.";
   m.parameters = Json::array(
-      {parameter("kernel", "string", true, "which"),
+      {parameter("kernel", "string", true, "name of the kernel"),
        parameter("options", "object", false,
-                 "its options: {seconds: 1} is --seconds 1; {folder} in one is where the "
-                 "agent's steps leave files to each other"),
-       parameter("peers", "list", false, "other nodes: {peer} in an option is the name of the next of them"),
-       parameter("libs", "string", false, "kernels of GPUs: folder with NCCL, cuBLASLt and what they load"),
-       parameter("deadline_seconds", "int", false, "killed after so long", kDeadlineSeconds)});
+                 "its options: {seconds: 1} becomes --seconds 1; {folder} in a value is the folder that the "
+                 "agent's steps share"),
+       parameter("peers", "list", false,
+                 "other nodes: {peer} in an option becomes the name of the next of them"),
+       parameter("libs", "string", false, "GPU kernels: folder with NCCL, cuBLASLt and their dependencies"),
+       parameter("deadline_seconds", "int", false, "timeout, after which it is killed", kDeadlineSeconds)});
   m.check = has_what_it_measures;
   m.measure = measure_kernel;
   return m;
@@ -321,17 +323,18 @@ StepModule accept_links_module() {
   StepModule m;
   m.name = "accept_links";
   m.help =
-      "Measures TCP bandwidth and round trip time to every peer, both ways, every byte verified. A step of "
-      "phase cluster: all nodes run it at the same time and serve each other.";
+      "Measures TCP bandwidth and round-trip time to every peer, in both directions, and verifies every "
+      "byte. A step of phase cluster: all nodes run it at the same time and serve each other.";
   m.parameters = Json::array(
       {parameter("peers", "list", true, "other nodes: {name, address}"),
-       parameter("partners", "int", false, "measure only so many of them, the next by name; 0: all", 0),
-       parameter("address", "string", true, "own address"),
+       parameter("partners", "int", false, "number of peers to measure, the next ones by name; 0: all", 0),
+       parameter("address", "string", true, "address of this node"),
        parameter("port", "int", false, "TCP port of the servers", kDefaultPort),
-       parameter("seconds", "string", false, "per peer, both directions together", "1"),
-       parameter("connect_seconds", "int", false, "how long a peer's server is waited for", 45),
-       parameter("serve_seconds", "int", false, "the own server ends by itself after so long", 120),
-       parameter("deadline_seconds", "int", false, "one peer's measurement is killed after so long", 120)});
+       parameter("seconds", "string", false, "seconds per peer, for both directions together", "1"),
+       parameter("connect_seconds", "int", false, "how long to wait for a peer's server", 45),
+       parameter("serve_seconds", "int", false, "time after which this node's server ends", 120),
+       parameter("deadline_seconds", "int", false, "timeout, after which one peer's measurement is killed",
+                 120)});
   m.measure = measure_links;
   return m;
 }
@@ -340,24 +343,26 @@ StepModule accept_rdma_module() {
   StepModule m;
   m.name = "accept_rdma";
   m.help =
-      "Measures RDMA bandwidth both ways and latency to every peer by perftest, port by port (rail by rail), "
-      "all rails of a pair at the same time, one pair of nodes at a time. A step of phase cluster: all nodes "
-      "run it at the same time and serve each other. A node without an RDMA device or without perftest does "
-      "not pass: it says so.";
+      "Measures RDMA bandwidth in both directions and latency to every peer with perftest, port by port "
+      "(rail by rail), all rails of a pair at the same time, one pair of nodes at a time. A step of phase "
+      "cluster: all nodes run it at the same time and serve each other. A node without an RDMA device or "
+      "without perftest does not pass, and its result gives the reason.";
   m.parameters = Json::array(
       {parameter("peers", "list", true, "other nodes: {name, address}"),
-       parameter("partners", "int", false, "measure only so many of them, the next by name; 0: all", 0),
-       parameter("address", "string", true, "own address"),
+       parameter("partners", "int", false, "number of peers to measure, the next ones by name; 0: all", 0),
+       parameter("address", "string", true, "address of this node"),
        parameter("port", "int", false, "TCP port of the servers; perftest uses those above it, one per rail",
                  kRdmaPort),
-       parameter("seconds", "int", false, "per peer and direction", 3),
-       parameter("iterations", "int", false, "of the latency test", 1000),
-       parameter("gpu_memory", "bool", false, "host memory against GPU memory (GPUDirect) instead", false),
-       parameter("connect_seconds", "int", false, "how long a peer's server is waited for", 45),
+       parameter("seconds", "int", false, "seconds per peer and direction", 3),
+       parameter("iterations", "int", false, "iterations of the latency test", 1000),
+       parameter("gpu_memory", "bool", false, "true: between host memory and GPU memory (GPUDirect)", false),
+       parameter("connect_seconds", "int", false, "how long to wait for a peer's server", 45),
        parameter("busy_seconds", "int", false, "how long to wait for a peer that is measuring with others",
                  300),
-       parameter("serve_seconds", "int", false, "this node's server accepts no peer after so long", 600),
-       parameter("deadline_seconds", "int", false, "one peer's measurement is killed after so long", 600)});
+       parameter("serve_seconds", "int", false, "time after which this node's server accepts no more peers",
+                 600),
+       parameter("deadline_seconds", "int", false, "timeout, after which one peer's measurement is killed",
+                 600)});
   m.check = has_what_it_measures;
   m.measure = measure_rdma;
   return m;
@@ -367,25 +372,24 @@ StepModule accept_mpi_module() {
   StepModule m;
   m.name = "accept_mpi";
   m.help =
-      "Runs one load over the given nodes from this one by MPI, one rank each, every result checked exactly: "
-      "an all-reduce, a training-shaped load on 1, 2, 4 ... and all of them, NCCL's collectives over all "
-      "their GPUs, or the training-shaped load on these. When it fails or is too slow, the controller has it "
-      "repeated in pairs of nodes to isolate the faulty one.";
+      "Runs one load over the listed nodes with MPI, started from this node, one rank per node, every result "
+      "checked exactly: an all-reduce, a training-shaped load on 1, 2, 4 ... and all nodes, NCCL's "
+      "collectives over all their GPUs, or the training-shaped load on the GPUs. If it fails or is too slow, "
+      "the controller repeats it in pairs of nodes to isolate the faulty one.";
   m.parameters = Json::array(
       {parameter("hosts", "list", true, "nodes: {name, address}"),
        parameter("pairs", "list", false,
-                 "pairs of names: instead of all nodes, each of these pairs by itself"),
+                 "pairs of node names: runs on each of these pairs instead of on all nodes"),
        parameter("user", "string", false, "account that may log in to all of them", "mpi"),
        parameter("network", "string", false, "CIDR that Open MPI must use"),
-       parameter("seconds", "string", false, "time budget", "1"),
+       parameter("seconds", "string", false, "time budget in seconds", "1"),
        parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
        parameter("max_bytes", "int", false, "all-reduce, nccl: largest message in bytes", 262144),
        parameter("options", "object", false,
-                 "its options: {model: 1024} is --model 1024; the loads of GPUs want gpus, the number of "
-                 "each node"),
-       parameter("deadline_seconds", "int", false, "killed after so long", 180),
-       parameter("pair_deadline_seconds", "int", false, "each pair of a repetition is killed after so long",
-                 60)});
+                 "its options: {model: 1024} becomes --model 1024; GPU loads need gpus, the number per node"),
+       parameter("deadline_seconds", "int", false, "timeout, after which it is killed", 180),
+       parameter("pair_deadline_seconds", "int", false,
+                 "timeout, after which each pair of a repetition is killed", 60)});
   m.check = has_what_it_measures;
   m.measure = measure_mpi;
   return m;

@@ -19,7 +19,7 @@ using steps::text_of;
 
 constexpr int kPort = 7540;
 constexpr int kServeSeconds = 900, kWaitSeconds = 180, kLingerSeconds = 90;
-constexpr DurationMs kEndSeconds = 15;  // to print its result
+constexpr DurationMs kEndSeconds = 15;  // time to print its result
 constexpr DurationMs kByeSeconds = 30;
 
 bool loads_gpus_of_all(const std::string& load) { return load == "nccl" || load == "gpu-training"; }
@@ -51,7 +51,7 @@ Json failed_load(const std::string& load, const std::string& error, const Json& 
   return {{"check", load}, {"version", 1}, {"outcome", "failed"}, {"error", error}, {"members", members}};
 }
 
-// The connections come first, then the load; both end by themselves before the program would be killed.
+// The connections come first, then the load; both end before the program would be killed.
 Command leader_command(const StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
   const std::string load = text_of(params, "load", "allreduce");
   const int64_t deadline = int_of(params, "deadline_seconds", 180);
@@ -65,7 +65,7 @@ Command leader_command(const StepContext& context, const Json& params, const std
        "--deadline", std::to_string(std::max(deadline - connect - kEndSeconds, deadline / 2))});
   if (loads_gpus_of_all(load)) {
     add_gpu_words(context, params, command.argv);
-    // NCCL's own choice may route around a bad link; between two nodes it is the link that is judged.
+    // NCCL's own choice may route around a bad link; between two nodes the link itself is judged.
     if (params.contains("pairs")) command.argv.insert(command.argv.end(), {"--algorithm", "Ring"});
   }
   for (const auto& [name, value] : object_of(params, "options").items())
@@ -74,8 +74,8 @@ Command leader_command(const StepContext& context, const Json& params, const std
   return command;
 }
 
-// That it failed or hung is a measurement: it is a test of all members, and says nothing about this node. An
-// error is only what keeps it from being started.
+// A failure or a hang is a measurement: it is a test of all members, and no statement about this node. Only
+// what prevents the start is an error.
 Result<Json> run_load(StepContext& context, const Json& params, const std::vector<Peer>& hosts) {
   const std::string load = text_of(params, "load", "allreduce");
   Json members = Json::array();
@@ -85,13 +85,13 @@ Result<Json> run_load(StepContext& context, const Json& params, const std::vecto
     return failed_load(load, output.error().message, members);
   if (!output.ok()) return output.error();
   auto result = measurement(*output, "muster-accept group");
-  // Options it does not take are the profile's fault, and no node's.
+  // Options that it does not support are the profile's fault, not a node's.
   if (!result.ok() && result.error().code == Code::invalid) return result.error();
   if (!result.ok()) return failed_load(load, result.error().message, members);
   (*result)["members"] = members;
   const std::string outcome = text_of(*result, "outcome");
   if (outcome != "measured" && outcome != "corrupt") return result;
-  // Fewer ranks than hosts would be a good result of another cluster.
+  // Fewer ranks than hosts would be a good result of a smaller cluster.
   const Json ranks = result->value(Json::json_pointer("/metrics/ranks/value"), Json());
   if (!ranks.is_number() || ranks.get<double>() != static_cast<double>(hosts.size()))
     return failed_load(load, fmt::format("{} of {} ranks took part", dump_json(ranks), hosts.size()),
@@ -114,13 +114,13 @@ Result<Json> lead(StepContext& context, const Json& params) {
   if (steps::bool_of(params, "bye", false)) return dismiss(context, params, hosts);
   const auto load = [&](const std::vector<Peer>& members) { return run_load(context, params, members); };
   auto result = params.contains("pairs") ? in_pairs(context, params, hosts, load) : load(hosts);
-  // What could not be run is not repeated in pairs, so nothing follows.
+  // A load that could not run is not repeated in pairs, so nothing follows.
   const bool over = !result.ok() || text_of(*result, "outcome") == "unavailable";
   if (over || steps::is_cancelled(context)) (void)dismiss(context, params, hosts);
   return result;
 }
 
-// A member that could not serve is found by its leader; this says why.
+// The leader detects a member that could not serve; this gives the reason.
 Result<Json> serve(StepContext& context, const Json& params) {
   TRY(const std::vector<Peer> leaders, peers_of(params, "peers"));
   if (leaders.empty())
@@ -134,7 +134,7 @@ Result<Json> serve(StepContext& context, const Json& params) {
   std::string addresses;
   for (const auto& leader : leaders) addresses += (addresses.empty() ? "" : ",") + leader.address;
   const int64_t seconds = int_of(params, "deadline_seconds", kServeSeconds);
-  steps::say(context, fmt::format("carries out its part of what {} leads", leaders.front().name));
+  steps::say(context, fmt::format("taking part in the load led by {}", leaders.front().name));
   Command command;
   command.argv = {program(context, "muster-accept"),
                   "group-serve",
@@ -162,31 +162,29 @@ StepModule accept_group_module() {
   StepModule m;
   m.name = "accept_group";
   m.help =
-      "Leads one load over the given nodes, over TCP and without MPI, one rank each, every result checked "
-      "exactly: an all-reduce, a training-shaped load on 1, 2, 4 ... and all of them, NCCL's collectives "
-      "over "
-      "all their GPUs, or the training-shaped load on these. A profile's step has `among: group` and `on: "
-      "leader`; the planner has the other nodes serve (accept_group_serve) in the same stage. A member that "
-      "does not answer, dies or hangs is named. When the load fails or is too slow, the controller has it "
-      "repeated in pairs of nodes.";
+      "Leads one load over the listed nodes, over TCP and without MPI, one rank per node, every result "
+      "checked exactly: an all-reduce, a training-shaped load on 1, 2, 4 ... and all nodes, NCCL's "
+      "collectives over all their GPUs, or the training-shaped load on the GPUs. A profile's step has "
+      "`among: group` and `on: leader`; the planner adds a step for the other nodes (accept_group_serve) in "
+      "the same stage. The result names a member that does not respond, dies or hangs. If the load fails or "
+      "is too slow, the controller repeats it in pairs of nodes.";
   m.parameters = Json::array(
       {parameter("hosts", "list", true, "nodes: {name, address}"),
        parameter("pairs", "list", false,
-                 "pairs of names: instead of all nodes, each of these pairs by itself"),
-       parameter("bye", "bool", false, "instead of a load: the other nodes stop serving", false),
-       parameter("address", "string", false, "own address; needed where this node is none of `hosts`"),
+                 "pairs of node names: runs on each of these pairs instead of on all nodes"),
+       parameter("bye", "bool", false, "true: no load; the other nodes stop serving", false),
+       parameter("address", "string", false, "address of this node; required if it is not one of `hosts`"),
        parameter("port", "int", false, "TCP port of all nodes", kPort),
-       parameter("seconds", "string", false, "time budget", "1"),
+       parameter("seconds", "string", false, "time budget in seconds", "1"),
        parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
        parameter("max_bytes", "int", false, "all-reduce, nccl: largest message in bytes", 262144),
        parameter("options", "object", false,
-                 "its options: {model: 1024} is --model 1024; the loads of GPUs want gpus, the number of "
-                 "each node"),
-       parameter("libs", "string", false, "loads of GPUs: folder with NCCL and what it loads"),
+                 "its options: {model: 1024} becomes --model 1024; GPU loads need gpus, the number per node"),
+       parameter("libs", "string", false, "GPU loads: folder with NCCL and its dependencies"),
        parameter("connect_seconds", "int", false,
-                 "how long the other nodes' servers are waited for; at most a third of the deadline", 60),
-       parameter("deadline_seconds", "int", false, "ended after so long", 180),
-       parameter("pair_deadline_seconds", "int", false, "each pair of a repetition is ended after so long",
+                 "how long to wait for the other nodes' servers; at most a third of the deadline", 60),
+       parameter("deadline_seconds", "int", false, "time after which it is ended", 180),
+       parameter("pair_deadline_seconds", "int", false, "time after which each pair of a repetition is ended",
                  60)});
   m.check = has_what_it_measures;
   m.measure = lead;
@@ -197,18 +195,17 @@ StepModule accept_group_serve_module() {
   StepModule m;
   m.name = "accept_group_serve";
   m.help =
-      "Carries out this node's part of what another node leads with accept_group, for as long as that one "
-      "needs it. The planner adds it; a playbook has no use for it.";
+      "Takes part in a load that a different node leads with accept_group, for as long as the leader needs "
+      "it. Added by the planner; not for use in playbooks.";
   m.parameters = Json::array(
-      {parameter("peers", "list", true, "the node that leads: {name, address}; only that one is answered"),
-       parameter("address", "string", true, "own address"),
+      {parameter("peers", "list", true, "the leader: {name, address}; only its connections are accepted"),
+       parameter("address", "string", true, "address of this node"),
        parameter("port", "int", false, "TCP port", kPort),
        parameter("load", "string", false, "allreduce, training, nccl or gpu-training", "allreduce"),
-       parameter("libs", "string", false, "loads of GPUs: folder with NCCL and what it loads"),
-       parameter("wait_seconds", "int", false, "ends when the leader was not there until then", kWaitSeconds),
-       parameter("linger_seconds", "int", false, "ends so long after a load when nothing follows",
-                 kLingerSeconds),
-       parameter("deadline_seconds", "int", false, "ends after so long, whatever happens", kServeSeconds)});
+       parameter("libs", "string", false, "GPU loads: folder with NCCL and its dependencies"),
+       parameter("wait_seconds", "int", false, "how long to wait for the leader", kWaitSeconds),
+       parameter("linger_seconds", "int", false, "how long to wait for the next load", kLingerSeconds),
+       parameter("deadline_seconds", "int", false, "time after which it ends in any case", kServeSeconds)});
   m.check = has_what_it_measures;
   m.measure = serve;
   return m;

@@ -1,6 +1,6 @@
-// Whether a measurement has anything to measure here: loads of GPUs do not on a lab's stand-ins
-// (base/standin.h), where a figure would be made up. What the stand-ins' driver counts is read all the same:
-// errors are rehearsed.
+// Whether a measurement is applicable: GPU loads are not on a lab's stand-ins (base/standin.h), where a
+// figure would be invented. The error counters of the stand-ins' driver are read nevertheless: labs rehearse
+// errors.
 #include <fmt/format.h>
 
 #include "agent/checks/checks.h"
@@ -14,8 +14,8 @@ Result<CheckResult> has_what_it_measures(StepContext& context, const Json& param
   const auto standins = standin_gpus(context.files);
   if (!standins) return steps::holds();
   return CheckResult{Holds::not_applicable,
-                     fmt::format("{}: {} are the lab's stand-ins, there is nothing to measure", kSimulatedGpu,
-                                 standins->count)};
+                     fmt::format("{}: {} are the lab's stand-ins, so there is nothing to measure",
+                                 kSimulatedGpu, standins->count)};
 }
 
 }  // namespace muster::checks

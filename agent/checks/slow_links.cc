@@ -27,7 +27,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 std::vector<size_t> slow_links(const Json& parts) {
-  std::vector<double> share(parts.size(), 1);  // the slower direction's, of the median
+  std::vector<double> share(parts.size(), 1);  // rate of the slower direction, relative to the median
   for (const char* name : kRates) {
     std::vector<double> all;
     for (const Json& part : parts)

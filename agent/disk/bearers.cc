@@ -16,7 +16,7 @@ namespace {
 
 const std::string kBlock = "/sys/class/block/";
 
-// Those that can be opened and stand for themselves.
+// Block devices that can be opened and are not part of something else.
 std::vector<std::string> devices(const Files& files) {
   std::vector<std::string> out;
   for (const auto& name : files.list(kBlock)) {
@@ -47,7 +47,7 @@ std::optional<Signature> carried(const Files& files, const std::string& name, co
 std::vector<std::string> file_system_bearers(const Files& files, const std::string& uuid) {
   std::vector<std::string> out;
   if (uuid.empty()) return out;
-  std::set<std::string> parts;  // different ones: devices of one file system
+  std::set<std::string> parts;  // all different: devices of one file system
   for (const auto& name : devices(files))
     if (const auto found = carried(files, name, uuid)) {
       out.push_back(name);
@@ -77,7 +77,7 @@ std::string file_system_uuid(const Signature& s) {
   if (known) return s.uuid;
   constexpr size_t kSerialDigits = 8;
   if (s.type != "vfat" || s.uuid.size() != kSerialDigits) return "";
-  std::string out;  // a number of 32 bits, from its high end
+  std::string out;  // a 32-bit number, high byte first
   for (const size_t at : {6, 4, 2, 0}) out += s.uuid.substr(at, 2);
   for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return out.insert(4, "-");

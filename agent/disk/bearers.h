@@ -1,10 +1,10 @@
-// Which devices of this machine have an identity: file systems by their UUID, partitions by theirs. A copy of
-// a disk carries the UUIDs of the disk it was made of, and a lookup (mount, udev, a boot loader) uses the
-// first one found: before a UUID is relied on, its bearers are counted here, and two are refused by name.
+// Which devices of this machine have a given UUID: of a file system, or of a partition. A copy of a disk has
+// the UUIDs of the original, and a lookup (mount, udev, a boot loader) uses the first one found: before a
+// UUID is relied on, its devices are counted here, and if there are two, the error names them.
 //
-// Read from the devices themselves, at this moment: udev's links name one device for each UUID, chosen by
-// chance. A part of something else (a member of an array, a path of a multipath device) does not count: only
-// the whole can be mounted. Reads two MiB of each device. Thread: blocking.
+// Read from the devices themselves, now: udev's links name one device for each UUID, chosen by chance. A part
+// of something else (a member of an array, a path of a multipath device) does not count: only the whole can
+// be mounted. Reads two MiB of each device. Thread: blocking.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ std::vector<std::string> partition_bearers(const Files& files, const std::string
 // As in `mount UUID=...`; "" for a type whose UUID cannot be read here.
 std::string file_system_uuid(const Signature& signature);
 
-// "8:1" of a block device: of its device file, or as sysfs shows it; "" for none.
+// "8:1" of a block device: from its device file, or from sysfs; "" for none.
 std::string device_number(const Files& files, const std::string& kernel_name);
 // The reverse; "" for none.
 std::string device_with_number(const Files& files, const std::string& number);

@@ -24,8 +24,9 @@ Result<BlockDevice> BlockDevice::open(const std::string& path, Access access) {
   if (fd < 0) {
     const int error = errno;
     const Code code = error == ENOENT ? Code::not_found : error == EBUSY ? Code::conflict : Code::failed;
-    return fail(code, fmt::format("opening {}: {}", path,
-                                  error == EBUSY ? "something on it is in use" : strerror(error)));
+    return fail(
+        code, fmt::format("opening {}: {}", path,
+                          error == EBUSY ? "it is in use (mounted, in an array, or swap)" : strerror(error)));
   }
   struct stat st = {};
   ::fstat(fd, &st);

@@ -2,8 +2,8 @@
 //
 // Owned by the code that opened it; the only access of agent code to raw disk bytes. Opened for writing it
 // holds the disk exclusively (O_EXCL): the kernel refuses while anything on the disk is mounted, assembled or
-// swapped on, and keeps others out after. Thread: read_at() and write_at() may run in several threads at once
-// (pread, pwrite).
+// used as swap, and keeps others out afterwards. Thread: read_at() and write_at() may run in several threads
+// at once (pread, pwrite).
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ uint64_t number(const std::string& text) {
   return n;
 }
 
-// Hardware strings come padded and are hostile.
+// Hardware strings are padded and untrusted.
 std::string clean(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -46,18 +46,18 @@ bool is_system_mount(const std::string& at) {
 struct Uses {
   // kernel name -> mount point, "swap", or "btrfs" where no mount point is known
   std::multimap<std::string, std::string> at;
-  bool zfs = false, zfs_system = false;  // some pool may be in use; one of them has the running system
+  bool zfs = false, zfs_system = false;  // a pool may be in use; a pool contains the running system
 };
 
-// "/dev/nvme0n1p2", or a link to it such as /dev/mapper/root -> ../dm-0; "" for what is no device.
+// "/dev/nvme0n1p2", or a link to it such as /dev/mapper/root -> ../dm-0; "" for what is not a device.
 std::string device_name(const Files& files, const std::string& source) {
   if (!starts(source, "/dev/")) return "";
   const std::string path = files.read_link(source).value_or(source);
   return path.substr(path.rfind('/') + 1);
 }
 
-// btrfs and ZFS show no device number of a disk in mountinfo: the one the source (of several devices, one of
-// them), the other its pool.
+// btrfs and ZFS show no disk's device number in mountinfo: btrfs shows the source (one of several devices),
+// ZFS the pool.
 void add_mounts(const Files& files, Uses& out) {
   std::map<std::string, std::string> name_of;  // "259:1" -> nvme0n1p1
   for (const auto& name : files.list("/sys/class/block"))
@@ -79,7 +79,7 @@ void add_mounts(const Files& files, Uses& out) {
   }
 }
 
-// A mounted btrfs has all its devices here, of which mountinfo names one.
+// /sys lists all devices of a mounted btrfs; mountinfo names only one.
 void add_btrfs(const Files& files, Uses& out) {
   for (const auto& uuid : files.list("/sys/fs/btrfs")) {
     const auto members = files.list("/sys/fs/btrfs/" + uuid + "/devices");
@@ -138,7 +138,7 @@ void read_pool_use(const Uses& used, const DiskContent& content, DiskFacts& disk
 
 std::string nvme_transport(const Files& files, const std::string& folder, const std::string& name) {
   std::string t = files.read_line(folder + "/device/transport");
-  // With multipath the disk hangs below a subsystem; its controllers know the transport.
+  // With multipath the disk is below a subsystem; its controllers have the transport.
   for (const auto& entry : files.list(folder + "/device"))
     if (t.empty() && starts(entry, "nvme")) t = files.read_line(folder + "/device/" + entry + "/transport");
   if (t.empty()) t = files.read_line("/sys/class/nvme/" + name.substr(0, name.find('n', 4)) + "/transport");
@@ -150,8 +150,8 @@ std::string scsi_serial(const Files& files, const std::string& folder) {
   return page.size() > 4 ? clean(page.substr(4)) : "";
 }
 
-// A SCSI disk behind a network looks like one in the machine but for its path or, where that tells nothing
-// (SRP), its host adapter.
+// A SCSI disk over a network looks like a local one, except for its path or, if that shows nothing (SRP), its
+// host adapter.
 std::string scsi_transport(const Files& files, const std::string& folder, const std::string& link) {
   const auto is_below = [&](const char* part) { return link.find(part) != std::string::npos; };
   if (is_below("/usb")) return "usb";
@@ -167,7 +167,7 @@ std::string scsi_transport(const Files& files, const std::string& folder, const 
 void read_bus(const Files& files, DiskFacts& disk) {
   const std::string path = "/sys/block/" + disk.name;
   std::string link = files.read_link(path).value_or("");
-  // With multipath the disk itself is nowhere; its controllers are.
+  // With multipath the disk itself has no PCI path; its controllers do.
   for (const auto& entry : files.list(path + "/device"))
     if (link.find("/nvme-subsystem/") != std::string::npos && starts(entry, "nvme"))
       link = files.read_link(path + "/device/" + entry).value_or(link);

@@ -61,7 +61,7 @@ void find_file_systems(const Region& r, Found& out) {
     if (r.is(at, "OCFSV2")) r.add(out, "ocfs2");
 }
 
-// What md's superblock of version 1 says of the whole array.
+// Properties of the whole array, from md's superblock version 1.
 std::string array_words(const Region& r, uint64_t at) {
   const auto number = [&](uint64_t from) {
     uint32_t n = 0;
@@ -90,7 +90,7 @@ void find_md(const Region& r, Found& out) {
 }
 
 void find_zfs(const Region& r, Found& out) {
-  // Four labels, two at each end; each holds a ring of uberblocks from 128 KiB on.
+  // Four labels, two at each end; each contains a ring of uberblocks from 128 KiB on.
   if (r.size < (2 << 20)) return;
   const uint64_t end = r.size / 262144 * 262144;
   for (const uint64_t label : {uint64_t{0}, uint64_t{262144}, end - 524288, end - 262144})
@@ -140,7 +140,7 @@ bool is_quiet(const Region& r) {
 }
 std::string digest_of(const Region& r) { return sha256(r.head + r.tail); }
 
-// "128 MiB", where it is a whole number of them.
+// "128 MiB", if it is a whole number of MiB.
 std::string place(uint64_t at) {
   return at % (1 << 20) == 0 ? fmt::format("{} MiB", at >> 20)
          : at % 1024 == 0    ? fmt::format("{} KiB", at >> 10)
@@ -152,7 +152,7 @@ Signature remains(const std::string& type, const std::string& label, const std::
 
 std::string label_of(const Signature& s) { return s.type + (s.label.empty() ? "" : " \"" + s.label + "\""); }
 
-// The partition's name and what lies in it: "data ext4 "scratch"", "#5 LVM2_member".
+// The partition's name and its content: "data ext4 "scratch"", "#5 LVM2_member".
 std::string describe(const DiskContent& c, uint64_t start, std::string name) {
   for (const auto& s : c.signatures)
     if (s.start == start) name += " " + label_of(s);
@@ -200,11 +200,11 @@ std::set<std::pair<uint64_t, uint64_t>> partitions_of(const DiskContent& c) {
   return out;
 }
 
-// Where a table has usually been put since 2010: a first partition begins here.
+// Where partitioning tools usually begin the first partition since 2010.
 constexpr uint64_t kFirstPartition = 1 << 20;
 
-// A disk without a table, on which nothing is known at the places where it would be. What is found by looking
-// closer is named, and bound with all that was read.
+// A disk without a table and without a known signature at the usual places. What the close look finds is
+// named, and the hash covers all that was read.
 Status add_closer_look(const BlockDevice& disk, DiskContent& c) {
   TRY(Look look, look_closely(disk, 0, disk.size()));
   c.blank = look.quiet;
@@ -247,7 +247,7 @@ Result<DiskContent> probe_disk(const BlockDevice& disk) {
     c.mbr = std::move(mbr).value();
   else if (mbr.error().code != Code::not_found)
     return std::move(mbr).error();
-  // What a broken table hides is not seen, so that at least its own surroundings count.
+  // What a broken table refers to cannot be found, so at least the area around the table counts.
   if (c.mbr && c.mbr->damaged) whole.add(c.signatures, "mbr (damaged)", "", digest_of(whole));
   if (auto gpt = read_gpt(disk))
     c.gpt = std::move(gpt).value();
@@ -257,7 +257,7 @@ Result<DiskContent> probe_disk(const BlockDevice& disk) {
     TRY(auto found, probe_region(disk, start, size));
     c.signatures.insert(c.signatures.end(), found.begin(), found.end());
   }
-  // What muster itself noted counts: a disk that was re-imaged since the plan was made is another content.
+  // Muster's own marker counts: a disk that was re-imaged since the plan was made has different content.
   if (auto marker = read_marker(disk)) {
     c.signatures.push_back({"muster_image", marker->digest, marker->slot + " " + marker->stage, 0, {}});
     c.marker = std::move(marker).value();

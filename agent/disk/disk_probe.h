@@ -23,8 +23,8 @@ namespace muster {
 // The type of a signature for unknown bytes.
 inline constexpr char kUnknownData[] = "unknown data";
 
-// Beginning of the type of a leftover signature, by its place: in a first partition that is in no table any
-// more, or a second superblock. "remains of btrfs at 1 MiB". Never for muster's own intact data.
+// Beginning of the type of a leftover signature, by its place: in a first partition that is no longer in a
+// table, or a second superblock. "remains of btrfs at 1 MiB". Never for muster's own intact data.
 inline constexpr char kRemains[] = "remains of ";
 bool is_remains(const std::string& type);
 
@@ -42,11 +42,11 @@ struct Signature {
 
 struct DiskContent {
   GptTable gpt = {};                       // empty without one
-  std::optional<MbrTable> mbr = {};        // an MBR table with at least one entry; beside a GPT too
+  std::optional<MbrTable> mbr = {};        // an MBR table with at least one entry; also next to a GPT
   std::optional<ImageMarker> marker = {};  // of a system that muster wrote
   std::vector<Signature> signatures = {};  // of the whole disk and of every partition
   bool blank = false;                      // no table, no signature, and nothing in the close look (look.h)
-  std::string summary = {};                // one line for people
+  std::string summary = {};                // one line of text
   std::string hash = {};                   // "sha256:<hex>"
 };
 

@@ -50,7 +50,7 @@ void guid_bytes(const std::string& text, uint8_t* raw) {
   }
 }
 
-// Names on foreign disks are hostile: what is not printable ASCII becomes '?'.
+// Names on foreign disks are untrusted: what is not printable ASCII becomes '?'.
 std::string name_text(const uint16_t* raw) {
   std::string out;
   for (size_t i = 0; i < 36; ++i) {

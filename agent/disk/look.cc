@@ -24,14 +24,13 @@ std::vector<uint64_t> copies(uint64_t size) {
   std::vector<uint64_t> out = {64 * kMiB,  256 * kGiB,  // btrfs
                                128 * kMiB, 384 * kMiB, 640 * kMiB,
                                96 * kMiB,  160 * kMiB, 32 * kGiB};  // ext: 4 KiB, 2 KiB, 64 KiB blocks
-  // XFS: 4 allocation groups, or 8, 16, 32 where it knew of a stripe; of 1 TiB on more than 4 TiB.
+  // XFS: 4 allocation groups, or 8, 16, 32 if a stripe was given; of 1 TiB on more than 4 TiB.
   for (const uint64_t groups : {4, 8, 16, 32}) out.push_back(size / groups);
   out.push_back(kTiB);
   return out;
 }
 
-// Around each copy, so that the one of a partition that begins at 1 MiB is in it as well, and roundings of
-// its size.
+// Around each copy, to include the copy of a partition that begins at 1 MiB, and roundings of its size.
 constexpr uint64_t kBefore = 64 * kKiB, kAround = kMiB + 128 * kKiB;
 
 bool is_uniform(const std::string& bytes, char byte) {
@@ -45,8 +44,8 @@ uint32_t number_at(std::string_view block, size_t at) {
   return n;
 }
 
-// A superblock that begins here, of which 4 KiB are given if there are as many. Two bytes of magic are found
-// by chance in any file, so the fields beside it are checked as well.
+// A superblock that begins here; `block` is 4 KiB unless the data ends earlier. Two magic bytes occur by
+// chance in any file, so neighbouring fields are checked as well.
 bool identify(std::string_view block, Remains& out) {
   if (block.substr(0, 4) == "XFSB"sv && number_at(block, 4) != 0) {
     out = {"xfs", text_at(block, 0x6c, 12), uuid_at(block, 0x20)};
@@ -74,8 +73,7 @@ void find_remains(const std::string& bytes, uint64_t start, std::vector<Remains>
   }
 }
 
-// From its end to its beginning, in pieces: 256 MiB at once are more than an emulated drive carries out in
-// its time.
+// From its end to its beginning, in pieces: 256 MiB at once would exceed an emulated drive's timeout.
 Status zero_extent(const BlockDevice& disk, const Extent& extent) {
   for (uint64_t left = extent.size; left > 0;) {
     const uint64_t size = std::min(kPiece, left), at = extent.start + left - size;
@@ -97,7 +95,7 @@ std::vector<Extent> looked_at(uint64_t start, uint64_t size) {
   std::vector<Extent> out;
   for (const Extent& e : wanted) {
     if (e.size == 0) continue;
-    // Whole blocks, also of disks whose blocks are 4 KiB.
+    // Whole blocks, also on disks with 4 KiB blocks.
     const uint64_t from = e.start / 4096 * 4096, to = std::min(size, (e.start + e.size + 4095) / 4096 * 4096);
     const uint64_t end = out.empty() ? 0 : out.back().start + out.back().size;
     if (!out.empty() && from <= end)

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// Of a version that noted one slot only.
+// From a version that recorded one slot only.
 std::map<std::string, SlotNote> slots_before(const ImageMarker& m) {
   if (m.slot != "a" && m.slot != "b") return {};
   return {{m.slot, {"", m.digest, m.stage == "done" ? kSlotWritten : kSlotWriting, "", m.order}}};
@@ -43,7 +43,7 @@ Result<ImageMarker> read_copy(const BlockDevice& disk, uint64_t offset) {
   const size_t end = block.find('\0');
   if (block.rfind("muster-image sha256:", 0) != 0 || line == std::string::npos || end == std::string::npos ||
       line > end)
-    return fail(Code::not_found, "no marker of muster");
+    return fail(Code::not_found, "no muster marker");
   const std::string body = block.substr(line + 1, end - line - 1);
   if ("muster-image " + sha256(body) != block.substr(0, line))
     return fail(Code::not_found, "muster's marker is damaged");

@@ -3,10 +3,10 @@
 //
 // Written before a disk is touched (stage "writing") and after the loader entry is installed ("done"); for
 // each root slot also before and after it alone is written, beside the running system. The second copy is
-// written first, each with a higher number than any before: after any interruption one of them is complete,
-// with the old or the new content. Earlier versions use only the first; one without a number was written by
-// such a version without regard to the second copy, and counts.
-// Thread: plain functions over a BlockDevice.
+// written first, each with a higher number than all earlier ones: after any interruption one of them is
+// complete, with the old or the new content. Earlier versions use only the first; one without a number was
+// written by such a version without regard to the second copy, and counts. Thread: plain functions over a
+// BlockDevice.
 #pragma once
 
 #include <cstdint>
@@ -35,19 +35,18 @@ struct SlotNote {
 };
 
 struct ImageMarker {
-  std::string node;          // host name the disk belongs to
-  std::string stage;         // writing | done
-  std::string digest;        // image being written or written last
-  std::string slot;          // a | b: its slot
-  std::string current;       // slot the loader starts; empty before the first image is complete
-  std::string approved;      // approved content hash: of the disk before the work began
-  bool fresh = false;        // layout made by this work: ESP and state have no file systems yet
-  std::string cluster = {};  // of that node; empty: written by a version that did not record it
-  std::string authority =
-      {};  // fingerprint of the CA of the controller that had it written; empty as above. Names can be equal
-  std::string order = {};                      // the order's id without the attempt; empty as above
+  std::string node;            // host name the disk belongs to
+  std::string stage;           // writing | done
+  std::string digest;          // image being written or written last
+  std::string slot;            // a | b: its slot
+  std::string current;         // slot the loader starts; empty before the first image is complete
+  std::string approved;        // approved content hash: of the disk before the work began
+  bool fresh = false;          // layout made by this work: ESP and state have no file systems yet
+  std::string cluster = {};    // cluster of that node; empty: written by a version that did not record it
+  std::string authority = {};  // fingerprint of the CA of the controller that wrote it; empty as above
+  std::string order = {};      // the order's id without the attempt; empty as above
   std::map<std::string, SlotNote> slots = {};  // "a", "b": the written ones
-  uint64_t serial = 0;                         // which of two is the later; write_marker() counts on
+  uint64_t serial = 0;                         // shows which copy is the later; write_marker() increments it
 };
 
 // The later intact copy. not_found: none is intact.

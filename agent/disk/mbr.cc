@@ -34,7 +34,7 @@ bool is_extended(const Entry& e) { return e.type == 0x05 || e.type == 0x0f || e.
 
 void add(const BlockDevice& disk, MbrTable& table, int number, const Entry& entry, uint64_t first) {
   const uint64_t start = first * disk.logical_block(), size = entry.count * disk.logical_block();
-  // One that starts with the disk (a bootable ISO image) is what the disk itself is.
+  // A partition that starts with the disk (a bootable ISO image) is the disk itself.
   if (size == 0 || start == 0 || start >= disk.size()) return;
   table.partitions.push_back({number, entry.type, start, std::min(size, disk.size() - start)});
 }
@@ -79,7 +79,7 @@ Result<MbrTable> read_mbr(const BlockDevice& disk) {
   if (!is_signed(sector) || !any) return fail(Code::not_found, "no MBR");
   MbrTable table;
   table.raw = sector.substr(kId);
-  // The boot sector of a file system ends alike. The kernel tells them apart by this too.
+  // The boot sector of a file system ends the same way. The kernel uses the same test.
   if (std::any_of(entries.begin(), entries.end(), [](const Entry& e) { return (e.boot & 0x7f) != 0; }))
     return table;
   for (int i = 0; i < 4; ++i)

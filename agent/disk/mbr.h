@@ -1,6 +1,6 @@
-// MBR partition tables, read without a tool: the four primary entries and the chain of logical partitions
-// behind an extended one. Muster writes none; it must show the content of a disk, and detect changes. Thread:
-// plain functions over a BlockDevice.
+// MBR partition tables, read without a tool: the four primary entries and the chain of logical partitions in
+// an extended one. Muster does not write them; it must show the content of a disk, and detect changes.
+// Thread: plain functions over a BlockDevice.
 #pragma once
 
 #include <cstdint>

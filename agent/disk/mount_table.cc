@@ -32,7 +32,7 @@ std::map<std::string, MountEntry> all_mounts(const Files& files) {
     const auto before = split(line.substr(0, dash), ' '), after = split(line.substr(dash + 3), ' ');
     if (before.size() < 6 || after.size() < 2) continue;
     const std::string target = unescaped(before[4]);
-    // Later ones lie on top.
+    // Later mounts are on top.
     out[target] = MountEntry{target, after[0], unescaped(after[1]), before[5], before[2]};
   }
   return out;

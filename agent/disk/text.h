@@ -1,5 +1,5 @@
-// Fields of hostile superblocks as text: labels, UUIDs, what kind of ext file system it is. Shorter than
-// requested at the end of the block. Thread: pure.
+// Fields of untrusted superblocks as text: labels, UUIDs, the kind of ext file system. Shorter than requested
+// at the end of the block. Thread: pure.
 #pragma once
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ inline std::string uuid_at(std::string_view block, size_t at) {
                                      h.substr(16, 4), h.substr(20));
 }
 
-// By the features: compatible, incompatible, read-only compatible.
+// From the feature flags: compatible, incompatible, read-only compatible.
 inline const char* ext_type(std::string_view features) {
   const bool journal = features.size() == 12 && (features[0] & 4),
              extents = features.size() == 12 && (features[4] & 0x40);

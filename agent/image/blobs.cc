@@ -27,7 +27,7 @@ Result<std::map<std::string, std::string>> fetch_files(const wire::ImageJob& job
     out[f.role] = std::move(bytes);
   }
   for (const char* role : {"kernel", "bootloader"})
-    if (!out.count(role)) return fail(Code::invalid, std::string("the image has no ") + role);
+    if (!out.count(role)) return fail(Code::invalid, std::string("the image does not contain a ") + role);
   return out;
 }
 

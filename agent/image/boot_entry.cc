@@ -29,14 +29,14 @@ std::string little_endian(uint64_t value, int bytes) {
   return out;
 }
 
-// UTF-16 with its end.
+// UTF-16 with its terminator.
 std::string wide(const std::string& ascii) {
   std::string out;
   for (const char c : ascii) out += std::string{c, '\0'};
   return out + std::string(2, '\0');
 }
 
-// The first three fields are numbers, written from their low end.
+// The first three fields are little-endian numbers.
 Result<std::string> guid_bytes(const std::string& text) {
   std::string hex;
   for (const char c : text)
@@ -63,7 +63,7 @@ Result<std::string> entry_for(const EspPlace& esp) {
   return little_endian(1, 4) + little_endian(path.size(), 2) + wide("muster") + path;
 }
 
-// One call, and never a new file in place of the old one: each write is a change of the firmware's variable.
+// A single write, and never a new file in place of the old one: each write changes the firmware's variable.
 Status write_variable(const Files& files, const std::string& variable, const std::string& value) {
   const std::string where = files.real(path_of(variable)), content = little_endian(kKept, 4) + value;
   const int fd = ::open(where.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -98,7 +98,8 @@ Result<int> find_or_make(const Files& files, const std::string& entry) {
 }  // namespace
 
 Status start_first(const Files& files, const EspPlace& esp) {
-  if (files.list(kFolder).empty()) return fail(Code::not_found, "no EFI variables: not booted by UEFI");
+  if (files.list(kFolder).empty())
+    return fail(Code::not_found, "no EFI variables: this system was not booted by UEFI");
   TRY(const std::string entry, entry_for(esp));
   TRY(const int number, find_or_make(files, entry));
   const std::string mine = little_endian(static_cast<uint64_t>(number), 2);

@@ -1,9 +1,9 @@
 // The firmware's boot list, for nodes whose boot order nothing else controls.
 //
-// On a node with a BMC the firmware's own order decides, and a boot override corrects it. On one without, a
-// list that still leads to the replaced system, perhaps on another disk, could not be corrected: so the entry
-// "muster" is put in front of it, for the next boot and for those after it. EFI variables in the kernel's
-// form (efivarfs). Thread: plain functions.
+// On a node with a BMC the firmware's own order decides, and a boot override corrects it. Without a BMC, a
+// list that still starts the replaced system, perhaps on a different disk, could not be corrected: so the
+// entry "muster" is put first, for the next boot and for later ones. EFI variables in the kernel's form
+// (efivarfs). Thread: plain functions.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct EspPlace {
 };
 
 // Boot#### "muster" for \EFI\BOOT\BOOTX64.EFI on it: created if missing, first in BootOrder, and BootNext.
-// Other entries stay, behind it. not_found: this machine was not started by UEFI.
+// Other entries stay, after it. not_found: this machine was not started by UEFI.
 Status start_first(const Files& files, const EspPlace& esp);
 
 }  // namespace muster

@@ -16,18 +16,19 @@ Result<OwnSlots> running_system(const Files& files, const SlotCommit& c) {
   TRY(OwnSlots own, own_slots(files));
   if (own.running != c.slot)
     return fail(Code::conflict,
-                fmt::format("slot {} is running, but the order is to commit slot {}", own.running, c.slot));
+                fmt::format("slot {} is running, but the order would commit slot {}", own.running, c.slot));
   const ImageRecord record = read_image_record(files);
   if (record.digest != c.digest)
     return fail(Code::conflict,
-                fmt::format("image {} is running, but the order is to commit {}", record.digest, c.digest));
+                fmt::format("image {} is running, but the order would commit {}", record.digest, c.digest));
   const SlotNote* note = own.note(c.slot);
   if (!note || note->stage != kSlotWritten || note->digest != c.digest)
-    return fail(Code::conflict, "the disk's marker does not record slot " + c.slot + " as written with it");
+    return fail(Code::conflict,
+                "the disk's marker does not record slot " + c.slot + " as written with this image");
   return own;
 }
 
-// loader.conf is muster's, and all files that the slot needs to boot are there.
+// loader.conf is muster's, and all files that the slot needs to boot are present.
 Result<std::string> standing_now(const OwnSlots& own, const Files& esp) {
   const std::string standing = standing_slot(esp);
   if (standing.empty())
@@ -77,7 +78,7 @@ Status commit_slot(const CommitDeps& deps, const SlotCommit& c) {
   TRY(const OwnSlots own, running_system(deps.files, c));
   TRY(const auto esp, open_own_esp(deps.files, own, kEspPlace, Mounted::Way::write));
   TRY(const std::string standing, standing_now(own, esp->files()));
-  // Before loader.conf: where it cannot be removed, nothing has changed.
+  // Before loader.conf: if it cannot be removed, nothing has changed.
   if (efi::is_set(deps.files, efi::kDefault)) {
     TRY_(go_on(deps, efi::kDefault));
     TRY_(efi::drop_default(deps.files));

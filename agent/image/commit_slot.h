@@ -19,8 +19,8 @@ struct SlotCommit {
   std::string order = {};  // without the attempt
 };
 
-// What is not committed yet, for people; "": everything is, as read back from the disk. conflict: another
-// slot or image is running, or the files on the disk are not muster's.
+// What is not committed yet, for messages; "" if everything is, as read back from the disk. conflict: a
+// different slot or image is running, or the files on the disk are not muster's.
 Result<std::string> uncommitted(const Files& files, const SlotCommit& commit);
 
 struct CommitDeps {

@@ -28,11 +28,11 @@ std::string wide(const std::string& ascii) {
 }
 
 std::string why_not(int error) {
-  if (error == ENOSPC) return "the firmware's store of variables is full (ENOSPC)";
+  if (error == ENOSPC) return "the EFI variable store is full (ENOSPC)";
   return strerror(error);
 }
 
-// Ok where it does not exist.
+// Ok if it does not exist.
 Status take_away(const Files& files, const std::string& name) {
   const std::string path = path_of(name);
   if (!files.exists(path)) return Ok{};
@@ -83,9 +83,8 @@ Status write_loader_text(const Files& files, const std::string& name, const std:
 Status drop_default(const Files& files) {
   const Status gone = take_away(files, kDefault);
   if (!is_set(files, kDefault)) return Ok{};
-  return fail(Code::conflict,
-              fmt::format("the firmware's variable {} overrides loader.conf, and cannot be removed{}",
-                          kDefault, gone.ok() ? "" : ": " + gone.error().message));
+  return fail(Code::conflict, fmt::format("the EFI variable {} overrides loader.conf and cannot be removed{}",
+                                          kDefault, gone.ok() ? "" : ": " + gone.error().message));
 }
 
 Status came_from(const Files& files, const std::string& partition_guid) {

@@ -18,23 +18,23 @@ inline constexpr const char* kOneShot = "LoaderEntryOneShot";
 inline constexpr const char* kDefault = "LoaderEntryDefault";
 
 bool is_set(const Files& files, const std::string& name);
-// The value without its attributes; "" where the variable does not exist.
+// The value without its attributes; "" if the variable does not exist.
 std::string loader_value(const Files& files, const std::string& name);
 // The same as text: UTF-16 of ASCII, up to its terminator.
 std::string loader_text(const Files& files, const std::string& name);
-// Does nothing where it does not exist. The kernel marks variables of unknown vendors as immutable, against
+// Does nothing if it does not exist. The kernel marks variables of unknown vendors as immutable, against
 // accidental removal: the mark is removed first.
 void remove_loader_variable(const Files& files, const std::string& name);
 // Removes the old value, writes the text, reads it back. denied: the store is full, it cannot be written, or
-// another value is read back. The old value is gone in any case.
+// a different value is read back. The old value is gone in any case.
 Status write_loader_text(const Files& files, const std::string& name, const std::string& text);
 
-// Removes the default entry that overrides loader.conf: a person chose it in systemd-boot's menu, or with
+// Removes the default entry that overrides loader.conf: an operator set it in systemd-boot's menu, or with
 // bootctl. conflict: it cannot be removed, with the reason.
 Status drop_default(const Files& files);
 
-// denied: the loader that started this system came from another partition than the one with that PARTUUID, so
-// that the files there do not decide what boots.
+// denied: the loader that started this system did not come from the partition with that PARTUUID, so that the
+// files there do not decide what boots.
 Status came_from(const Files& files, const std::string& partition_guid);
 // denied: the loader that started this system is not systemd-boot, or does not support an entry for one boot.
 Status takes_one_shot(const Files& files);

@@ -35,7 +35,7 @@ std::vector<std::string> files_of_slot(const Files& esp, const std::string& slot
   return out;
 }
 
-// By the kernel's rules: the last `panic=` counts, in seconds; 0 stands still, below 0 restarts at once.
+// By the kernel's rules: the last `panic=` counts, in seconds; 0 halts, a negative value restarts at once.
 bool restarts_after_panic(const std::string& options) {
   const std::string key = "panic=", last = kernel_argument(options, "panic");
   if (last.rfind(key, 0) != 0 || last.size() == key.size()) return false;
@@ -44,7 +44,7 @@ bool restarts_after_panic(const std::string& options) {
   return *end == '\0' && seconds != 0;
 }
 
-// The rest of the line that begins with that key; "" where there is none.
+// The rest of the line that begins with that key; "" if there is none.
 std::string entry_value(const std::string& entry, const std::string& key) {
   std::istringstream lines(entry);
   for (std::string line; std::getline(lines, line);)
@@ -75,7 +75,7 @@ Result<std::string> loader_entry(const SeedRequest& r) {
   for (const std::string& wrong : {wrong_console(r.job.console), wrong_kernel_options(r.job.kernel_options)})
     if (!wrong.empty()) return fail(Code::invalid, "the loader's entry: " + wrong);
   const GptPartition* slot = slot_partition(r.layout, r.slot);
-  if (!slot) return fail(Code::invalid, "there is no root slot " + r.slot);
+  if (!slot) return fail(Code::invalid, "unknown root slot " + r.slot);
   std::string options =
       fmt::format("root=PARTUUID={} rootfstype=ext4 rw quiet muster.slot={}", slot->guid, r.slot);
   options += console_arguments(r.job.console);
@@ -92,8 +92,8 @@ Result<std::string> trial_entry(const std::string& entry, int64_t seconds) {
   const size_t at = entry.find("\noptions ");
   const size_t end = at == std::string::npos ? at : entry.find('\n', at + 1);
   if (end == std::string::npos) return fail(Code::conflict, "the slot's entry has no options");
-  // init=: where it cannot be executed, the kernel panics and restarts. Without it, the kernel would fall
-  // back to a shell, which waits at the console for ever.
+  // init=: if it cannot be executed, the kernel panics and restarts. Without it, the kernel would fall back
+  // to a shell, which waits at the console forever.
   std::string more =
       fmt::format(" muster.trial={} systemd.watchdog_sec=120 systemd.crash_reboot=1 init=/sbin/init",
                   std::max<int64_t>(seconds, 1));
@@ -111,7 +111,7 @@ Status slot_is_startable(const Files& esp, const std::string& slot, const std::s
   const std::string options = entry_value(*entry, "options");
   if (kernel_argument(options, "root") != "root=PARTUUID=" + partition_guid ||
       kernel_argument(options, "muster.slot") != "muster.slot=" + slot)
-    return missing("its entry starts another partition");
+    return missing("its entry does not start this partition");
   if (entry_value(*entry, "linux") != kernel_path(slot) || size_of(esp, kernel_path(slot)) == 0)
     return missing("its kernel is missing");
   const std::string initrd = entry_value(*entry, "initrd");
@@ -126,8 +126,8 @@ uint64_t slot_bytes(const Files& esp, const std::string& slot) {
   return sum;
 }
 
-// All files, because Files::write() leaves its temporary file behind where it is interrupted, and nothing
-// else would ever remove it.
+// All files, because Files::write() leaves its temporary file behind if it is interrupted, and nothing else
+// would ever remove it.
 Status clear_slot_folder(const Files& esp, const std::string& slot) {
   for (const auto& path : files_of_slot(esp, slot)) TRY_(esp.remove(path));
   return Ok{};
@@ -150,14 +150,14 @@ Status change_standing(const Files& esp, const std::string& from, const std::str
   found.resize(n < 0 ? 0 : static_cast<size_t>(n));
   Status out = Ok{};
   if (found != before)
-    out = fail(Code::conflict, found == after ? "loader.conf names slot " + to + " already"
+    out = fail(Code::conflict, found == after ? "loader.conf already names slot " + to
                                               : "loader.conf was not written by muster for slot " + from +
                                                     ": left unchanged");
   else if (::pwrite(fd, after.data() + at, 1, static_cast<off_t>(at)) != 1)
     out = failed("writing");
   else if (::fdatasync(fd) != 0)
     out = failed("syncing");
-  (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);  // the next read is to come from the disk
+  (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);  // so that the next read comes from the disk
   ::close(fd);
   return out;
 }
@@ -165,7 +165,7 @@ Status change_standing(const Files& esp, const std::string& from, const std::str
 // Used by the RAM system's writer. loader.conf comes last: until then, the other slot boots.
 Status seed_esp(const Files& esp, const SeedRequest& r) {
   TRY(const std::string entry, loader_entry(r));
-  // Removed first, because the ESP may not have room for the old kernel and the new one.
+  // Removed first, because the ESP may be too small for the old and the new kernel together.
   TRY_(esp.remove(entry_path(trial_name(r.slot))));
   TRY_(clear_slot_folder(esp, r.slot));
   TRY_(esp.write(kernel_path(r.slot), r.files.at("kernel")));

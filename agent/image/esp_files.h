@@ -19,7 +19,7 @@ namespace muster {
 
 inline constexpr const char* kLoaderConf = "/loader/loader.conf";
 std::string loader_conf(const std::string& slot);
-// The slot that loader.conf names; "" where it is not exactly what muster writes.
+// The slot that loader.conf names; "" if it is not exactly what muster writes.
 std::string standing_slot(const Files& esp);
 
 std::string entry_name(const std::string& slot);  // "muster-a.conf"
@@ -30,10 +30,10 @@ std::string initrd_path(const std::string& slot);
 
 // The plain entry of the request's slot. invalid: its console or kernel options are not valid.
 Result<std::string> loader_entry(const SeedRequest& request);
-// The same entry for a boot that goes back by itself after `seconds`. conflict: it has no line of options.
+// The same entry for a boot that rolls back automatically after `seconds`. conflict: it has no options line.
 Result<std::string> trial_entry(const std::string& entry, int64_t seconds);
 
-// The files on the ESP boot this slot from its own partition: entry, kernel, and initrd where the entry names
+// The files on the ESP boot this slot from its own partition: entry, kernel, and initrd if the entry names
 // one. conflict names what is missing.
 Status slot_is_startable(const Files& esp, const std::string& slot, const std::string& partition_guid);
 

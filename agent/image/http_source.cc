@@ -1,4 +1,4 @@
-// Published image files over plain HTTP; what they hold is checked by digest by the caller.
+// Published image files over plain HTTP; the caller checks their content by digest.
 #include <fmt/format.h>
 
 #include "agent/image/blobs.h"

@@ -38,7 +38,7 @@ class Progress {
   int64_t started_ = 0, last_ = 0;
 };
 
-// Tells how long seeding took, and says what is going on.
+// Measures how long seeding took, and reports progress.
 class TimedSeeder : public Seeder {
  public:
   TimedSeeder(std::unique_ptr<Seeder> inner, const WorkRunner::Emit& emit)
@@ -47,7 +47,7 @@ class TimedSeeder : public Seeder {
   Status drop_firmware_default() override { return inner_->drop_firmware_default(); }
   Status seed(const SeedRequest& r) override {
     started = now_ms();
-    emit_("progress", {{"text", "identity and network of the new system"}});
+    emit_("progress", {{"text", "writing identity and network of the new system"}});
     return inner_->seed(r);
   }
   Status install_loader(const SeedRequest& r) override { return inner_->install_loader(r); }

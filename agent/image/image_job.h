@@ -37,13 +37,13 @@ struct OwnDisk {
   EspPlace esp = {};
 };
 Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, const std::string& digest);
-// Gives the system on it the present identity of the RAM system's agent before it is started: an image order
-// left the identity of its own boot there, and the join of a later boot revoked that one. Writes into the
-// state partition, only differences.
+// Copies the present identity of the RAM system's agent to the system on it before that is started: an image
+// order left the identity of its own boot there, which the join of a later boot revoked. Writes to the state
+// partition, only differences.
 Status hand_over_identity(const Files& files, const std::string& identity, const std::string& node,
                           const std::string& digest);
 
-// The firmware starts that disk from now on (agent/image/boot_entry.h).
+// Makes the firmware start that disk from now on (agent/image/boot_entry.h).
 Status start_own_disk_first(const Files& files, const std::string& node, const std::string& digest);
 
 // What seeding writes into a new root; pure but for the folder. `root` is the mounted slot.

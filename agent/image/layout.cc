@@ -23,7 +23,7 @@ Result<GptTable> make_layout(uint64_t disk_size, uint64_t raw_size, uint64_t roo
   root = root / kAlign * kAlign;
   if (root > left / 2 || root < raw_size + raw_size / 8)
     return fail(Code::invalid, fmt::format("the image ({} MiB) needs a root slot of its size plus an eighth; "
-                                           "this disk has room for two of {} MiB",
+                                           "this disk has space for two of {} MiB",
                                            raw_size / kMiB, std::min(root, left / 2) / kMiB));
   GptTable t;
   t.disk_guid = random_guid();
@@ -33,7 +33,7 @@ Result<GptTable> make_layout(uint64_t disk_size, uint64_t raw_size, uint64_t roo
     at += size;
   };
   add(kTypeEsp, "muster-esp", esp);
-  // Not the discoverable root type: a loader or initrd must never pick a slot by itself.
+  // Not the discoverable root type: a loader or initrd must never select a slot itself.
   add(kTypeLinux, "muster-root-a", root);
   add(kTypeLinux, "muster-root-b", root);
   add(kTypeLinux, "muster-state", (disk_size - kMiB - at) / kMiB * kMiB);

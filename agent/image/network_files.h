@@ -10,7 +10,7 @@
 namespace muster {
 
 // Path -> content. `way`: how this machine reaches the controller during installation; a bond or a VLAN in it
-// is also set up in the new system, since a machine that nothing can switch is reachable only through that
+// is also set up in the new system, because a machine without power control is reachable only through that
 // network.
 std::map<std::string, std::string> network_files(const wire::ImageJob& job, const RamNetwork& way);
 

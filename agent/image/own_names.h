@@ -1,7 +1,7 @@
 // Names that identify a machine to storage (NVMe over Fabrics, iSCSI, ZFS): packages create them at
 // installation, which for a node is the build of its image, so the image has none and seeding writes the
-// node's own. They are derived from its machine id, which stays when the node gets another image: targets
-// that allow it by such a name continue to do so. Thread: plain functions.
+// node's own. They are derived from its machine id, which stays when the node gets a new image: targets that
+// admit it by such a name continue to do so. Thread: plain functions.
 #pragma once
 
 #include <string>

@@ -30,7 +30,7 @@ bool is_at(const Files& files, const std::string& kernel_name, const GptPartitio
          number_in(files, folder + "/size") * kSector == p.size;
 }
 
-// Was mounted before, and is left mounted.
+// Already mounted, and left mounted.
 class MountedBefore : public OpenFolder {
  public:
   explicit MountedBefore(std::string folder) : folder_(std::move(folder)) {}
@@ -68,10 +68,9 @@ Result<OwnSlots> own_slots(const Files& files) {
     if (number == static_cast<uint64_t>(own.slot(name).number)) own.running = name;
   if (own.running.empty()) return fail(Code::not_found, "/ is not on one of muster's root slots");
   if (!is_at(files, partition, own.slot(own.running)))
-    return fail(
-        Code::conflict,
-        fmt::format("the kernel has /dev/{} at a different place than the partition table of its disk",
-                    partition));
+    return fail(Code::conflict,
+                fmt::format("the kernel's position of /dev/{} differs from the partition table of its disk",
+                            partition));
   return own;
 }
 
@@ -96,8 +95,9 @@ SlotNote running_note(const Files& files, const OwnSlots& own) {
 Result<std::string> partition_of(const Files& files, const OwnSlots& own, const GptPartition& partition) {
   const std::string name = partition_path(own.disk, partition.number);
   if (disk_of_partition(files, name) == own.disk && is_at(files, name, partition)) return name;
-  return fail(Code::conflict, fmt::format("the kernel shows partition {} of {} differently than its table",
-                                          partition.number, own.disk));
+  return fail(Code::conflict,
+              fmt::format("the kernel's view of partition {} of {} differs from the disk's table",
+                          partition.number, own.disk));
 }
 
 std::string use_of_partition(const Files& files, const std::string& kernel_name) {

@@ -36,10 +36,10 @@ Result<OwnSlots> own_slots(const Files& files);
 // files.
 SlotNote running_note(const Files& files, const OwnSlots& own);
 
-// Kernel name of a partition of that disk. conflict: the kernel has another number, start or size than the
+// Kernel name of a partition of that disk. conflict: number, start or size in the kernel differ from the
 // disk's table.
 Result<std::string> partition_of(const Files& files, const OwnSlots& own, const GptPartition& partition);
-// How it is in use, for people: mounted, as swap, or part of another device. "": unused.
+// How it is in use, for messages: mounted, as swap, or part of another device. "": unused.
 std::string use_of_partition(const Files& files, const std::string& kernel_name);
 
 // Where muster mounts temporarily: the agent's place, and the slot writer's two.
@@ -58,7 +58,7 @@ Result<std::unique_ptr<OpenFolder>> open_own_esp(const Files& files, const OwnSl
                                                  const std::string& at, Mounted::Way way,
                                                  const Unmount& unmount = detach);
 
-// A device that is mounted for writing elsewhere, perhaps in another unit's namespace, cannot be mounted
+// A device that is mounted for writing elsewhere, perhaps in a different unit's namespace, cannot be mounted
 // read-only: then `mount` is called a second time, for writing.
 Result<Mounted> mount_beside(const std::function<Result<Mounted>(Mounted::Way)>& mount, Mounted::Way way);
 

@@ -57,12 +57,12 @@ class LinuxSeeder : public Seeder {
     TRY(Mounted root, Mounted::mount(partition_path(r.disk, slot->number), "ext4", "/run/muster-image/root",
                                      "errors=remount-ro"));
     TRY_(grow_ext4(root.at(), slot->size));
-    // Where it says nothing of a network, nothing is to be repeated.
+    // Without network arguments there is no network to take over.
     const auto way = ram_network(files_.read_line("/proc/cmdline"));
     TRY_(seed_root(root.files(), r, machine_id, way.ok() ? *way : RamNetwork()));
     TRY(const std::string agent, Files("/").read("/proc/self/exe"));
     TRY_(root.files().write("/usr/sbin/muster-agent", agent, 0755));
-    // Everything the RAM system carries for the node (acceptance programs).
+    // Everything that the RAM system contains for the node (acceptance programs).
     TRY_(copy_tree(files_, "/payload", root.files(), ""));
     return root.close();
   }
@@ -129,14 +129,14 @@ Result<OwnDisk> find_own_disk(const WriteDeps& deps, const std::string& node, co
     const auto layout = read_gpt(*device);
     if (!layout.ok() || !is_layout(*layout)) continue;
     if (!found.device.empty())
-      return fail(Code::conflict, found.device + " and " + path + " both carry this image of " + node);
+      return fail(Code::conflict, found.device + " and " + path + " both contain this image of " + node);
     const GptPartition& esp = *layout->named("muster-esp");
     const uint64_t block = device->logical_block();
     found = {path,
              static_cast<uint32_t>(layout->named("muster-state")->number),
              {esp.number, esp.start / block, esp.size / block, esp.guid}};
   }
-  if (found.device.empty()) return fail(Code::not_found, "no disk carries this image of " + node);
+  if (found.device.empty()) return fail(Code::not_found, "no disk contains this image of " + node);
   return found;
 }
 
@@ -168,8 +168,8 @@ Status hand_over_identity(const Files& files, const std::string& identity, const
   return state.close();
 }
 
-// For people, who type `mount /boot/efi`. By this partition's unique id: another disk with muster's
-// partitions may be there. A line of the recipe's own stays, unless a label chooses in it.
+// For operators, who type `mount /boot/efi`. By this partition's unique id: a second disk with muster's
+// partitions may be present. A line of the recipe's own stays, unless it selects by a label.
 static Status write_esp_line(const Files& root, const SeedRequest& r) {
   const GptPartition* esp = r.layout.named("muster-esp");
   if (!esp) return Ok{};
@@ -199,8 +199,8 @@ Status seed_root(const Files& root, const SeedRequest& r, const std::string& mac
   TRY_(root.write("/etc/machine-id", machine_id + "\n", 0444));
   TRY_(write_own_names(root, machine_id));
   for (const auto& [path, text] : network_files(job, way)) TRY_(root.write(path, text));
-  // What is there is the recipe's own, or leads to a daemon that learns the servers from the file above: only
-  // what the spec declares takes its place.
+  // An existing file is the recipe's own, or points to a daemon that gets the servers from the file above:
+  // only the spec's declaration replaces it.
   const bool there = root.exists("/etc/resolv.conf") || root.read_link("/etc/resolv.conf").ok();
   if (!job.dns.empty() || !there) TRY_(root.write("/etc/resolv.conf", resolver_text(job.dns, job.search)));
   TRY_(write_esp_line(root, r));

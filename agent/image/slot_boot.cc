@@ -21,15 +21,16 @@ Status check_note(const OwnSlots& own, const wire::BootSlotJob& job) {
     return fail(Code::conflict, fmt::format("slot {} {}", job.slot, why));
   };
   if (!note || note->digest.empty()) return refuse("is empty, according to the disk's marker");
-  if (note->stage != kSlotWritten) return refuse("is half written");
+  if (note->stage != kSlotWritten) return refuse("is only partly written");
   if (note->digest != job.digest)
     return refuse(fmt::format("contains image {}, but the order is for {}", note->digest, job.digest));
   if (!note->trial)
-    return refuse("contains an image that cannot roll back by itself, according to the marker: re-image it");
+    return refuse(
+        "contains an image that cannot roll back automatically, according to the marker: re-image it");
   return Ok{};
 }
 
-// The entry comes before the variable: interrupted in between, the next boot is an ordinary one.
+// The entry comes before the variable: if interrupted in between, the next boot is a normal one.
 Status arm(const Files& files, const Files& esp, const OwnSlots& own, const std::string& slot,
            int64_t seconds) {
   TRY_(slot_is_startable(esp, slot, own.slot(slot).guid));

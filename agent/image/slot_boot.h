@@ -2,7 +2,7 @@
 // `default` keeps naming the running slot, so that the boot after it starts this system again unless the step
 // module `slot` commits the other one.
 //
-// get_ready: everything is checked; the trial entry is made from the plain one; the variable
+// Preparation: everything is checked; the trial entry is made from the plain one; the variable
 // LoaderEntryOneShot is written with one write and read back. An order that is refused or withdrawn leaves
 // nothing behind. Then the restart. Thread: blocking, the agent's worker thread.
 #pragma once
@@ -14,11 +14,12 @@
 
 namespace muster {
 
-// conflict: this system is not committed; the slot is the running one, half written, contains another image
-// or one that does not roll back by itself, or cannot be booted; or the firmware's own default cannot be
-// removed. denied: firmware or loader do not support it, or the loader was started from another disk.
+// conflict: this system is not committed; the slot is the running one, half written, contains a different
+// image or one that does not roll back automatically, or cannot be booted; or the firmware's own default
+// cannot be removed. denied: firmware or loader do not support it, or the loader was started from a different
+// disk.
 Result<Json> arm_slot_boot(const Files& files, const wire::BootSlotJob& job);
-// The next boot is an ordinary one again: removes the variable where muster set it, and the trial entries.
+// Makes the next boot a normal one again: removes the variable if muster set it, and the trial entries.
 void disarm_slot_boot(const Files& files);
 // A boot of the other slot is armed: left behind by an order that did not finish.
 bool slot_boot_armed(const Files& files);

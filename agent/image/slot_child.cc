@@ -81,7 +81,7 @@ Json progress_of(uint64_t done, uint64_t total, int64_t started, int64_t now) {
 Result<Json> carry_out(const std::string& text, Lines& lines) {
   TRY(const Json request, parse_json(text));
   if (!request.is_object() || !request.contains("job"))
-    return fail(Code::invalid, "no job on standard input");
+    return fail(Code::invalid, "standard input: expected a job");
   TRY(const wire::SlotJob job, wire::slot_job_from_json(request["job"]));
   const Files files;
   WriteSlotDeps deps = real_write_slot_deps(files, job);
@@ -110,7 +110,7 @@ Result<std::string> state_of_unit(Process& process) {
   return state;
 }
 
-// systemd's states of a unit that is not running and will not start by itself.
+// systemd's states of a unit that is not running and will not start automatically.
 bool has_ended(const std::string& active) { return active == "inactive" || active == "failed"; }
 
 // Returns when it has ended.
@@ -128,7 +128,7 @@ Status stop_unit(Process& process) {
 
 std::string own_program(const Files& files) {
   const std::string self = files.read_link("/proc/self/exe").value_or(kAgent);
-  const std::string gone = " (deleted)";  // replaced while this one runs
+  const std::string gone = " (deleted)";  // the file was replaced while this program runs
   const bool is_gone = self.size() > gone.size() && self.substr(self.size() - gone.size()) == gone;
   return is_gone ? self.substr(0, self.size() - gone.size()) : self;
 }
@@ -194,7 +194,7 @@ Result<Json> result_of_child(const Output& output) {
     if (json->contains("result")) return (*json)["result"];
     return fail(code_from_string(json->value("code", "")), json->value("message", "no reason given"));
   }
-  return fail(Code::failed, fmt::format("{} ended with {} and no result: {}", kWriteSlotUnit,
+  return fail(Code::failed, fmt::format("{} exited with {} without a result: {}", kWriteSlotUnit,
                                         output.exit_code, output.err.substr(0, output.err.find('\n'))));
 }
 

@@ -141,7 +141,7 @@ Status SlotFrames::fetch(BlobSource& source, void* zstd, const Batch& batch) {
     if (ZSTD_isError(n) || n != f.raw_bytes)
       return fail(Code::corrupt, fmt::format("frame {} does not decompress", i));
     TRY_(device_.write_at(place(f), raw));
-    // A power cut loses what is still in memory, and the next attempt would fetch it again.
+    // A power cut loses what is still in memory, which the next attempt would fetch again.
     device_.begin_sync(place(f), raw.size());
   }
   return Ok{};

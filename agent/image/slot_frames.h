@@ -25,7 +25,7 @@ struct FrameDeps {
 };
 
 struct FrameCounts {
-  uint32_t frames = 0, fetched = 0, kept = 0, zero = 0;  // kept: found right on the device
+  uint32_t frames = 0, fetched = 0, kept = 0, zero = 0;  // kept: already correct on the device
   uint64_t fetched_bytes = 0;
 };
 
@@ -41,7 +41,7 @@ class SlotFrames {
         deps_(deps),
         options_(options) {}
 
-  // `keep`: frames that are right already are neither fetched nor written.
+  // `keep`: frames that are already correct are neither fetched nor written.
   Result<FrameCounts> run(bool keep);
 
  private:

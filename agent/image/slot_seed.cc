@@ -43,7 +43,7 @@ Status go_on(const BeforeWrite& before, std::string_view what) {
   return before ? before(what) : Status(Ok{});
 }
 
-// From the disk: the page cache would return what was written even where the disk lost it.
+// From the disk: the page cache would return what was written even if the disk lost it.
 Result<std::string> read_anew(const Files& files, const std::string& path) {
   const int fd = ::open(files.real(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {

@@ -22,8 +22,8 @@ struct ProgramFile {
   std::string content;  // checked
 };
 
-// Network files of the running root that the new system takes over: all of muster's where they set up a bond
-// or a VLAN; otherwise none, and they are made from the job. conflict: their address is not the job's.
+// Network files of the running root that the new system takes over: all of muster's if they set up a bond or
+// a VLAN; otherwise none, and they are generated from the job. conflict: their address is not the job's.
 Result<std::map<std::string, std::string>> carried_network(const Files& running, const wire::ImageJob& job);
 
 // invalid: the path of one of them is not absolute and plain.

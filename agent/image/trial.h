@@ -13,10 +13,10 @@ namespace muster {
 // Written by the commit; gone with the next boot.
 inline constexpr const char* kTrialEnded = "/run/muster-committed";
 
-// `muster.trial=` of this boot, in seconds; "": an ordinary boot.
+// `muster.trial=` of this boot, in seconds; "": a normal boot.
 std::string trial_seconds(const Files& files);
 bool on_trial(const Files& files);
-// The running image has the generator that ends an uncommitted trial of it.
+// Whether the running image has the generator that ends an uncommitted trial.
 bool goes_back_by_itself(const Files& files);
 
 }  // namespace muster

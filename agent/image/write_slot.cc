@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-// The state of one order, from the refusals to the finished note.
+// The state of one order, from the checks to the finished note.
 struct Work {
   const wire::SlotJob& job;
   const WriteSlotDeps& deps;
@@ -51,7 +51,7 @@ Result<std::unique_ptr<OpenFolder>> open_esp(const Work& w, Mounted::Way way) {
   return open_own_esp(w.deps.files, w.own, kWriterEspPlace, way);
 }
 
-// ---- refusals: reads only ----
+// ---- checks: reads only ----
 
 // The job's disk must be the one that this system runs from, and both must be this node's.
 Status find_own_disk_of(Work& w) {
@@ -67,13 +67,13 @@ Status find_own_disk_of(Work& w) {
   if (!is_ours(job, w.own.marker))
     return fail(
         Code::denied,
-        fmt::format("the system on disk {} belongs to node {} of cluster '{}', or to another controller",
+        fmt::format("the system on disk {} belongs to node {} of cluster '{}', or to a different controller",
                     job.disk_serial, w.own.marker.node, w.own.marker.cluster));
   return Ok{};
 }
 
 Status check_slot(Work& w) {
-  if (w.job.slot != "a" && w.job.slot != "b") return fail(Code::invalid, "no such root slot: " + w.job.slot);
+  if (w.job.slot != "a" && w.job.slot != "b") return fail(Code::invalid, "unknown root slot: " + w.job.slot);
   if (w.job.slot == w.own.running)
     return fail(Code::conflict, "this system runs from slot " + w.job.slot + ": it is never written");
   std::string standing;
@@ -89,7 +89,7 @@ Status check_slot(Work& w) {
   return Ok{};
 }
 
-// What the new root takes over from this one.
+// Collects what the new root takes over from this one.
 Status collect_own(Work& w) {
   w.machine_id = w.deps.files.read_line(std::string(kInstalledIdentity) + "/machine-id");
   if (w.machine_id.size() != 32)
@@ -103,7 +103,7 @@ Status fetch_programs(Work& w, BlobSource& source) {
   for (const auto& p : w.job.programs) {
     TRY(std::string content, source.whole("/programs/" + p.sha256));
     if (sha256(content) != p.sha256 || static_cast<int64_t>(content.size()) != p.size)
-      return fail(Code::corrupt, p.path + " is not what the controller announced");
+      return fail(Code::corrupt, p.path + " does not have the announced size and SHA-256");
     w.programs.push_back({p, std::move(content)});
   }
   return Ok{};
@@ -115,10 +115,10 @@ Status fetch(Work& w) {
   TRY(w.manifest, again([&] { return fetch_manifest(w.job.image, *source); }));
   if (!w.manifest.trial)
     return fail(Code::denied,
-                "this image does not roll back by itself when its boot is not committed: install it through "
-                "the RAM system");
+                "this image does not roll back automatically if its boot is not committed: install it "
+                "through the RAM system");
   if (w.own.slot(w.job.slot).size < w.manifest.raw_size)
-    return fail(Code::invalid, "the image does not fit the root slot of this disk");
+    return fail(Code::invalid, "the image does not fit into the root slot of this disk");
   TRY(w.files, again([&] { return fetch_files(w.job.image, w.manifest, *source); }));
   TRY_(again([&] { return fetch_programs(w, *source); }));
   TRY(const std::string entry, loader_entry(w.request()));
@@ -161,7 +161,7 @@ Status note(Work& w, const char* stage) {
 std::string slot_path(const Work& w) { return w.deps.files.real("/dev/" + w.partition); }
 
 // Opened exclusively, so that it cannot be mounted meanwhile. Device number and size are compared as well: a
-// name in /dev may lead elsewhere.
+// name in /dev may point elsewhere.
 Result<BlockDevice> hold_slot(const Work& w) {
   TRY(BlockDevice slot, BlockDevice::open(slot_path(w), BlockDevice::Access::exclusive_write));
   const std::string number = w.deps.files.read_line("/sys/class/block/" + w.partition + "/dev");
@@ -181,7 +181,7 @@ Status write_frames(const Work& w, const BlockDevice& slot, WriteSlotResult& res
 }
 
 Status seed_and_check(const Work& w) {
-  say(w, "identity and network of the new system");
+  say(w, "writing identity and network of the new system");
   const SeedRequest request = w.request();
   const uint64_t size = w.own.slot(w.job.slot).size;
   {
@@ -252,7 +252,7 @@ Result<WriteSlotResult> write_slot(const wire::SlotJob& job, const WriteSlotDeps
   TRY_(collect_own(w));
   TRY_(fetch(w));
   {
-    // Opened for writing, so that a read-only mount is refused here and not halfway through.
+    // Opened for writing, so that a read-only mount is rejected now and not halfway through.
     TRY(const auto esp, open_esp(w, Mounted::Way::write));
     TRY_(check_room(w, esp->files()));
     TRY_(esp->close());

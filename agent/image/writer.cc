@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// Removes what other systems might still recognise at the old places.
+// Removes what other systems might still recognize at the old places.
 Status clear_old_signatures(const BlockDevice& disk, const GptTable& layout) {
   constexpr uint64_t kMiB = 1 << 20;
   TRY_(disk.zero(0, kMarkerOffset));
@@ -25,7 +25,7 @@ Status clear_old_signatures(const BlockDevice& disk, const GptTable& layout) {
   return Ok{};
 }
 
-// The state of the work on one disk, from looking to the finished marker.
+// The state of the work on one disk, from the first check to the finished marker.
 struct Work {
   const wire::ImageJob& job;
   const WriteDeps& deps;
@@ -43,7 +43,8 @@ const ImageMarker* marker_of(const DiskContent& content) {
   return content.marker ? &*content.marker : nullptr;
 }
 
-// Where this disk is this node's already. The marker may be behind: a commit writes it last (commit_slot.h).
+// If this disk already belongs to this node. The marker may be behind: a commit writes it last
+// (commit_slot.h).
 std::string standing_on(const wire::ImageJob& job, const WriteDeps& deps, const std::string& path) {
   {
     const auto disk = BlockDevice::open(path, BlockDevice::Access::read);
@@ -78,11 +79,11 @@ Status plan_work(Work& w, const BlockDevice& disk) {
     w.marker.fresh = true;
     w.result.fresh_layout = true;
   }
-  // A retry keeps what the plan approved first: the order is sent again with that hash.
+  // A retry keeps what the plan approved at first: the order is sent again with that hash.
   if (unfinished && w.marker.approved.empty()) w.marker.approved = found->approved;
   const GptPartition* slot = slot_partition(w.layout, w.marker.slot);
   if (slot->size < w.manifest.raw_size)
-    return fail(Code::invalid, "the image does not fit the root slot of this disk");
+    return fail(Code::invalid, "the image does not fit into the root slot of this disk");
   w.result.slot = w.marker.slot;
   w.marker.slots[w.marker.slot] = {w.job.image,        w.job.digest, kSlotWriting,
                                    w.job.address_cidr, w.deps.order, w.manifest.trial};
@@ -100,7 +101,7 @@ Status write_disk(Work& w, const BlockDevice& disk) {
   const FrameDeps deps{w.deps.source, w.deps.progress, w.deps.cancelled};
   SlotFrames frames(folder_of_path(w.job.manifest_path) + "frames.zst", w.manifest, disk,
                     slot_partition(w.layout, w.marker.slot)->start, deps, w.options);
-  // A disk that had no slots before holds nothing that could be right.
+  // A disk that had no slots before contains no usable frames.
   TRY(static_cast<FrameCounts&>(w.result), frames.run(!w.result.fresh_layout));
   return disk.reread_partitions();
 }
@@ -132,8 +133,8 @@ Result<DiskFacts> find_local_disk(const wire::ImageJob& job, const std::vector<D
   TRY(DiskFacts disk, find_disk(disks, job.disk_serial, static_cast<uint64_t>(job.disk_size_bytes),
                                 job.disk_wwid, job.disk_model));
   if (!is_local_transport(disk.transport))
-    return fail(Code::denied,
-                fmt::format("disk {} is not in this machine (transport {})", disk.serial, disk.transport));
+    return fail(Code::denied, fmt::format("disk {} is not a local disk of this machine (transport {})",
+                                          disk.serial, disk.transport));
   if (disk.read_only)
     return fail(Code::denied, fmt::format("disk {} ({}) is read-only: nothing can be written to it",
                                           disk.serial, disk.name));
@@ -165,26 +166,26 @@ Status may_write(const wire::ImageJob& job, const DiskContent& content, const Im
                         marker->cluster.empty() ? "an unnamed cluster" : "cluster " + marker->cluster,
                         marker->authority == job.authority ? ""
                         : marker->authority.empty()        ? ", of an unnamed controller"
-                                                           : ", of another controller");
+                                                           : ", of a different controller");
   return fail(Code::denied,
-              fmt::format("disk {}: its content changed since the plan was approved; present content: {}{}",
+              fmt::format("disk {}: its content changed since the plan was approved; current content: {}{}",
                           job.disk_serial, content.summary, whose));
 }
 
 Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps,
                                 const WriteOptions& options) {
   Work w{job, deps, options};
-  // Refusals come before a byte is fetched.
+  // All checks come before a byte is fetched.
   TRY(const DiskFacts facts, find_local_disk(job, deps.disks()));
   if (facts.mounted)
     return fail(Code::conflict, fmt::format("disk {} is in use on this machine", facts.serial));
   w.path = deps.device(facts.name);
-  // The kernel allows no mount of a partition while the whole disk is held.
+  // The kernel allows no mount of a partition while the whole disk is open exclusively.
   w.standing = standing_on(job, deps, w.path);
   {
     TRY(const BlockDevice disk, BlockDevice::open(w.path, BlockDevice::Access::exclusive_write));
     if (disk.size() != static_cast<uint64_t>(job.disk_size_bytes))
-      return fail(Code::conflict, w.path + " has another size than its description");
+      return fail(Code::conflict, w.path + ": its size differs from its description");
     TRY(const DiskContent content, probe_disk(disk));
     if (is_finished(job, deps.order, content, marker_of(content))) {
       w.result.slot = content.marker->current;
@@ -197,7 +198,7 @@ Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps
     TRY(w.files, retry(deps.cancelled, options, [&] { return fetch_files(job, w.manifest, *source); }));
     TRY_(write_disk(w, disk));
   }
-  TRY_(finish(w));  // the disk is not held any more
+  TRY_(finish(w));  // the disk is no longer open exclusively
   return w.result;
 }
 

@@ -1,16 +1,16 @@
 // write_image(): puts an image into the root slot of the OS disk that is not in use, so that it can be
 // started.
 //
-// Order, and why a power cut anywhere is harmless: find the disk by identity, open it exclusively, look at
-// its content again (refused with Code::denied unless it is what the plan approved), remove the entry that
-// the firmware prefers to loader.conf's, record the intent on the disk itself, make the partitions if they
-// are not muster's yet, write frames into the slot that is not the default (by loader.conf, or the marker if
-// there is none), then file systems and identity, and the loader entry last. The other slot and the state
-// partition are never written. Every frame is checked against the manifest before it is decompressed; a bad
-// one is fetched again and never written. Correct data already in the slot, from an earlier image or an
-// interrupted transfer, is neither fetched nor written. An order that had finished, and is sent again because
-// its result was lost, succeeds without a write. Thread: blocking, starts its own workers. Never: changes
-// another disk, selects by a kernel name, trusts the network.
+// Order, and why a power cut anywhere is harmless: find the disk by identity, open it exclusively, probe its
+// content again (Code::denied unless it is what the plan approved), remove the firmware's entry that
+// overrides loader.conf, record the intent on the disk itself, make the partitions if they are not muster's
+// yet, write frames into the slot that is not the default (by loader.conf, or the marker if there is none),
+// then file systems and identity, and the loader entry last. The other slot and the state partition are never
+// written. Every frame is checked against the manifest before it is decompressed; a bad one is fetched again
+// and never written. Correct data already in the slot, from an earlier image or an interrupted transfer, is
+// neither fetched nor written. An order that had finished, and is sent again because its result was lost,
+// succeeds without a write. Thread: blocking, starts its own workers. Never: changes a different disk,
+// selects by a kernel name, trusts the network.
 #pragma once
 
 #include <cstdint>
@@ -72,12 +72,12 @@ struct WriteDeps {
 struct WriteResult : FrameCounts {
   std::string slot = {};
   bool fresh_layout = false, resumed = false;
-  bool finished_before = false;  // the same order had come to its end on this disk: nothing was written
+  bool finished_before = false;  // the same order had already finished on this disk: nothing was written
 };
 
-// denied: identity is right, but the content is not what was approved, or the disk is not local. conflict:
-// another disk than described, or in use. corrupt: the controller serves bytes that do not match the
-// manifest.
+// denied: the identity matches, but the content is not what was approved, or the disk is not local. conflict:
+// the disk differs from its description, or is in use. corrupt: the controller serves bytes that do not match
+// the manifest.
 Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps,
                                 const WriteOptions& options = {});
 
@@ -86,8 +86,8 @@ Result<WriteResult> write_image(const wire::ImageJob& job, const WriteDeps& deps
 bool is_finished(const wire::ImageJob& job, const std::string& order, const DiskContent& content,
                  const ImageMarker* marker);
 
-// Of this node of this cluster of this controller. A marker without cluster or CA counts if the controller's
-// own record shows that it imaged this node. Pure.
+// Whether the marker is of this node, this cluster and this controller. A marker without cluster or CA counts
+// if the controller's own record shows that it imaged this node. Pure.
 bool is_ours(const wire::ImageJob& job, const ImageMarker& marker);
 // The identity of the job's disk, without its kernel name. denied: it is not in this machine, or it is
 // read-only.

@@ -1,4 +1,4 @@
-// command: for what no module covers. Refuses to run anything that it could not tell from not yet done.
+// command: runs a program, for what no module covers. It requires a test of whether the work is already done.
 #include <fmt/format.h>
 
 #include "agent/steps/step_modules.h"
@@ -11,7 +11,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   const auto probe = list_of(params, "check");
   const std::string creates = text_of(params, "creates");
   if (probe.empty() && creates.empty())
-    return fail(Code::invalid, "command: 'check' or 'creates' is needed, to see when it is done");
+    return fail(Code::invalid,
+                "command: 'check' or 'creates' is needed, to detect whether it is already done");
   if (!creates.empty() && !context.files.exists(creates)) return differs(creates + " does not exist");
   if (probe.empty()) return holds();
   Command command;
@@ -42,13 +43,13 @@ StepModule command_module() {
   m.name = "command";
   m.help =
       "Runs a program (no shell) unless `check` succeeds or `creates` exists. One of the two is required.";
-  m.parameters =
-      Json::array({parameter("argv", "list", true, "program and arguments"),
-                   parameter("check", "list", false, "program whose success means: already done"),
-                   parameter("creates", "string", false, "path whose existence means: already done"),
-                   parameter("env", "object", false, "added to the environment"),
-                   parameter("cwd", "string", false, "working folder"),
-                   parameter("deadline_seconds", "int", false, "time after which it is killed", 60)});
+  m.parameters = Json::array(
+      {parameter("argv", "list", true, "program and arguments"),
+       parameter("check", "list", false, "program that succeeds if the work is already done"),
+       parameter("creates", "string", false, "path that exists if the work is already done"),
+       parameter("env", "object", false, "added to the environment"),
+       parameter("cwd", "string", false, "working folder"),
+       parameter("deadline_seconds", "int", false, "timeout, after which the program is killed", 60)});
   m.check = check;
   m.apply = apply;
   return m;

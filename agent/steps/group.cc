@@ -11,7 +11,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   const std::string name = text_of(params, "name");
   const int64_t gid = int_of(params, "gid", 0);
   const auto group = find_group(context.files, name);
-  if (!group) return differs("no group " + name);
+  if (!group) return differs("group " + name + " does not exist");
   if (gid > 0 && group->gid != gid)
     return differs(fmt::format("group {}: gid {} -> {}", name, group->gid, gid));
   return holds();
@@ -38,7 +38,7 @@ StepModule group_module() {
   m.name = "group";
   m.help = "A local group, with a fixed number if it must be the same on all nodes.";
   m.parameters = Json::array({parameter("name", "string", true, "group name"),
-                              parameter("gid", "int", false, "0: any", 0),
+                              parameter("gid", "int", false, "group number; 0: any", 0),
                               parameter("system", "bool", false, "a system group", false)});
   m.check = check;
   m.apply = apply;

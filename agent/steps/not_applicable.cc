@@ -1,5 +1,5 @@
-// not_applicable: stands in a plan for a step that has nothing to act on here, so that the report says why it
-// was not run.
+// not_applicable: stands in a plan for a step that has nothing to act on, so that the report shows why it was
+// not run.
 #include "agent/steps/step_modules.h"
 
 namespace muster::steps {

@@ -23,7 +23,7 @@ std::string record_path(const std::string& name) {
 std::string unit_of(const std::string& name) { return "muster-rollback-" + name; }
 
 // One of these units is active, or about to be (activating), or not quite over (deactivating), for which
-// systemctl's exit status is that of an inactive one. A systemd that does not answer says no.
+// systemctl's exit status is that of an inactive one. False if systemd does not answer.
 bool any_active(Process& process, const std::vector<std::string>& units) {
   Command ask;
   ask.argv = {"systemctl", "is-active"};
@@ -32,8 +32,8 @@ bool any_active(Process& process, const std::vector<std::string>& units) {
   return answer.ok() && (answer->ok() || answer->out.find("activating") != std::string::npos);
 }
 
-// From here on the timer fires no more, and a rollback that it began has come to its end: until then that one
-// puts old files over new ones, and systemd takes no new timer of this name.
+// Afterwards the timer cannot fire, and a rollback that it started has finished: until then it may put old
+// files over new ones, and systemd accepts no new timer of this name.
 Status end_timer(Process& process, const std::string& name) {
   Command stop;
   stop.argv = {"systemctl", "stop", unit_of(name) + ".timer"};
@@ -57,8 +57,8 @@ Error taken_back(const std::string& name) {
 }  // namespace
 
 Status arm(StepContext& context, const TwoPhase& change) {
-  // Before anything is looked at: a timer of an earlier attempt would fire too early, and its rollback would
-  // take the record away.
+  // First of all: a timer of an earlier attempt would fire too early, and its rollback would remove the
+  // record.
   TRY_(end_timer(context.process, change.name));
   // A record that is there already holds the state before an earlier attempt that was never confirmed: that
   // is the good one.
@@ -114,7 +114,7 @@ Status roll_back(Files& files, Process& process, const std::string& name) {
 std::vector<RolledBack> roll_back_orphans(Files& files, Process& process) {
   std::vector<RolledBack> out;
   for (const auto& file : files.list(kFolder)) {
-    // What a write that was cut off left behind has another suffix.
+    // Leftovers of an interrupted write have a different suffix.
     if (file.size() <= kSuffix.size() || file.substr(file.size() - kSuffix.size()) != kSuffix) continue;
     const std::string name = file.substr(0, file.size() - kSuffix.size());
     if (any_active(process, {unit_of(name) + ".timer", unit_of(name) + ".service"})) continue;
@@ -129,14 +129,15 @@ Status in_two_phases(StepContext& context, const TwoPhase& phases, const std::fu
   TRY_(arm(context, phases));
   const Status changed = change();
   if (changed.ok()) return confirm(context, phases.name);
-  // One of the two rolls it back, the timer or this.
+  // Either the timer or this code rolls it back.
   Status back = end_timer(context.process, phases.name);
   if (back.ok() && !is_armed(context.files, phases.name))
     return fail(changed.error().code, changed.error().message + "; " + taken_back(phases.name).message);
   if (back.ok()) back = roll_back(context.files, context.process, phases.name);
   if (!back.ok())
-    return fail(changed.error().code, changed.error().message + "; rolling it back: " + back.error().message);
-  return fail(changed.error().code, changed.error().message + "; taken back");
+    return fail(changed.error().code,
+                changed.error().message + "; rolling it back failed: " + back.error().message);
+  return fail(changed.error().code, changed.error().message + "; rolled back");
 }
 
 Status reach(const std::string& controller, DurationMs deadline) {
@@ -154,8 +155,8 @@ Status reach(const std::string& controller, DurationMs deadline) {
     TRY(const TcpAnswer answer, tcp_probe(host, port, 3 * kSecond));
     if (answer.state == TcpState::open) return Ok{};
     if (std::chrono::steady_clock::now() >= until)
-      return fail(Code::failed,
-                  "the controller at " + text + " is " + std::string(to_string(answer.state)) + " from here");
+      return fail(Code::failed, "the controller's port " + text + " is " +
+                                    std::string(to_string(answer.state)) + " from this node");
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
 }

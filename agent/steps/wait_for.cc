@@ -1,4 +1,4 @@
-// wait_for: something outside this step's power becomes true within a deadline. Pure test.
+// wait_for: waits until something that this step cannot influence becomes true. Changes nothing.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -11,11 +11,11 @@
 namespace muster::steps {
 namespace {
 
-// How long a program may take to answer, however soon its answer has to be right. A node whose cores are all
-// busy is slow, not broken: five seconds were too few for iptables beside jobs.
+// How long a program may take, even if `deadline_seconds` is less. A node whose cores are all busy is slow,
+// not broken: five seconds were too few for iptables beside jobs.
 constexpr DurationMs kAnswer = 60 * kSecond;
 
-// "" when it holds, else what is not there yet.
+// "" if everything holds, else what does not yet.
 Result<std::string> missing(StepContext& context, const Json& params, DurationMs left) {
   if (const auto path = text_of(params, "path"); !path.empty() && !context.files.exists(path))
     return path + " does not exist";
@@ -30,12 +30,12 @@ Result<std::string> missing(StepContext& context, const Json& params, DurationMs
   if (const auto argv = list_of(params, "command"); !argv.empty()) {
     Command command;
     command.argv = argv;
-    // One that does not come is what is waited for, not an error.
+    // A timeout means that the condition does not hold yet; it is not an error.
     command.deadline = std::max(left, kAnswer);
     const auto out = context.process.run(command);
     if (!out.ok() && out.error().code == Code::timeout) return out.error().message;
     if (!out.ok()) return out.error();
-    if (!out->ok()) return fmt::format("`{}` ends with {}", join(argv, " "), out->exit_code);
+    if (!out->ok()) return fmt::format("`{}` exits with {}", join(argv, " "), out->exit_code);
   }
   return std::string();
 }
@@ -62,13 +62,13 @@ StepModule wait_for_module() {
   StepModule m;
   m.name = "wait_for";
   m.help =
-      "Waits until everything that is given holds: a path exists, a path is gone, a TCP port is open, a "
-      "program succeeds. A program has a minute to answer, even if `deadline_seconds` is less.";
-  m.parameters = Json::array({parameter("path", "string", false, "exists"),
-                              parameter("path_gone", "string", false, "does not exist"),
+      "Waits until all given conditions hold: a path exists, a path is gone, a TCP port is open, a program "
+      "succeeds. A program gets a minute to finish, even if `deadline_seconds` is less.";
+  m.parameters = Json::array({parameter("path", "string", false, "path that must exist"),
+                              parameter("path_gone", "string", false, "path that must not exist"),
                               parameter("host", "string", false, "numeric address, with `port`"),
-                              parameter("port", "int", false, "TCP port that is open"),
-                              parameter("command", "list", false, "program that succeeds"),
+                              parameter("port", "int", false, "TCP port that must be open"),
+                              parameter("command", "list", false, "program that must succeed"),
                               parameter("deadline_seconds", "int", false, "gives up after this time", 60)});
   m.check = check;
   return m;

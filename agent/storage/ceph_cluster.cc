@@ -1,6 +1,6 @@
-// A Ceph cluster as a whole, read and changed through its own program: the file system and its pools, who
-// takes part and how it is, what is left of nodes that are no longer declared, and one node's disks emptied
-// or used again.
+// A Ceph cluster as a whole, read and changed through its own program: the file system and its pools, its
+// members and their health, what is left of nodes that are no longer declared, and draining one node's disks
+// or using them again.
 //
 // The monitors' state counts. Nothing is removed unless they report that no data is lost with it.
 #include "agent/storage/ceph.h"
@@ -39,7 +39,7 @@ namespace {
 // in between.
 std::map<int64_t, std::string> hosts_of(const Json& tree) {
   std::map<int64_t, Json> nodes;
-  std::vector<std::pair<int64_t, std::string>> open;  // what is still to be looked into, and in which host
+  std::vector<std::pair<int64_t, std::string>> open;  // still to be visited, and in which host
   for (const auto& node : tree.value("nodes", Json::array())) {
     const int64_t id = node.value("id", int64_t{0});
     nodes[id] = node;
@@ -56,7 +56,7 @@ std::map<int64_t, std::string> hosts_of(const Json& tree) {
     const std::string host = node.value("type", "") == "host" ? node.value("name", "") : above;
     for (const Json& child : node.value("children", Json::array())) {
       const int64_t below = child.get<int64_t>();
-      if (below >= 0)  // a store; what holds stores has a negative number
+      if (below >= 0)  // an OSD; containers of OSDs have negative numbers
         out[below] = host;
       else
         open.emplace_back(below, host);
@@ -92,7 +92,7 @@ Result<std::string> ceph_objection(StepContext& context, const char* question,
   if (out.ok()) return std::string();
   std::string text = out.err.substr(0, 300);
   while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
-  return text.empty() ? fmt::format("`ceph osd {}` reports a failure", question) : text;
+  return text.empty() ? fmt::format("`ceph osd {}` failed", question) : text;
 }
 
 namespace {
@@ -126,7 +126,7 @@ struct Pool {
 };
 
 // 64 placement groups per disk, over all copies, as a power of two: Debian 13's manager cannot load the
-// module that would choose.
+// module that would choose the number.
 int64_t data_groups(size_t osds, int64_t copies) {
   const int64_t wanted =
       std::clamp<int64_t>(static_cast<int64_t>(osds) * 64 / std::max<int64_t>(copies, 1), 32, 4096);
@@ -135,7 +135,7 @@ int64_t data_groups(size_t osds, int64_t copies) {
   return out;
 }
 
-// What is not there yet; `active`: a metadata server must work, too.
+// What is still missing; `active`: a metadata server must be active, too.
 Result<std::string> fs_lacking(StepContext& context, const Json& params, bool active) {
   const std::string name = text_of(params, "name");
   TRY(const Json pools, ceph_json(context, {"osd", "pool", "ls", "detail"}));
@@ -144,10 +144,10 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
     const auto pool = std::find_if(pools.begin(), pools.end(),
                                    [&](const Json& p) { return p.value("pool_name", "") == wanted; });
     if (pool == pools.end())
-      diff.add("there is no pool " + wanted);
+      diff.add("missing pool " + wanted);
     else if (pool->value("size", 0) != int_of(params, "copies", 2) ||
              pool->value("min_size", 0) != int_of(params, "min_copies", 1))
-      diff.add(fmt::format("pool {} keeps {} copies and accepts writes with {}", wanted,
+      diff.add(fmt::format("pool {} keeps {} copies and accepts writes with {}, not as declared", wanted,
                            pool->value("size", 0), pool->value("min_size", 0)));
   }
   TRY(const Json dump, ceph_json(context, {"fs", "dump"}));
@@ -157,12 +157,12 @@ Result<std::string> fs_lacking(StepContext& context, const Json& params, bool ac
     if (map.value("fs_name", "") != name) continue;
     there = true;
     if (map.value("standby_count_wanted", 0) != int_of(params, "standbys", 0))
-      diff.add("it is set to another number of standby metadata servers");
+      diff.add("its number of standby metadata servers differs");
     for (const auto& server : map.value("info", Json::object()))
       works = works || server.value("state", "") == "up:active";
   }
   if (!there)
-    diff.add("there is no file system " + name);
+    diff.add("missing file system " + name);
   else if (active && !works)
     diff.add("no metadata server is active");
   return diff.result().diff;
@@ -174,7 +174,7 @@ Result<CheckResult> check_fs(StepContext& context, const Json& params) {
   return lacking->empty() ? holds() : differs(*lacking);
 }
 
-// Every one of these leaves what is there already.
+// Each of these commands leaves alone what already exists.
 Status apply_fs(StepContext& context, const Json& params) {
   const std::string name = text_of(params, "name");
   TRY(const auto osds, ceph_osds(context));
@@ -188,7 +188,7 @@ Status apply_fs(StepContext& context, const Json& params) {
     (void)made, (void)size, (void)least;
   }
   TRY(auto out, ceph_text(context, {"fs", "new", name, name + "-meta", name + "-data"}));
-  // Ceph remembers how many there were and warns for good when a cluster has shrunk.
+  // Ceph keeps the old number and warns forever after a cluster has shrunk.
   TRY(auto set, ceph_text(context, {"fs", "set", name, "standby_count_wanted",
                                     std::to_string(int_of(params, "standbys", 0))}));
   (void)out, (void)set;
@@ -196,10 +196,10 @@ Status apply_fs(StepContext& context, const Json& params) {
                           [&] { return fs_lacking(context, params, true); });
 }
 
-// ---- who takes part ----
+// ---- members ----
 
-// `whole`: all declared nodes take part, so nothing may be amiss at all. Else what is missing of the others
-// is no fault of these.
+// `whole`: all declared nodes are members, so there may be no problem at all. Otherwise a problem of the
+// missing nodes is not one of these.
 Result<std::string> unhealthy(StepContext& context, bool whole) {
   TRY(const Json health, ceph_json(context, {"health"}));
   return ceph_wrong(health, whole);
@@ -217,7 +217,7 @@ Result<std::string> members_lacking(StepContext& context, const Json& params) {
       if (!osd.up || !osd.in)
         diff.add(fmt::format("osd.{} of {} is {}", osd.id, member, osd.up ? "out" : "down"));
     }
-    if (own == 0) diff.add(member + " has no object store in the placement map");
+    if (own == 0) diff.add(member + " has no OSD in the placement map");
   }
   TRY(const std::string bad,
       unhealthy(context, static_cast<int64_t>(members.size()) == int_of(params, "declared", 0)));
@@ -233,7 +233,7 @@ Result<CheckResult> check_members(StepContext& context, const Json& params) {
                                                : differs(there.error().message);
 }
 
-// ---- what is left of nodes that are not declared any more ----
+// ---- what is left of nodes that are no longer declared ----
 
 struct Left {
   std::vector<std::string> mons;
@@ -250,7 +250,7 @@ Result<Left> left_behind(StepContext& context, const Json& params) {
     if (const std::string name = mon.value("name", ""); !mons.count(name)) out.mons.push_back(name);
   for (const auto& name : quorum.value("quorum_names", Json::array()))
     out.quorum.insert(name.get<std::string>());
-  // Those that do not answer first: while they count, the others may be too few once one of these is gone.
+  // Silent monitors first: while they count, the others may lose the majority when one more is removed.
   std::stable_partition(out.mons.begin(), out.mons.end(),
                         [&](const std::string& name) { return !out.quorum.count(name); });
   for (const auto& osd : osds)
@@ -263,7 +263,7 @@ Result<CheckResult> check_left(StepContext& context, const Json& params) {
   Diff diff;
   for (const auto& mon : left.mons) diff.add("monitor " + mon + " is not declared");
   for (const auto& [host, osds] : left.hosts)
-    diff.add(fmt::format("{} object stores of {}, which is not declared", osds.size(), host));
+    diff.add(fmt::format("{} OSDs of {}, which is not declared", osds.size(), host));
   return diff.result();
 }
 
@@ -286,7 +286,7 @@ Status purge(StepContext& context, const Json& params, const std::string& host,
   TRY_(wait_for_storage(context, int_of(params, "deadline_seconds", 600),
                         [&] { return ceph_objection(context, "safe-to-destroy", ids); }));
   for (const int64_t id : ids) {
-    say(context, fmt::format("osd.{} of {} is removed", id, host));
+    say(context, fmt::format("removing osd.{} of {}", id, host));
     TRY(auto out, ceph_text(context, {"osd", "purge", std::to_string(id), "--yes-i-really-mean-it"}));
     (void)out;
   }
@@ -309,7 +309,7 @@ Status apply_left(StepContext& context, const Json& params) {
   return Ok{};
 }
 
-// ---- one node's disks, out of use and back ----
+// ---- draining one node's disks, and using them again ----
 
 struct Volume {
   std::vector<CephOsd> own, others;  // others: those that can take data
@@ -324,19 +324,18 @@ Result<Volume> volume(StepContext& context, const Json& params) {
     else if (osd.up && osd.in && !osd.host.empty())
       out.others.push_back(osd);
   }
-  if (out.own.empty())
-    return fail(Code::not_found, "the monitors have no object store of " + text_of(params, "node"));
+  if (out.own.empty()) return fail(Code::not_found, "the monitors have no OSD of " + text_of(params, "node"));
   return out;
 }
 
 Result<bool> leaves(const Json& params) {
   const std::string state = text_of(params, "state");
   if (state != "out" && state != "in")
-    return fail(Code::invalid, "ceph_drain: 'state' is out or in, not '" + state + "'");
+    return fail(Code::invalid, "ceph_drain: 'state' must be out or in, not '" + state + "'");
   return state == "out";
 }
 
-// Removable, and no copy is missing anywhere.
+// Drained: safe to destroy, and no copy is missing anywhere.
 Result<std::string> not_drained(StepContext& context, const std::vector<int64_t>& ids) {
   TRY(const Json stat, ceph_json(context, {"pg", "stat"}));
   std::string states;
@@ -360,13 +359,13 @@ Result<CheckResult> check_drain(StepContext& context, const Json& params) {
   return lacking.empty() ? holds() : differs(lacking);
 }
 
-// Before anything moves: the others are enough and have room.
+// Before any data moves: there are enough other nodes, with enough space.
 Status may_drain(StepContext& context, const Json& params, const Volume& now) {
   const int64_t copies = int_of(params, "copies", 2);
   std::set<std::string> hosts;
   for (const auto& osd : now.others) hosts.insert(osd.host);
   if (static_cast<int64_t>(hosts.size()) < copies)
-    return fail(Code::conflict, fmt::format("{} copies need as many other nodes, but only {} can take data",
+    return fail(Code::conflict, fmt::format("{} copies need as many other nodes, but only {} can store data",
                                             copies, hosts.size()));
   TRY(const Json dump, ceph_json(context, {"osd", "dump"}));
   TRY(const Json df, ceph_json(context, {"osd", "df"}));
@@ -377,7 +376,8 @@ Status may_drain(StepContext& context, const Json& params, const Volume& now) {
 Status apply_drain(StepContext& context, const Json& params) {
   TRY(const bool out, leaves(params));
   TRY(const Volume now, volume(context, params));
-  // Once all are out, what moves moves: a step that goes on after a restart stops nothing by refusing.
+  // Once all are out, data is already moving: refusing in a step that continues after a restart would stop
+  // nothing.
   const bool begins = std::any_of(now.own.begin(), now.own.end(), [](const CephOsd& osd) { return osd.in; });
   if (out && begins) TRY_(may_drain(context, params, now));
   TRY_(tell(context, out ? "out" : "in", ids_of(now.own)));
@@ -394,14 +394,14 @@ StepModule ceph_fs_module() {
   StepModule m;
   m.name = "ceph_fs";
   m.help =
-      "A CephFS with a pool for its data and one for its metadata, each with this number of copies, and an "
-      "active metadata server.";
-  m.parameters =
-      Json::array({parameter("name", "string", true, "of the file system"),
-                   parameter("copies", "int", false, "of all data", 2),
-                   parameter("min_copies", "int", false, "with fewer, nothing is written", 1),
-                   parameter("standbys", "int", false, "metadata servers that must be on standby", 0),
-                   parameter("deadline_seconds", "int", false, "to become active", 180)});
+      "Creates a CephFS with one pool for data and one for metadata, each with this number of copies, and "
+      "waits for an active metadata server.";
+  m.parameters = Json::array(
+      {parameter("name", "string", true, "name of the file system"),
+       parameter("copies", "int", false, "number of copies of all data", 2),
+       parameter("min_copies", "int", false, "minimum number of copies; with fewer, nothing is written", 1),
+       parameter("standbys", "int", false, "number of standby metadata servers", 0),
+       parameter("deadline_seconds", "int", false, "how long to wait for an active metadata server", 180)});
   m.check = check_fs;
   m.apply = apply_fs;
   return m;
@@ -411,11 +411,12 @@ StepModule ceph_members_module() {
   StepModule m;
   m.name = "ceph_members";
   m.help =
-      "Every member's object stores are up, in, and below the root of the placement map; the cluster is "
-      "healthy, as far as it consists of these members. Only tests, changes nothing.";
+      "Tests that every member's OSDs are up, in, and below the root of the placement map, and that the "
+      "cluster is healthy as far as these members are concerned. Changes nothing.";
   m.parameters = Json::array({parameter("members", "list", true, "[{name}]"),
-                              parameter("declared", "int", true, "how many there are in all"),
-                              parameter("deadline_seconds", "int", false, "to become healthy", 300)});
+                              parameter("declared", "int", true, "number of declared members in total"),
+                              parameter("deadline_seconds", "int", false,
+                                        "how long to wait for the cluster to become healthy", 300)});
   m.check = check_members;
   return m;
 }
@@ -424,12 +425,12 @@ StepModule ceph_left_module() {
   StepModule m;
   m.name = "ceph_left";
   m.help =
-      "Monitors that are no longer declared are removed from the cluster, and so are the object stores of "
-      "undeclared nodes, once they are down and no data is lost with them.";
-  m.parameters =
-      Json::array({parameter("members", "list", true, "[{name}], all that are declared"),
-                   parameter("mons", "list", true, "[{name}]"),
-                   parameter("deadline_seconds", "int", false, "for their data to be copied", 600)});
+      "Removes monitors that are no longer declared from the cluster, and the OSDs of undeclared nodes once "
+      "they are down and no data would be lost.";
+  m.parameters = Json::array(
+      {parameter("members", "list", true, "[{name}] of all declared members"),
+       parameter("mons", "list", true, "[{name}] of all declared monitors"),
+       parameter("deadline_seconds", "int", false, "how long to wait for their data to be copied", 600)});
   m.check = check_left;
   m.apply = apply_left;
   return m;
@@ -439,12 +440,12 @@ StepModule ceph_drain_module() {
   StepModule m;
   m.name = "ceph_drain";
   m.help =
-      "A node's object stores are emptied, until no copy is missing and no data is lost with them, or put "
-      "back into use. Refused before anything moves when the other nodes are too few or too full.";
-  m.parameters = Json::array({parameter("node", "string", true, "its name"),
-                              parameter("state", "string", true, "out | in"),
-                              parameter("copies", "int", false, "of the file system", 2),
-                              parameter("deadline_seconds", "int", false, "for the data to move", 86400)});
+      "Drains a node's OSDs until every copy is elsewhere and they are safe to destroy, or puts them back "
+      "into use. Fails before any data moves if the other nodes are too few or too full.";
+  m.parameters = Json::array(
+      {parameter("node", "string", true, "node name"), parameter("state", "string", true, "out | in"),
+       parameter("copies", "int", false, "number of copies in the file system", 2),
+       parameter("deadline_seconds", "int", false, "how long to wait for the data to move", 86400)});
   m.check = check_drain;
   m.apply = apply_drain;
   return m;

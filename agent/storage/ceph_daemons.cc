@@ -58,9 +58,9 @@ StepModule ceph_daemons_module() {
   StepModule m;
   m.name = "ceph_daemons";
   m.help =
-      "A manager and a metadata server with the keys that the monitors have for them. One of each is active "
-      "in the cluster, the others are on standby.";
-  m.parameters = Json::array({parameter("name", "string", true, "of the node")});
+      "Runs a manager and a metadata server, with their keys from the monitors. One of each is active in the "
+      "cluster, the others are on standby.";
+  m.parameters = Json::array({parameter("name", "string", true, "name of the node")});
   m.check = check_daemons;
   m.apply = apply_daemons;
   return m;

@@ -76,8 +76,7 @@ Result<std::string> out_of_quorum(StepContext& context, const Monitor& want) {
   return "monitor " + want.name + " is not in the quorum";
 }
 
-// The store of a monitor that was taken out of the cluster is of no use: its daemon would refuse to join
-// again.
+// The store of a monitor that was removed from the cluster is useless: its daemon would refuse to join again.
 Status set_aside_if_removed(StepContext& context, const Monitor& want) {
   const auto status = ceph_json(context, {"quorum_status"});
   if (!status.ok()) return Ok{};  // no quorum without this one, perhaps
@@ -93,9 +92,9 @@ Status set_aside_if_removed(StepContext& context, const Monitor& want) {
 Result<CheckResult> check_mon(StepContext& context, const Json& params) {
   TRY(const Monitor want, monitor(context, params));
   if (!context.files.exists(want.folder + "/store.db"))
-    return differs(want.folder + " contains no monitor's store");
+    return differs(want.folder + " does not contain a monitor's store");
   if (want.link != want.folder && context.files.read_link(want.link).value_or("") != want.folder)
-    return differs(want.link + " is not a link to it");
+    return differs(want.link + " is not a link to the monitor's folder");
   TRY(const CheckResult parts, check_parts(context, monitor_parts(want)));
   if (parts.holds == Holds::no) return parts;
   const auto outside = out_of_quorum(context, want);
@@ -103,25 +102,23 @@ Result<CheckResult> check_mon(StepContext& context, const Json& params) {
   return outside->empty() ? holds() : differs(*outside);
 }
 
-// A monitor without a store joins those that agree, and gets its maps from them. If none do it would begin a
-// cluster of its own: never if there are object stores, which need monitors, so that there were some.
+// A monitor without a store joins the existing quorum and gets its maps from there. Without one it would
+// begin a new cluster: never if OSDs exist, because these prove that there was a cluster.
 Status may_begin(StepContext& context, const Monitor& want, const Json& params) {
-  std::string sign =
-      params.value("may_create", false) ? "" : "disks of this storage contain its object stores";
+  std::string sign = params.value("may_create", false) ? "" : "disks of this storage contain its OSDs";
   if (sign.empty()) {
     TRY(const auto own, ceph_stores(context, params));
     for (const auto& store : own) {
       TRY(const DiskContent content, ceph_content_of(context, store));
-      if (is_ceph_store(content, store)) sign = store.device + " contains an object store of it";
+      if (is_ceph_store(content, store)) sign = store.device + " contains an OSD of it";
     }
   }
   if (sign.empty() || ceph_json(context, {"quorum_status"}).ok()) return Ok{};
-  return fail(
-      Code::denied,
-      fmt::format("{} contains no monitor's store and no monitor answers, but {}: a new cluster in its place "
-                  "would lose that data, so none is created. Bring back the other monitors, or this one's "
-                  "store, and run it again; docs/storage.md: losing the metadata",
-                  want.folder, sign));
+  return fail(Code::denied,
+              fmt::format("{} does not contain a monitor's store and no monitor responds, but {}: a new "
+                          "cluster would lose that data, so none is created. Restore the other monitors, or "
+                          "this one's store, and run it again; see docs/storage.md: losing the metadata",
+                          want.folder, sign));
 }
 
 Status apply_mon(StepContext& context, const Json& params) {
@@ -145,16 +142,18 @@ StepModule ceph_mon_module() {
   StepModule m;
   m.name = "ceph_mon";
   m.help =
-      "A monitor with its store in /state/ceph, kept if present, and in the quorum. One without a store "
-      "joins those that answer; if none answers, a new cluster is refused when there are object stores.";
+      "Runs a monitor with its store in /state/ceph, which is kept if present, and waits until it is in the "
+      "quorum. Without a store it joins the monitors that respond; if none responds, a new cluster is "
+      "created only if no OSDs exist.";
   m.parameters = Json::array(
-      {parameter("name", "string", true, "of the node"), parameter("fsid", "string", true, "of the cluster"),
-       parameter("mons", "list", true, "[{name, address}], all of them"),
-       parameter("fs", "string", true, "of the file system its client key is for"),
+      {parameter("name", "string", true, "name of the node"),
+       parameter("fsid", "string", true, "fsid of the cluster"),
+       parameter("mons", "list", true, "[{name, address}] of all monitors"),
+       parameter("fs", "string", true, "name of the file system that the client key is for"),
        parameter("mon_key", "string", true, "secret:ceph-mon-key"),
        parameter("admin_key", "string", true, "secret:ceph-admin-key"),
        parameter("client_key", "string", true, "secret:ceph-client-key"),
-       parameter("may_create", "bool", true, "no object store of this cluster was seen on any member's disk"),
+       parameter("may_create", "bool", true, "no OSD of this cluster was found on any member's disk"),
        parameter("disks", "list", true, "as in ceph_osds"), ceph_deadline(300)});
   m.check = check_mon;
   m.apply = apply_mon;

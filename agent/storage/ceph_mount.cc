@@ -30,9 +30,9 @@ std::string mount_problem(const Files& files, const CephMount& want) {
   return fmt::format("{} is {} ({}), not {} (ceph)", want.target, entry->source, entry->fs, want.source);
 }
 
-// A service, because a mount unit that failed is not tried again: a node may be there before the monitors
-// are. It names no monitor, so that it need not change under running jobs; mount.ceph finds them in
-// ceph.conf. The key is in a file, never an argument.
+// A service, because systemd does not retry a failed mount unit: a node may be up before the monitors are. It
+// names no monitor, so that it need not change under running jobs; mount.ceph finds them in ceph.conf. The
+// key is in a file, never an argument.
 std::vector<Part> mount_parts(const CephMount& want) {
   const std::string unit = fmt::format(
       "{}[Unit]\nDescription=CephFS at {}\nWants=network-online.target\nAfter=network-online.target "
@@ -75,10 +75,10 @@ StepModule ceph_mount_module() {
   StepModule m;
   m.name = "ceph_mount";
   m.help =
-      "CephFS is mounted by the kernel, now and at every boot; checked against the kernel's mounts. Needs "
-      "Ceph 17 or later.";
-  m.parameters = Json::array({parameter("name", "string", true, "of the file system"),
-                              parameter("fsid", "string", true, "of the cluster"),
+      "Mounts CephFS with the kernel client, now and at every boot; checked against the kernel's mounts. "
+      "Requires Ceph 17 or later.";
+  m.parameters = Json::array({parameter("name", "string", true, "name of the file system"),
+                              parameter("fsid", "string", true, "fsid of the cluster"),
                               parameter("target", "string", true, "mount point"), ceph_deadline(120)});
   m.check = check_mount;
   m.apply = apply_mount;

@@ -33,7 +33,7 @@ Result<std::string> ceph_key_of(StepContext& context, const std::string& who,
 }
 
 Json ceph_deadline(int seconds) {
-  return parameter("deadline_seconds", "int", false, "to take effect", seconds);
+  return parameter("deadline_seconds", "int", false, "how long to wait for it to take effect", seconds);
 }
 
 Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Json& params) {

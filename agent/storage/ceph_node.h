@@ -1,5 +1,5 @@
 // Shared by the modules for Ceph on one node (agent/storage/ceph_*.cc): files of its user, keys, and which
-// disk is which object store. Thread: blocking.
+// disk is which OSD. Thread: blocking.
 #pragma once
 
 #include <string>
@@ -30,10 +30,10 @@ struct CephStore {
   DiskFacts disk;
 };
 
-// The object stores in the parameters of `ceph_osds`, each with its present disk.
+// The OSDs in the parameters of `ceph_osds`, each with its present disk.
 Result<std::vector<CephStore>> ceph_stores(const StepContext& context, const Json& params);
 Result<DiskContent> ceph_content_of(const StepContext& context, const CephStore& store);
-// It has exactly this store.
+// Whether it contains exactly this OSD.
 bool is_ceph_store(const DiskContent& content, const CephStore& store);
 
 }  // namespace muster::steps

@@ -1,6 +1,6 @@
-// A node's object stores stay members while the node is away for a while: the monitors copy nothing of what
-// they hold (flag noout of the node in the placement map). So it is only set when the others have enough of
-// everything: what was written while another node was away may not be copied back yet.
+// A node's OSDs stay members while the node is away for a while: nothing that they store is copied elsewhere
+// (flag noout of the node in the placement map). So it is only set when the others have enough copies of
+// everything: what was written while a different node was away may not be copied back yet.
 #include <fmt/format.h>
 
 #include "agent/steps/stack_modules.h"
@@ -15,7 +15,7 @@ constexpr int kPatience = 600;
 Result<bool> stays(const Json& params) {
   const std::string state = text_of(params, "state");
   if (state != "set" && state != "unset")
-    return fail(Code::invalid, "ceph_noout: 'state' is set or unset, not '" + state + "'");
+    return fail(Code::invalid, "ceph_noout: 'state' must be set or unset, not '" + state + "'");
   return state == "set";
 }
 
@@ -30,8 +30,8 @@ Result<bool> has_flag(StepContext& context, const std::string& node) {
   return false;
 }
 
-// Why the node's stores cannot stop now; "" where they can. Where all stores are this node's, nothing is left
-// that could stand in for them, however long that is waited for.
+// Why the node's OSDs cannot be stopped now; "" if they can. If all OSDs are this node's, none is left that
+// could take over, however long one waits.
 Result<std::string> needed(StepContext& context, const std::string& node) {
   TRY(const auto osds, ceph_osds(context));
   std::vector<int64_t> own;
@@ -39,14 +39,14 @@ Result<std::string> needed(StepContext& context, const std::string& node) {
     if (osd.host == node) own.push_back(osd.id);
   if (own.empty() || own.size() == osds.size()) return std::string();
   TRY(const std::string why, ceph_objection(context, "ok-to-stop", own));
-  return why.empty() ? why : fmt::format("the object stores of {} cannot stop now: {}", node, why);
+  return why.empty() ? why : fmt::format("the OSDs of {} cannot be stopped now: {}", node, why);
 }
 
 Result<CheckResult> check_noout(StepContext& context, const Json& params) {
   TRY(const bool wanted, stays(params));
   const std::string node = text_of(params, "node");
   TRY(const bool now, has_flag(context, node));
-  if (now != wanted) return differs(node + (now ? " has the flag noout" : " has no flag noout"));
+  if (now != wanted) return differs(node + (now ? " has the flag noout" : " does not have the flag noout"));
   if (!wanted) return holds();
   TRY(const std::string why, needed(context, node));
   return why.empty() ? holds() : differs(why);
@@ -67,7 +67,7 @@ Status verify_noout(StepContext& context, const Json& params) {
   TRY(const bool wanted, stays(params));
   TRY(const bool now, has_flag(context, text_of(params, "node")));
   if (now == wanted) return Ok{};
-  return fail(Code::failed, now ? "the flag noout stays" : "there is no flag noout");
+  return fail(Code::failed, now ? "the flag noout is still set" : "the flag noout is not set");
 }
 
 }  // namespace
@@ -76,14 +76,14 @@ StepModule ceph_noout_module() {
   StepModule m;
   m.name = "ceph_noout";
   m.help =
-      "While a node's flag noout is set, its object stores stay members although it is away: nothing that "
-      "they hold is copied to others. Data that only they hold cannot be read meanwhile, so the flag is set "
-      "only when the cluster reports that they may stop (`ceph osd ok-to-stop`), and not at all if that "
-      "takes too long.";
-  m.parameters = Json::array(
-      {parameter("node", "string", true, "its name in the placement map"),
-       parameter("state", "string", true, "set | unset"),
-       parameter("deadline_seconds", "int", false, "for other nodes to have its data", kPatience)});
+      "Sets or clears the flag noout of a node. While it is set, the node's OSDs stay members although the "
+      "node is away: their data is not copied to other nodes. Data that only they have cannot be read "
+      "meanwhile, so the flag is set only once `ceph osd ok-to-stop` succeeds, and not at all if that takes "
+      "too long.";
+  m.parameters = Json::array({parameter("node", "string", true, "node name in the placement map"),
+                              parameter("state", "string", true, "set | unset"),
+                              parameter("deadline_seconds", "int", false,
+                                        "how long to wait until other nodes have its data", kPatience)});
   m.check = check_noout;
   m.apply = apply_noout;
   m.verify = verify_noout;

@@ -1,10 +1,10 @@
-// Ceph's object stores: nothing but the step here decides which disk is given to it.
+// Ceph's OSDs: only this step decides which disks Ceph gets.
 //
-// An object store takes a whole disk and carries a UUID made of the cluster's and the disk's serial, by which
-// the planner and this file know it again. It is made only where the plan allows it (data_disks.h); nothing
-// of Ceph's own ever wipes. The store's label holds its number, so a re-imaged node finds its data again. A
-// changed ceph.conf is read by the daemons at their next start: restarting all of them at once would stop all
-// file access.
+// An OSD takes a whole disk and has a UUID made of the cluster's and the disk's serial, by which the planner
+// and this file recognize it. It is created only where the plan allows it (data_disks.h); Ceph's own tools
+// never wipe a disk. The OSD's label contains its number, so a re-imaged node finds its data again. A changed
+// ceph.conf is read by the daemons at their next start: restarting all of them at once would stop all file
+// access.
 #include "agent/storage/ceph_node.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ struct OnDisk {
   std::string summary, number;
 };
 
-// `begun`: our label is there, and making the store was interrupted. Making it again goes on where it ended.
+// `begun`: our label is there, but the creation was interrupted. Creating it again continues there.
 Result<OnDisk> look_at(StepContext& context, const CephStore& store) {
   TRY(const DiskContent content, ceph_content_of(context, store));
   if (!is_ceph_store(content, store)) return OnDisk{Found::foreign, content.summary, ""};
@@ -38,8 +38,7 @@ Result<OnDisk> look_at(StepContext& context, const CephStore& store) {
 
 std::string store_folder(int64_t id) { return fmt::format("/var/lib/ceph/osd/ceph-{}", id); }
 
-// A name that stays when kernel names move; a store that is not the one meant is refused by its daemon
-// anyway.
+// A name that stays when kernel names change; the daemon refuses an OSD that is not the expected one anyway.
 std::string lasting_name(const Files& files, const CephStore& store) {
   for (const auto& name : files.list("/dev/disk/by-id")) {
     const std::string target = files.read_link("/dev/disk/by-id/" + name).value_or("");
@@ -64,15 +63,14 @@ Result<CephOsd> registered(StepContext& context, const CephStore& store) {
   TRY(const auto all, ceph_osds(context, false));
   for (const auto& osd : all)
     if (osd.uuid == store.uuid) return osd;
-  return fail(Code::not_found, "the monitors have no entry for the store of disk " + store.wanted.serial);
+  return fail(Code::not_found, "the monitors have no entry for the OSD of disk " + store.wanted.serial);
 }
 
 Result<CheckResult> check_store(StepContext& context, const CephStore& store) {
   TRY(const OnDisk on, look_at(context, store));
   if (on.found == Found::foreign)
-    return differs(
-        fmt::format("{} is planned as an object store; it contains: {}", store.device, on.summary));
-  if (on.found == Found::begun) return differs("the object store on " + store.device + " is not complete");
+    return differs(fmt::format("{} is planned as an OSD; it contains: {}", store.device, on.summary));
+  if (on.found == Found::begun) return differs("the OSD on " + store.device + " is not complete");
   const auto known = registered(context, store);
   if (!known.ok()) return differs(known.error().message);
   const CephOsd& osd = *known;
@@ -94,8 +92,7 @@ Result<CheckResult> check_osds(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-// The store's number: the monitors' when they know its UUID, else a new one, or for a store that has one
-// already, that.
+// The OSD's number: the monitors' number for its UUID, else its own if it has one already, else a new one.
 Result<int64_t> enrol(StepContext& context, const CephStore& store, const std::string& number) {
   const auto known = registered(context, store);
   if (known.ok()) return known->id;
@@ -117,7 +114,7 @@ Status make_store(StepContext& context, const CephStore& store, int64_t id, cons
                "--setuser",      kCephUser,    "--setgroup", kCephUser,          "--no-mon-config"};
   mkfs.input = key;
   mkfs.deadline = 5 * kMinute;
-  say(context, fmt::format("creating object store {} on {}", id, store.device));
+  say(context, fmt::format("creating osd.{} on {}", id, store.device));
   TRY(auto out, run_ok(context.process, mkfs));
   (void)out;
   return Ok{};
@@ -127,8 +124,9 @@ Status apply_store(StepContext& context, const CephStore& store, int64_t seconds
   TRY(const OnDisk on, look_at(context, store));
   TRY(const int64_t id, enrol(context, store, on.number));
   if (!on.number.empty() && on.number != std::to_string(id))
-    return fail(Code::conflict, fmt::format("the store on {} has number {}, but the monitors have it as {}",
-                                            store.device, on.number, id));
+    return fail(Code::conflict,
+                fmt::format("the OSD on {} has number {}, but its number in the monitors is {}", store.device,
+                            on.number, id));
   TRY(const std::string key, ceph_key_of(context, fmt::format("osd.{}", id)));
   if (on.found == Found::foreign) {
     TRY(const auto device, open_for_format(context.files, store.wanted, store.disk));
@@ -169,8 +167,8 @@ StepModule ceph_osds_module() {
   StepModule m;
   m.name = "ceph_osds";
   m.help =
-      "One object store per disk, in service. A disk with a store that muster made is used again with its "
-      "data; anything else on it is replaced only where the approved plan says so.";
+      "Runs one OSD per disk. An OSD that muster created earlier is used again with its data; anything else "
+      "on a disk is replaced only if the approved plan says so.";
   m.parameters = Json::array(
       {parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy, uuid}]"),
        ceph_deadline(180)});

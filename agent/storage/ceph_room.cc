@@ -19,7 +19,7 @@ double number_in(const Json& json, const char* key, double fallback) {
   return it != json.end() && it->is_number() ? it->get<double>() : fallback;
 }
 
-// A store that `df` does not know keeps size 0.
+// An OSD that `df` does not list keeps size 0.
 std::vector<Store> stores_of(const Json& df, const std::vector<CephOsd>& osds) {
   std::vector<Store> out;
   for (const auto& osd : osds) {
@@ -45,8 +45,8 @@ double sum(const std::vector<Store>& stores, double Store::*what) {
   return out;
 }
 
-// What each host holds of `all` data in the end: by weight, but one copy of each at most. Empty when fewer
-// hosts take data than there are copies.
+// How much of `all` data each host has in the end: by weight, but at most one copy of each. Empty if there
+// are fewer hosts for data than copies.
 std::map<std::string, double> shares(const std::map<std::string, double>& weights, double all,
                                      int64_t copies) {
   const double most = all / static_cast<double>(std::max<int64_t>(copies, 1));
@@ -87,25 +87,25 @@ std::string ceph_lacks_room(const Json& dump, const Json& df, const CephMove& mo
   std::map<std::string, double> weights;
   for (const auto& store : staying) {
     if (store.size <= 0)
-      return fmt::format("`ceph osd df` has no size of osd.{} of {}", store.id, store.host);
+      return fmt::format("`ceph osd df` has no size for osd.{} of {}", store.id, store.host);
     weights[store.host] += store.weight;
   }
   const double moved = sum(leaving, &Store::data), all = moved + sum(staying, &Store::data);
   const auto share = shares(weights, all, move.copies);
   if (share.empty())
-    return fmt::format("{} copies need as many other nodes whose stores have a weight", move.copies);
+    return fmt::format("{} copies need as many other nodes whose OSDs have a weight", move.copies);
   const double weight = sum(staying, &Store::weight);
   for (const auto& store : staying) {
     if (store.weight <= 0) continue;
     const auto host = share.find(store.host);
-    // By the rules of placement, or by what is there now where that is more: no placement is quite even.
+    // By the placement rules, or by the present data if that is more: no placement is perfectly even.
     const double data = std::max(host->second * store.weight / weights[store.host],
                                  store.data + moved * store.weight / weight);
     const double filled = (store.used - store.data + data) / store.size;
     if (filled > limit)
       return fmt::format(
-          "{:.0f} GiB do not fit on the others: osd.{} of {} would be {:.0f} % full, and Ceph moves nothing "
-          "onto a store above {:.0f} %",
+          "{:.0f} GiB do not fit on the other nodes: osd.{} of {} would be {:.0f} % full, and Ceph moves "
+          "nothing onto an OSD above {:.0f} %",
           moved / (1 << 20), store.id, store.host, 100 * filled, 100 * limit);
   }
   return "";

@@ -1,10 +1,10 @@
-// File systems of the site (engine external): mounted, looked at, never made.
+// File systems of the site (engine external): mounted and checked, never created.
 //
-// Their server is not ours and may be gone at any time, and an access to a hard mount then blocks for ever.
-// So the agent itself never touches a path below the mount: /proc/self/mountinfo says what is mounted, and
-// everything that needs the server is a program of its own under a deadline.
-// Mounted by a service rather than by a mount unit, as Ceph and MooseFS are: systemd does not try a mount
-// unit again that failed because the server was not there when the node booted.
+// Their server is not ours and may fail at any time, and an access to a hard mount then blocks forever. So
+// the agent itself never touches a path below the mount: /proc/self/mountinfo says what is mounted, and
+// everything that needs the server is a program of its own under a deadline. Mounted by a service rather than
+// by a mount unit, as Ceph and MooseFS are: systemd does not retry a mount unit that failed because the
+// server was not reachable when the node booted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,12 +26,12 @@ struct Wanted {
   bool writable = false;
 };
 
-// What would mean more than itself in a unit file; the spec allows none of it either.
+// Without characters that have a meaning in a unit file; the spec allows none of them either.
 bool is_plain(const std::string& text) {
   return text.find_first_of(" \t\r\n\"'`\\%$;*?") == std::string::npos;
 }
 
-// Our own options, but where the declared ones say something else on the same subject.
+// Our own options, except where the declared ones set the same thing.
 std::string all_options(const std::string& fstype, const std::string& declared) {
   const auto words = split(declared, ',');
   const auto says = [&](std::initializer_list<const char*> any) {
@@ -43,7 +43,7 @@ std::string all_options(const std::string& fstype, const std::string& declared) 
   };
   std::vector<std::string> out;
   if (fstype == "nfs4" && !says({"hard", "soft", "softerr"})) out.push_back("hard");
-  // One attempt ends when it failed: the unit makes the next one.
+  // A failed attempt ends at once: the unit makes the next one.
   if (fstype == "nfs4" && !says({"retry="})) out.push_back("retry=0");
   if (!says({"atime", "noatime", "relatime", "strictatime"})) out.push_back("noatime");
   if (!says({"suid", "nosuid"})) out.push_back("nosuid");
@@ -62,14 +62,14 @@ Result<Wanted> wanted(const Json& params) {
              "",
              bool_of(params, "writable", false)};
   if (out.fstype != "nfs4" && out.fstype != "ceph" && out.fstype != "lustre")
-    return fail(Code::invalid, "external_mount: '" + out.fstype + "' is none of nfs4, ceph, lustre");
+    return fail(Code::invalid, "external_mount: '" + out.fstype + "' is not one of nfs4, ceph, lustre");
   if (out.name.empty() || out.name.find_first_of("/ .%") != std::string::npos)
-    return fail(Code::invalid, "external_mount: '" + out.name + "' is not a name");
+    return fail(Code::invalid, "external_mount: '" + out.name + "' is not a valid name");
   if (out.target.size() < 2 || out.target[0] != '/' || out.target.back() == '/')
     return fail(Code::invalid, "external_mount: 'target' must be an absolute path");
   const std::string declared = text_of(params, "options");
   if (out.source.empty() || out.source[0] == '-' || !is_plain(out.source + out.target + declared))
-    return fail(Code::invalid, "external_mount: source, target and options are plain words");
+    return fail(Code::invalid, "external_mount: source, target and options must be plain words");
   out.options = all_options(out.fstype, declared);
   out.unit = "muster-external-" + out.name;
   return out;
@@ -83,7 +83,7 @@ std::string mount_problem(const Files& files, const Wanted& want) {
                      want.fstype);
 }
 
-// What of its client is missing on this node; "" when all is there.
+// Which part of its client is missing on this node; "" if none.
 std::string lacks_client(const Files& files, const Wanted& want) {
   if (want.fstype == "lustre") {
     const std::string kernel = files.read_line("/proc/sys/kernel/osrelease");
@@ -102,7 +102,7 @@ std::string lacks_client(const Files& files, const Wanted& want) {
   const char* package = want.fstype == "nfs4"   ? "nfs-common"
                         : want.fstype == "ceph" ? "ceph-common"
                                                 : "lustre-client-utils";
-  return fmt::format("{} is not on this node (package {})", helper, package);
+  return fmt::format("{} is not installed on this node (package {})", helper, package);
 }
 
 std::string unit_file(const Wanted& want) { return "/etc/systemd/system/" + want.unit + ".service"; }
@@ -143,7 +143,7 @@ std::string no_answer(StepContext& context, const Wanted& want) {
 
 CheckResult as_declared() {
   CheckResult out = holds();
-  out.note = "storage of the site: no floor of the profile applies to its speed";
+  out.note = "storage of the site: the profile's minimum speeds do not apply";
   return out;
 }
 
@@ -162,7 +162,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.empty() ? as_declared() : diff.result();
 }
 
-// Why the unit's last attempt failed, in the words of mount itself.
+// Why the unit's last attempt failed, as mount itself reported it.
 std::string mounts_words(StepContext& context, const Wanted& want) {
   const auto out = run_tool(
       context, {"journalctl", "--no-pager", "--output=cat", "--lines=20", "--unit=" + want.unit + ".service"},
@@ -180,11 +180,11 @@ Error not_mounted(StepContext& context, const Wanted& want, const std::string& p
               fmt::format("{} ({}) could not be mounted at {}: {} {}. The mount is retried in the "
                           "background; run `muster up` once the server is back",
                           want.source, want.fstype, want.target, want.server,
-                          words.empty() ? "did not answer (" + problem + ")" : "did not mount: " + words));
+                          words.empty() ? "did not respond (" + problem + ")" : "(" + words + ")"));
 }
 
 Status mount_now(StepContext& context, const Wanted& want) {
-  // Not Files::exists() on what may hang: here nothing is mounted.
+  // Files::exists() cannot hang here: nothing is mounted.
   if (!context.files.exists(want.target)) TRY_(context.files.make_directories(want.target, 0));
   say(context, fmt::format("mounting {} at {}", want.source, want.target));
   Command restart;
@@ -202,12 +202,12 @@ Status apply(StepContext& context, const Json& params) {
     return fail(Code::failed, fmt::format("{} ({}): {}", want.source, want.fstype, lacking));
   const bool there = find_mount(context.files, want.target).has_value();
   const std::string problem = mount_problem(context.files, want);
-  // Taking it away could take it from a running job.
+  // Unmounting it could take it from a running job.
   if (there && !problem.empty()) return fail(Code::conflict, problem);
   const Part unit = unit_part(want);
   TRY(const CheckResult written, check_parts(context, {unit}));
   if (written.holds == Holds::no) {
-    // What is mounted keeps the options it has: new ones come with its next mount.
+    // What is mounted keeps its options: new ones apply at the next mount.
     TRY_(apply_parts(context, {unit}));
     TRY(auto out, run_tool(context, {"systemctl", "daemon-reload"}));
     (void)out;
@@ -218,8 +218,8 @@ Status apply(StepContext& context, const Json& params) {
     (void)out;
   }
   if (!there) TRY_(mount_now(context, want));
-  // A server that has just come back is found again by TCP's own repetitions, which are half a minute apart
-  // by then.
+  // TCP reconnects to a server that has just come back only by its retransmissions, which are half a minute
+  // apart by then.
   std::string silent = no_answer(context, want);
   for (int attempt = 1; attempt < kAnswers && !silent.empty() && !is_cancelled(context); ++attempt)
     silent = no_answer(context, want);
@@ -238,9 +238,9 @@ Status write_and_read(StepContext& context, const Wanted& want) {
     command.deadline = kReadWrite;
     auto out = run_ok(context.process, command);
     if (out.ok()) return out;
-    return std::move(out).error().with(
-        fmt::format("{} is declared writable, but {} does not let this node's root write, read and remove {}",
-                    want.source, want.server, path));
+    return std::move(out).error().with(fmt::format(
+        "{} is declared writable, but {} does not allow this node's root to write, read and remove {}",
+        want.source, want.server, path));
   };
   TRY(auto before, run({"rm", "-f", path}, ""));
   TRY(auto written, run({"dd", "of=" + path, "conv=excl,fsync", "status=none"}, text));
@@ -248,8 +248,7 @@ Status write_and_read(StepContext& context, const Wanted& want) {
   TRY(auto removed, run({"rm", "-f", path}, ""));
   (void)before, (void)written, (void)removed;
   if (!read.ok()) return read.error();
-  if (*read != text)
-    return fail(Code::corrupt, fmt::format("{} does not contain what was written to it", path));
+  if (*read != text) return fail(Code::corrupt, fmt::format("{} does not read back as written", path));
   return Ok{};
 }
 
@@ -266,17 +265,17 @@ StepModule external_mount_module() {
   StepModule m;
   m.name = "external_mount";
   m.help =
-      "A file system of the site is mounted, now and at every boot: type and source are the declared ones, "
-      "and its server answers. It is never created or changed; where it is declared writable, a few bytes "
-      "are written, read and removed. A server that does not answer is an error within two minutes.";
+      "Mounts a file system of the site, now and at every boot, and checks its type, its source and that its "
+      "server responds. It is never created or changed; if it is declared writable, a few bytes are written, "
+      "read and removed. A server that does not respond is an error within two minutes.";
   m.parameters = Json::array(
-      {parameter("name", "string", true, "of the storage"),
+      {parameter("name", "string", true, "name of the storage"),
        parameter("fstype", "string", true, "nfs4 | ceph | lustre"),
-       parameter("source", "string", true, "as the kernel shows it when it is mounted"),
-       parameter("server", "string", true, "the server's name in errors"),
+       parameter("source", "string", true, "source, as the kernel shows it when mounted"),
+       parameter("server", "string", true, "name of the server in errors"),
        parameter("target", "string", true, "mount point"),
-       parameter("options", "string", false, "mount options beside hard, noatime, nosuid, nodev", ""),
-       parameter("writable", "bool", false, "tested by writing to it", false)});
+       parameter("options", "string", false, "mount options besides hard, noatime, nosuid, nodev", ""),
+       parameter("writable", "bool", false, "true: tested by writing to it", false)});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

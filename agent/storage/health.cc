@@ -17,8 +17,8 @@ constexpr const char* kHarmless = "MGR_MODULE_DEPENDENCY";
 constexpr const char* kMaster = "/etc/mfs/mfsmaster.cfg";
 constexpr const char* kMastersProcesses = "/sys/fs/cgroup/system.slice/moosefs-master.service/cgroup.procs";
 
-// Any monitor's rights are those of the key; nodes that only hold data have that, too, and are skipped, as
-// all would report the same.
+// The key has the rights of any monitor; nodes that only store data have it too, and are skipped, because all
+// would report the same.
 constexpr const char* kAdminKey = "/etc/ceph/muster-admin.secret";
 constexpr const char* kMonitors = "/var/lib/ceph/mon";
 
@@ -51,7 +51,7 @@ Result<std::string> moosefs_wrong(const std::string& out) {
       if (f[1] == "chunkclass " + bad + ":" && ++classes && f[2] != "0")
         diff.add(fmt::format("{} chunks are {}", f[2], bad));
   }
-  if (classes != 3) return fail(Code::failed, "the master does not report the state of its chunks");
+  if (classes != 3) return fail(Code::failed, "the master's answer lacks the state of its chunks");
   return diff.result().diff;
 }
 

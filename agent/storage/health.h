@@ -1,6 +1,6 @@
 // The health that a storage engine reports, on the nodes that can read it: MooseFS' master for its chunks, a
-// monitor of Ceph for the cluster. Found from the machine, without the spec. Pure but for files that are
-// read.
+// monitor of Ceph for the cluster. Found from the machine, without the spec. Pure, except that it reads
+// files.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace muster {
 struct HealthQuestion {
   std::string engine;             // as in the spec: "moosefs", "ceph"
   std::vector<std::string> argv;  // the engine's own program; may take seconds
-  // The problem in its output, for people; "" if there is none. An error if it is no valid answer.
+  // The problem in its output, for messages; "" if there is none. An error if the answer is invalid.
   Result<std::string> (*wrong)(const std::string& out) = nullptr;
 };
 // One for each engine whose master or monitor is on this node.

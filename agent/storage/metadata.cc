@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// Made by the engines' packages.
+// Created by the engines' packages.
 constexpr const char* kMooseFs = "/var/lib/mfs";
 constexpr const char* kCeph = "/var/lib/ceph";
 
@@ -36,7 +36,7 @@ uint64_t image_version(const std::string& head) {
   return out;
 }
 
-// What ends a whole one; a copy that was interrupted has none, and a master would not start with it.
+// The end mark of a complete image; an interrupted copy has none, and a master would not start with it.
 bool is_whole(const std::string& tail) {
   const std::string mark = "[MFS EOF MARKER]";
   return tail.size() >= mark.size() && tail.compare(tail.size() - mark.size(), mark.size(), mark) == 0;
@@ -54,8 +54,8 @@ std::string piece(const Files& files, const std::string& path, bool from_end) {
   return out;
 }
 
-// "4711: 1700000000|CREATE(...)" is change 4711, behind which the version is 4712. A last line that was cut
-// short does not count.
+// "4711: 1700000000|CREATE(...)" is change 4711, after which the version is 4712. A truncated last line does
+// not count.
 uint64_t version_behind(const std::string& changes) {
   const size_t end = changes.rfind('\n');
   if (end == std::string::npos) return 0;
@@ -123,7 +123,7 @@ bool moosefs_metadata_is_new(const Files& files) {
   bool empty = false;
   for (const auto& name : files.list(folder)) {
     if (!starts(name, "metadata") || name == "metadata.crc") continue;
-    // The former one, which the master keeps beside what it writes.
+    // The previous image, which the master keeps next to the current one.
     if (starts(name, "metadata.mfs.back.")) continue;
     if (!starts(piece(files, folder + "/" + name, false), "MFSM NEW")) return false;
     empty = true;

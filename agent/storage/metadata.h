@@ -13,13 +13,13 @@
 namespace muster {
 
 std::string moosefs_folder(const Files& files);  // of master, metadata logger and chunk server
-bool has_moosefs_metadata(const Files& files);   // a master's: an image of it, a backup, or change logs A
-// master's metadata consists of the initial empty image, and perhaps changes after it.
+bool has_moosefs_metadata(const Files& files);   // a master's: an image of it, a backup, or change logs
+// A master's metadata consists of the initial empty image, and perhaps changes after it.
 bool moosefs_metadata_is_new(const Files& files);
 // When any of it was last written, seconds since 1970; 0 without any.
 int64_t moosefs_metadata_written(const Files& files);
-// A complete copy of a master's metadata: from a metadata logger, or from this node's time as master before
-// another one took over ("master.retired", numbered from the second on).
+// A complete copy of a master's metadata: from a metadata logger, or from this node's time as master before a
+// different node took over ("master.retired", numbered from the second on).
 struct MooseFsCopy {
   std::string folder;
   std::vector<std::string> files;  // names of the files that a master needs

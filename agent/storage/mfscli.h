@@ -1,4 +1,4 @@
-// Questions to a MooseFS master through its own program.
+// Queries to a MooseFS master through its own program.
 #pragma once
 
 #include <string>

@@ -2,11 +2,10 @@
 // own XFS per bulk disk on every member.
 //
 // Metadata lives in /state/mfs and survives a re-image, as do the chunks: a disk that carries our label is
-// mounted and kept, and a master that finds metadata keeps it. An empty name space is only made where no disk
-// carries the label: the playbook makes disks behind the master, so a label says that there was metadata once
-// (docs/decisions/0008-storage-metadata.md). A chunk server does not start unless every
-// disk of it is a mount point: chunks written below an unmounted one would fill the root disk and be lost at
-// the next boot.
+// mounted and kept, and a master that finds metadata keeps it. An empty name space is only created if no disk
+// has the label: the playbook prepares disks after the master, so a label proves that there was metadata once
+// (docs/decisions/0008-storage-metadata.md). A chunk server does not start unless each of its disks is a
+// mount point: chunks written below an unmounted one would fill the root disk and be lost at the next boot.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -66,7 +65,7 @@ Result<std::vector<Part>> metalogger_parts(const StepContext& context, const Jso
 
 constexpr const char* kDiskList = "/etc/mfs/mfshdd.cfg";
 
-// A disk with a star before it is emptied by the master.
+// The master empties a disk that is marked with a star.
 std::string disk_list(const std::vector<WantedDisk>& disks, bool leaving) {
   std::string out = kMooseFsHead;
   for (const auto& disk : disks) out += (leaving ? "*" : "") + mount_point(disk.serial) + "\n";
@@ -95,11 +94,11 @@ Result<std::vector<Part>> chunkserver_parts(const StepContext& context, const Js
 
 // ---- members ----
 
-// What is missing according to the master; "" when every member's chunk server and all its disks are well.
+// What is missing according to the master; "" if every member's chunk server and all its disks are healthy.
 Result<std::string> members_missing(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD"}));
   std::set<std::string> servers;
-  // by address; those of a node that was drained are none of ours
+  // by address; those of a drained node do not count
   std::map<std::string, std::string> bad_disks;
   Diff diff;
   for (const auto& line : lines_of(out)) {
@@ -137,14 +136,14 @@ Result<CheckResult> check_members(StepContext& context, const Json& params) {
 struct Volume {
   int64_t others = 0, others_free = 0,
           own_used = 0;  // connected chunk servers but this one, their free bytes
-  Diff lacking;          // of an empty node
+  Diff lacking;          // what this node lacks to be empty
 };
 
 int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
 
-// What keeps this node from leaving, according to the master. A disk is "ready" once the master has seen,
-// chunk by chunk, that enough copies are elsewhere; before that first look it says nothing about chunks at
-// all, so zero of them proves nothing.
+// What keeps this node from leaving, according to the master. A disk is "ready" once the master has checked,
+// chunk by chunk, that enough copies are elsewhere; before that first check it reports no chunks at all, so
+// zero chunks prove nothing.
 Result<Volume> look_at_volume(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS", "-SHD", "-SIN"}));
   const std::string own = text_of(params, "address");
@@ -181,11 +180,12 @@ Status apply_drained(StepContext& context, const Json& params) {
   const int64_t copies = int_of(params, "copies", 2);
   if (before.others < copies)
     return fail(Code::conflict,
-                fmt::format("{} copies need as many other chunk servers, and {} are connected", copies,
+                fmt::format("{} copies need as many other chunk servers, but {} are connected", copies,
                             before.others));
   if (before.others_free < before.own_used)
-    return fail(Code::conflict, fmt::format("{} bytes do not fit on the others, where {} are free",
-                                            before.own_used, before.others_free));
+    return fail(Code::conflict,
+                fmt::format("{} bytes do not fit on the other chunk servers, which have {} bytes free",
+                            before.own_used, before.others_free));
   TRY_(context.files.write(kDiskList, disk_list(disks, true)));
   TRY(auto told, run_tool(context, {"systemctl", "reload", "moosefs-chunkserver.service"}));
   (void)told;
@@ -199,22 +199,22 @@ Status apply_drained(StepContext& context, const Json& params) {
 
 StepModule moosefs_disks_module() {
   return made_of("moosefs_disks",
-                 "One XFS per bulk disk, mounted at /srv/mfs/SERIAL. A disk that has muster's label already "
-                 "is kept with its chunks.",
+                 "Creates one XFS per bulk disk, mounted at /srv/mfs/SERIAL. A disk that already has "
+                 "muster's label is kept with its chunks.",
                  Json::array({parameter("disks", "list", true,
                                         "[{serial, wwid, model, size_bytes, content_hash, policy}]")}),
                  disk_parts);
 }
 
 StepModule moosefs_metalogger_module() {
-  return made_of("moosefs_metalogger", "A running copy of the master's metadata.",
+  return made_of("moosefs_metalogger", "Runs a metadata logger: a continuous copy of the master's metadata.",
                  Json::array({parameter("master", "string", true, "address of the master")}),
                  metalogger_parts);
 }
 
 StepModule moosefs_chunkserver_module() {
   return made_of("moosefs_chunkserver",
-                 "The chunk server of this node; does not start when one of its disks is not mounted.",
+                 "Runs this node's chunk server, which does not start unless all its disks are mounted.",
                  Json::array({parameter("master", "string", true, "address of the master"),
                               parameter("disks", "list", true, "as in moosefs_disks")}),
                  chunkserver_parts);
@@ -224,11 +224,12 @@ StepModule moosefs_members_module() {
   StepModule m;
   m.name = "moosefs_members";
   m.help =
-      "The master has a connection to a chunk server of every member, and every disk of theirs is healthy. "
-      "Only tests, changes nothing.";
-  m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
-                              parameter("members", "list", true, "[{name, address}]"),
-                              parameter("deadline_seconds", "int", false, "to register", 60)});
+      "Tests that a chunk server of every member is connected to the master, and that all its disks are "
+      "healthy. Changes nothing.";
+  m.parameters =
+      Json::array({parameter("master", "string", true, "address of the master"),
+                   parameter("members", "list", true, "[{name, address}]"),
+                   parameter("deadline_seconds", "int", false, "how long to wait for them to register", 60)});
   m.check = check_members;
   return m;
 }
@@ -237,14 +238,14 @@ StepModule moosefs_drain_module() {
   StepModule m;
   m.name = "moosefs_drain";
   m.help =
-      "This node's disks are emptied: done when the master reports that each is ready to be removed and no "
-      "chunk of the volume lacks a copy. Refused before anything moves when the other nodes are too few or "
-      "too full.";
-  m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
-                              parameter("address", "string", true, "own address"),
-                              parameter("disks", "list", true, "as in moosefs_disks"),
-                              parameter("copies", "int", false, "of the volume", 2),
-                              parameter("deadline_seconds", "int", false, "for the data to move", 86400)});
+      "Empties this node's disks, until the master reports that each can be removed and no chunk of the "
+      "volume lacks a copy. Fails before any data moves if the other nodes are too few or too full.";
+  m.parameters = Json::array(
+      {parameter("master", "string", true, "address of the master"),
+       parameter("address", "string", true, "address of this node"),
+       parameter("disks", "list", true, "as in moosefs_disks"),
+       parameter("copies", "int", false, "number of copies in the volume", 2),
+       parameter("deadline_seconds", "int", false, "how long to wait for the data to move", 86400)});
   m.check = check_drained;
   m.apply = apply_drained;
   return m;

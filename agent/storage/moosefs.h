@@ -12,13 +12,13 @@ namespace muster::steps {
 inline constexpr const char* kMooseFsUser = "mfs";
 inline constexpr const char* kMooseFsHead = "# Written by muster.\n";
 
-// A serial number as part of a path.
+// A serial number made fit for a path.
 inline std::string plain_serial(const std::string& serial) {
   std::string out;
   for (const char c : serial) out += isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' ? c : '_';
   return out;
 }
-// The mark of a disk of this storage.
+// The label of a disk of this storage.
 inline std::string moosefs_label(const std::string& serial) {
   const std::string name = plain_serial(serial);
   return "mfs-" + (name.size() > 8 ? name.substr(name.size() - 8) : name);

@@ -1,5 +1,5 @@
-// A chunk server that is away for a while: in maintenance mode its master copies nothing of what it holds. So
-// it is only begun when no chunk lacks a copy: the missing one may be what this server has alone.
+// A chunk server that is away for a while: in maintenance mode the master does not copy its chunks elsewhere.
+// So the mode only begins when no chunk lacks a copy: this server may have the only copy of such a chunk.
 #include <algorithm>
 
 #include "agent/steps/stack_modules.h"
@@ -12,17 +12,17 @@ namespace {
 
 constexpr const char* kPort = "9422";
 constexpr int kPatience = 600;
-constexpr int kRegisters = 180;  // seconds; a chunk server that has just begun
+constexpr int kRegisters = 180;  // seconds; for a chunk server that has just started
 
 Result<bool> wants_maintenance(const Json& params) {
   const std::string state = text_of(params, "state");
   if (state != "on" && state != "off")
-    return fail(Code::invalid, "moosefs_maintenance: 'state' is on or off, not '" + state + "'");
+    return fail(Code::invalid, "moosefs_maintenance: 'state' must be on or off, not '" + state + "'");
   return state == "on";
 }
 
-// The master's state: "maintenance_off", "maintenance_on", "maintenance_tmp_on" (a minute by itself after a
-// server said goodbye), "-" where this master does not lead.
+// The master's state: "maintenance_off", "maintenance_on", "maintenance_tmp_on" (set automatically for a
+// minute after a server disconnects), "-" if this master does not lead.
 Result<std::string> mode_of(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SCS"}));
   const std::string own = text_of(params, "address");
@@ -35,14 +35,14 @@ Result<std::string> mode_of(StepContext& context, const Json& params) {
 
 bool is_on(const std::string& mode) { return mode == "maintenance_on"; }
 
-// "" where every chunk has all its copies.
+// "" if every chunk has all its copies.
 Result<std::string> lacking_chunks(StepContext& context, const Json& params) {
   TRY(const std::string out, mfscli(context, text_of(params, "master"), {"-SIN"}));
   return moosefs_wrong(out);
 }
 
-// A master that does not answer now is no reason to stop: apply waits for it. A chunk server that it does not
-// know has nothing to be kept from being copied.
+// A master that does not respond now is no reason to stop: apply waits for it. For a chunk server that it
+// does not list, maintenance mode has no meaning.
 Result<CheckResult> check_maintenance(StepContext& context, const Json& params) {
   TRY(const bool wanted, wants_maintenance(params));
   const auto mode = mode_of(context, params);
@@ -55,7 +55,7 @@ Result<CheckResult> check_maintenance(StepContext& context, const Json& params) 
   return lacking->empty() ? holds() : differs(*lacking);
 }
 
-// Before it begins, the chunks are waited for; before it ends, a chunk server that has just begun.
+// Before the mode begins, waits for the chunks; before it ends, for a chunk server that has just started.
 Status wait_for_master(StepContext& context, const Json& params, bool begins) {
   const int64_t seconds = int_of(params, "deadline_seconds", kPatience);
   if (begins) return wait_for_storage(context, seconds, [&] { return lacking_chunks(context, params); });
@@ -88,13 +88,14 @@ StepModule moosefs_maintenance_module() {
   StepModule m;
   m.name = "moosefs_maintenance";
   m.help =
-      "While its chunk server is in maintenance mode, the master copies nothing that this node holds "
-      "although it is away. The mode is set only when no chunk is missing, endangered or undergoal, and not "
-      "at all if that takes too long.";
-  m.parameters = Json::array(
-      {parameter("master", "string", true, "address of the master"),
-       parameter("address", "string", true, "own address"), parameter("state", "string", true, "on | off"),
-       parameter("deadline_seconds", "int", false, "for chunks to have their copies", kPatience)});
+      "Switches maintenance mode of this node's chunk server on or off. While it is on, the master does not "
+      "copy this node's chunks to other nodes, although the node is away. The mode is switched on only once "
+      "no chunk is missing, endangered or undergoal, and not at all if that takes too long.";
+  m.parameters = Json::array({parameter("master", "string", true, "address of the master"),
+                              parameter("address", "string", true, "address of this node"),
+                              parameter("state", "string", true, "on | off"),
+                              parameter("deadline_seconds", "int", false,
+                                        "how long to wait until all chunks have their copies", kPatience)});
   m.check = check_maintenance;
   m.apply = apply_maintenance;
   m.verify = verify_maintenance;

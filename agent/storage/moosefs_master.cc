@@ -1,10 +1,10 @@
-// MooseFS' master: where its metadata comes from, and that there is one master only.
+// MooseFS' master: where its metadata comes from, and how a second master is prevented.
 //
-// In this order: its own, which is kept whatever else is there; where the spec names this node as the server,
-// the latest whole copy of a former master's (its metadata logger's, or what it was master with before); an
-// empty file system, only where nothing says that there was one. The former master is stopped by
-// moosefs_retired before the new one begins, and the unit of each checks the others at every start: one that
-// was off while another took over must not start again with its old metadata
+// In this order: its own, which is always kept; if the spec names this node as the server, the latest
+// complete copy of a former master's (from its metadata logger, or from its own time as master); an empty
+// file system, only if there is no sign of an earlier one. The former master is stopped by moosefs_retired
+// before the new one starts, and the unit of each checks the others at every start: a node that was off while
+// a different one took over must not start again with its old metadata
 // (docs/decisions/0008-storage-metadata.md).
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ constexpr const char* kOnlyMaster = "/etc/mfs/muster-only-master";
 // A metadata logger in touch with its master takes a whole image every hour.
 constexpr int64_t kOldCopy = 2 * 3600;
 
-// Debian's example admits all clients. Here it is the nodes of the spec, one by one; root is root on the
+// Debian's example admits all clients. We admit the nodes of the spec, one by one; root is root on the
 // master's own node only, which must set modes and copies, and the user `nobody` on all others.
 Result<std::string> export_lines(const Json& params) {
   TRY(const auto self,
@@ -39,8 +39,8 @@ Result<std::string> export_lines(const Json& params) {
 }
 
 // A program, because systemd must run it too, at a boot without muster. A node that reaches none of the
-// others for a minute starts: it serves only itself. Only members are checked: no other node can be the
-// master, and a service on that port of a mere client must not keep this one from starting.
+// others for a minute starts the master: it serves only itself. Only members are checked: no other node can
+// be the master, and a service on that port of a client must not keep this one from starting.
 Result<std::string> only_master(const Json& params) {
   const char* whom = params.contains("members") ? "members" : "clients";
   TRY(auto peers, client_addresses(params.value(whom, Json()), "moosefs_master"));
@@ -94,15 +94,15 @@ Result<std::vector<Part>> master_parts(const StepContext& context, const Json& p
       service_part("moosefs-master", {cfg, exports})};
 }
 
-// What says that metadata was here or elsewhere before; "" when nothing does.
+// A sign that metadata existed here or elsewhere before; "" if there is none.
 Result<std::string> sign_of_data(StepContext& context, const Json& params) {
   const std::string all = moosefs_folder(context.files), copies = all + "/metalogger";
   for (const auto& name : context.files.list(copies))
     if (name.rfind("metadata_ml", 0) == 0 || name.rfind("changelog_ml", 0) == 0)
       return copies + " contains a copy of the metadata";
-  if (latest_moosefs_copy(context.files)) return all + " contains the metadata of this node's time as master";
+  if (latest_moosefs_copy(context.files)) return all + " contains metadata from this node's time as master";
   if (!params.value("may_create", false))
-    return std::string("disks of this storage carry the label of its data");
+    return std::string("disks of this storage have the label of its data");
   TRY(const auto wanted, wanted_disks(params));
   TRY(const auto disks, resolve_disks(context.files, wanted));
   for (size_t i = 0; i < disks.size(); ++i) {
@@ -111,15 +111,15 @@ Result<std::string> sign_of_data(StepContext& context, const Json& params) {
     TRY(const DiskContent content, probe_disk(device));
     for (const auto& signature : content.signatures)
       if (signature.label == moosefs_label(wanted[i].serial))
-        return fmt::format("disk {} carries the label of its data", wanted[i].serial);
+        return fmt::format("disk {} has the label of its data", wanted[i].serial);
   }
   return std::string();
 }
 
-// Where this node's metadata is to come from.
+// Where this node's metadata comes from.
 struct Origin {
   bool own = false;
-  std::optional<MooseFsCopy> copy;  // neither: an empty file system may be made
+  std::optional<MooseFsCopy> copy;  // neither: an empty file system may be created
 };
 
 std::string age_of(int64_t written) {
@@ -138,9 +138,9 @@ Result<bool> master_runs(StepContext& context) {
   return out.ok();
 }
 
-// Its own, as a copy where another node was master meanwhile: this one was off, and is behind. If no other
-// was, any age will do: the whole cluster was switched off. The same if the master is running: it checked the
-// others when it started.
+// Its own; it counts as a copy if a different node was master meanwhile: this one was off, and its metadata
+// is outdated. If no other node was, any age is accepted: the whole cluster was switched off. The same if the
+// master is running: it checked the others when it started.
 Result<Origin> own_metadata(StepContext& context, const Json& params) {
   const Json others = params.value("other_masters", Json::array());
   const int64_t written = moosefs_metadata_written(context.files);
@@ -150,34 +150,37 @@ Result<Origin> own_metadata(StepContext& context, const Json& params) {
   if (runs) return Origin{true, {}};
   std::string names;
   for (const auto& name : others) names += (names.empty() ? "" : ", ") + name.get<std::string>();
-  return fail(Code::denied,
-              fmt::format("the metadata in {}/master was last written {} ago, the master is not running, and "
-                          "{} has metadata of a master, too: later changes there would be lost. Name the "
-                          "later one as the server (docs/storage.md: another MooseFS master); `muster plan "
-                          "--force {}` and `muster approve` start with this one",
-                          moosefs_folder(context.files), age_of(written), names, context.node));
+  return fail(
+      Code::denied,
+      fmt::format("the metadata in {}/master was last written {} ago, the master is not running, and {} has "
+                  "a master's metadata, too: later changes there would be lost. Name the node with the later "
+                  "metadata as the server (see docs/storage.md: another MooseFS master); to start with this "
+                  "one, run `muster plan --force {}` and `muster approve`",
+                  moosefs_folder(context.files), age_of(written), names, context.node));
 }
 
-// An error if there is none to use. Nothing is changed: also called before the former master is stopped.
+// An error if there is none that can be used. Changes nothing: also called before the former master is
+// stopped.
 Result<Origin> origin_of_metadata(StepContext& context, const Json& params) {
   if (has_moosefs_metadata(context.files)) return own_metadata(context, params);
   const std::string folder = moosefs_folder(context.files) + "/master";
   if (auto copy = latest_moosefs_copy(context.files); copy && params.value("take_over", false)) {
     if (young_enough(copy->written, params)) return Origin{false, std::move(copy)};
-    return fail(Code::denied,
-                fmt::format("the copy of the metadata in {} was last written {} ago (version {}): later "
-                            "changes would be lost. Compare with the other nodes' copies (docs/storage.md: "
-                            "another master); `muster plan --force {}` and `muster approve` use this one",
-                            copy->folder, age_of(copy->written), copy->version, context.node));
+    return fail(
+        Code::denied,
+        fmt::format("the copy of the metadata in {} was last written {} ago (version {}): later changes "
+                    "would be lost. Compare it with the other nodes' copies (see docs/storage.md: another "
+                    "MooseFS master); to use this one, run `muster plan --force {}` and `muster approve`",
+                    copy->folder, age_of(copy->written), copy->version, context.node));
   }
   TRY(const std::string sign, sign_of_data(context, params));
   if (sign.empty()) return Origin{};
   return fail(
       Code::denied,
       fmt::format(
-          "{} contains no metadata, but {}: an empty file system in its place would lose that data, so none "
-          "is created. Copy metadata_ml.mfs.back and changelog_ml* of a metadata logger ({}/metalogger of "
-          "another node), or a backup, to {} and run it again; docs/storage.md: losing the metadata",
+          "{} contains no metadata, but {}: an empty file system would lose that data, so none is created. "
+          "Copy metadata_ml.mfs.back and changelog_ml* of a metadata logger ({}/metalogger of another node), "
+          "or a backup, to {} and run it again; see docs/storage.md: losing the metadata",
           folder, sign, moosefs_folder(context.files), folder));
 }
 
@@ -189,7 +192,8 @@ Status run_all(StepContext& context, const std::vector<std::vector<std::string>>
   return Ok{};
 }
 
-// Whole or not at all: begun elsewhere, and renamed when it is on the disk. The copy itself stays.
+// Completely or not at all: prepared in a second folder, and renamed once it is on the disk. The copy itself
+// stays.
 Status take_copy(StepContext& context, const MooseFsCopy& copy) {
   const std::string all = moosefs_folder(context.files), next = all + "/master.next";
   TRY_(run_all(context, {{"rm", "-rf", next}}));
@@ -197,12 +201,12 @@ Status take_copy(StepContext& context, const MooseFsCopy& copy) {
   std::vector<std::string> argv = {"cp", "-a"};
   for (const auto& name : copy.files) argv.push_back(copy.folder + "/" + name);
   argv.push_back(next);
-  // The folder that goes has neither an image nor change logs: has_moosefs_metadata() said so.
+  // The folder that is removed has neither an image nor change logs, according to has_moosefs_metadata().
   TRY_(run_all(
       context,
       {argv, {"sync", "-f", next}, {"rm", "-rf", all + "/master"}, {"mv", "-T", next, all + "/master"}}));
-  say(context, fmt::format("takes over from {}, version {}, last written {} ago", copy.folder, copy.version,
-                           age_of(copy.written)));
+  say(context, fmt::format("taking over the metadata from {}, version {}, last written {} ago", copy.folder,
+                           copy.version, age_of(copy.written)));
   return Ok{};
 }
 
@@ -216,23 +220,23 @@ Status make_empty(StepContext& context) {
 }
 
 // Metadata loggers can only take an image that this master has written, which it does every hour and when it
-// ends, and they ask once an hour: there is to be a copy from the beginning. A start and an end by the
-// program itself, which comes back when each is done. systemd's restart ends a process that may not have read
-// its metadata yet, and such a one writes nothing.
+// ends, and they fetch it once an hour: but there must be a copy from the beginning. So the program itself
+// starts and stops the master, and returns when each is done. A restart by systemd may end a process that has
+// not read its metadata yet, and that writes nothing.
 Status write_first_image(StepContext& context) {
   const std::vector<std::string> master = {"/usr/sbin/mfsmaster", "-c", kConfig};
   const auto with = [&](std::vector<std::string> words) {
     words.insert(words.begin(), master.begin(), master.end());
     return words;
   };
-  // The first of these ends one that an interrupted run of this left.
+  // The first command ends a master that an interrupted run left behind.
   TRY_(run_all(context, {{"systemctl", "stop", "moosefs-master.service"},
                          with({"stop"}),
                          with({"-a", "start"}),
                          with({"stop"})}));
   if (!moosefs_metadata_is_new(context.files)) return Ok{};
   return fail(Code::failed,
-              fmt::format("mfsmaster started and ended, and wrote no image of its metadata in {}/master",
+              fmt::format("mfsmaster started and ended without writing an image of its metadata in {}/master",
                           moosefs_folder(context.files)));
 }
 
@@ -242,10 +246,11 @@ Status no_other_master(StepContext& context) {
   command.deadline = 3 * kMinute;
   TRY(const Output out, context.process.run(command));
   if (out.ok()) return Ok{};
-  return fail(Code::conflict,
-              fmt::format("{}: two masters would each lose the other's changes. The former one is stopped by "
-                          "a plan that includes it (`muster up` without --limit)",
-                          out.out.empty() ? "another master" : out.out.substr(0, out.out.find('\n'))));
+  return fail(
+      Code::conflict,
+      fmt::format("{}: two masters would each lose the other's changes. To stop the former one, use a plan "
+                  "that includes it (run `muster up` without --limit)",
+                  out.out.empty() ? "a different master is running" : out.out.substr(0, out.out.find('\n'))));
 }
 
 Status apply_master(StepContext& context, const Json& params) {
@@ -255,19 +260,19 @@ Status apply_master(StepContext& context, const Json& params) {
   const Part no_logger = parts.back();
   parts.pop_back();
   TRY(const Origin origin, origin_of_metadata(context, params));
-  // Asked of systemd: the service's own check says no of one that runs with another configuration, too.
+  // From systemd: the service's own check also fails for a master that runs with a different configuration.
   TRY(const bool alive, master_runs(context));
   if (alive && !origin.own)
     return fail(
         Code::denied,
-        fmt::format("the master is running, but {}/master contains no metadata of it: its state is in memory "
-                    "only. Nothing is put in its place; stop it in order, and check what it writes",
+        fmt::format("the master is running, but {}/master does not contain its metadata: its state is in "
+                    "memory only. Nothing is changed; stop it cleanly, and check what it writes",
                     moosefs_folder(context.files)));
   TRY_(apply_parts(context, parts));
   TRY(const CheckResult runs, service.module.check(context, service.params));
   const bool first_image = !origin.own || moosefs_metadata_is_new(context.files);
   if (runs.holds != Holds::yes) TRY_(no_other_master(context));
-  // Not before: where another one goes on as master, its copy here goes on, too.
+  // Not earlier: while a different node is still the master, its copy here continues, too.
   TRY_(apply_parts(context, {no_logger}));
   if (runs.holds == Holds::yes && !first_image) return Ok{};
   if (origin.copy) TRY_(take_copy(context, *origin.copy));
@@ -280,7 +285,7 @@ Result<CheckResult> check_master(StepContext& context, const Json& params) {
   TRY(const auto parts, master_parts(context, params));
   TRY(const CheckResult all, check_parts(context, parts));
   if (all.holds == Holds::no || !moosefs_metadata_is_new(context.files)) return all;
-  return differs("the master has written no image of its metadata: there can be no copy");
+  return differs("the master has not written an image of its metadata, so there can be no copy");
 }
 
 Result<CheckResult> check_heir(StepContext& context, const Json& params) {
@@ -302,7 +307,7 @@ Result<CheckResult> check_retired(StepContext& context, const Json&) {
                                              : holds();
 }
 
-// Stopped in order, which writes all it knows; then put aside, so that it is never taken for the master's.
+// Stopped cleanly, which writes all its state; then moved aside, so that it is never taken for the master's.
 Status apply_retired(StepContext& context, const Json&) {
   TRY_(apply_parts(context, {master_off()}));
   if (!has_moosefs_metadata(context.files)) return Ok{};
@@ -312,32 +317,32 @@ Status apply_retired(StepContext& context, const Json&) {
 
 Json metadata_parameters() {
   return Json::array(
-      {parameter("may_create", "bool", true, "no data of this storage was seen on any member's disk"),
+      {parameter("may_create", "bool", true, "no data of this storage was found on any member's disk"),
        parameter("disks", "list", true, "as in moosefs_disks"),
        parameter("take_over", "bool", false, "this node is the declared server: a copy may be used", false),
-       parameter("accept_old", "bool", false, "also one that is older than two hours", false),
+       parameter("accept_old", "bool", false, "also a copy that is older than two hours", false),
        parameter("other_masters", "list", false,
-                 "names of the other nodes that were last seen with a master's metadata: with take_over, "
-                 "this node's own counts as a copy then, unless its master is running",
+                 "names of the other nodes that had a master's metadata at last contact: with take_over, "
+                 "this node's own then counts as a copy, unless its master is running",
                  Json::array())});
 }
 
 }  // namespace
 
 StepModule moosefs_master_module() {
-  auto m = made_of(
-      "moosefs_master",
-      "The metadata server; its metadata is in /state/mfs and is kept if present. With take_over the latest "
-      "copy of a former master's is used otherwise. An empty file system is refused where a label on a disk "
-      "or a copy shows that there was one, and any file system where another node answers as master.",
-      metadata_parameters(), master_parts);
+  auto m = made_of("moosefs_master",
+                   "Runs the metadata server. Its metadata is in /state/mfs and is kept if present; "
+                   "otherwise, with take_over, the latest copy of a former master's is used. An empty file "
+                   "system is not created if a disk label or a copy shows that there was one, and no master "
+                   "starts while a different node answers as master.",
+                   metadata_parameters(), master_parts);
   m.parameters.push_back(
-      parameter("address", "string", true, "of this node: only its root is root in the file system"));
+      parameter("address", "string", true, "address of this node: only its root is root in the file system"));
   m.parameters.push_back(parameter("clients", "list", true,
                                    "other clients that may mount, with root as `nobody`: [{name, address}]"));
   m.parameters.push_back(parameter("members", "list", false,
-                                   "nodes that may be the master, as `clients`; each is checked for a "
-                                   "running master; default: the clients"));
+                                   "nodes that may be the master, same form as `clients`; each is checked "
+                                   "for a running master; default: the clients"));
   m.check = check_master;
   m.apply = apply_master;
   return m;
@@ -347,8 +352,8 @@ StepModule moosefs_heir_module() {
   StepModule m;
   m.name = "moosefs_heir";
   m.help =
-      "This node has the metadata, or a complete copy of it that is at most two hours old, or there was none "
-      "yet. Only tests, changes nothing; runs before the former master is stopped.";
+      "Tests that this node has the metadata, or a complete copy that is at most two hours old, or that "
+      "there was none yet. Changes nothing; runs before the former master is stopped.";
   m.parameters = metadata_parameters();
   m.check = check_heir;
   return m;
@@ -358,7 +363,7 @@ StepModule moosefs_retired_module() {
   StepModule m;
   m.name = "moosefs_retired";
   m.help =
-      "No master runs on this node or starts at boot; metadata of a former one is moved aside "
+      "Stops the master on this node and keeps it from starting at boot; its metadata is moved aside "
       "(/state/mfs/master.retired), never removed.";
   m.check = check_retired;
   m.apply = apply_retired;

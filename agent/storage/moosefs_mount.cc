@@ -1,7 +1,7 @@
-// Where the shared file system is mounted, and the copies and trash time of what is made in it.
+// Where the shared file system is mounted, and the copies and trash time of new files in it.
 //
-// mfsmount is a process of the node's: when it ends unexpectedly, the kernel keeps a mount of the right
-// source without a server. So a mount counts only if an access through it is answered.
+// mfsmount is a process on the node: when it ends unexpectedly, the kernel keeps a mount with the correct
+// source but no server. So a mount only counts if an access through it succeeds.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace {
 // ---- mount ----
 
 constexpr DurationMs kAnswer = 20 * kSecond;  // of the master, to one question through the mount
-constexpr int kStacked = 8;                   // mounts on one another that are taken away at most
+constexpr int kStacked = 8;                   // stacked mounts that are removed at most
 
 struct SharedMount {
   std::string name, master, target, unit;
@@ -43,11 +43,11 @@ std::string mount_problem(const Files& files, const SharedMount& want) {
   const bool fits = source.size() >= end.size() &&
                     source.compare(source.size() - end.size(), end.size(), end) == 0 &&
                     (source.size() == end.size() || source[source.size() - end.size() - 1] == '#');
-  return fits ? "" : fmt::format("{} is {}, not of master {}", want.target, source, want.master);
+  return fits ? "" : fmt::format("{} is {}, not a mount from master {}", want.target, source, want.master);
 }
 
 // The result of an access to a mount of the right source, by another process: an access that waits for a
-// master cannot be cancelled. Dead: its mfsmount is gone, and no answer will ever come.
+// master cannot be cancelled. Dead: its mfsmount has ended, and no answer will ever come.
 struct Answer {
   std::string problem = {};
   bool dead = false;
@@ -76,8 +76,8 @@ std::vector<Part> mount_parts(const SharedMount& want, bool restart = false) {
       "{}\nRestart=on-failure\nRestartSec=5\n\n[Install]\nWantedBy=multi-user.target\n",
       kMooseFsHead, want.target, want.target, want.master, want.target);
   const std::string path = "/etc/systemd/system/" + want.unit + ".service";
-  // Not restarted for a new unit file while something is mounted: that would take the file system from under
-  // running jobs. While nothing is, one that still tries a former master is not waited for.
+  // Not restarted for a new unit file while something is mounted: running jobs would lose the file system.
+  // While nothing is mounted, a start that still tries a former master is not waited for.
   return {file_part(path, unit),
           service_part(want.unit, restart ? std::vector<std::string>{path} : std::vector<std::string>{})};
 }
@@ -92,7 +92,7 @@ Result<CheckResult> check_mounted(StepContext& context, const Json& params) {
   return problem.empty() ? holds() : differs(problem);
 }
 
-// Mounted by this unit, of another master: the storage's own, before the spec named another node.
+// Mounted by this unit from a different master: this storage's, before the spec named a different node.
 bool is_of_former_master(const Files& files, const SharedMount& want) {
   const auto entry = find_mount(files, want.target);
   const std::string end = ":9421";
@@ -101,7 +101,7 @@ bool is_of_former_master(const Files& files, const SharedMount& want) {
          files.exists("/etc/systemd/system/" + want.unit + ".service");
 }
 
-// Programs with open files there lose them: nothing answers them any more. One mount may lie on another.
+// Programs with open files there lose them: their server is gone anyway. Mounts may be stacked.
 Status leave(StepContext& context, const SharedMount& want) {
   TRY_(apply_parts(context, {mount_parts(want).front()}));
   for (const std::vector<std::string>& argv : {std::vector<std::string>{"systemctl", "daemon-reload"},
@@ -116,7 +116,7 @@ Status leave(StepContext& context, const SharedMount& want) {
   return Ok{};
 }
 
-// Makes room for the mount: a former master's is left, and a dead one. Anybody else's stays.
+// Makes room for the mount: unmounts a former master's and a dead one. Any other mount stays.
 Status make_room(StepContext& context, const SharedMount& want) {
   if (!find_mount(context.files, want.target)) return Ok{};
   const std::string problem = mount_problem(context.files, want);
@@ -153,7 +153,7 @@ Result<std::string> attribute(StepContext& context, const char* tool, const std:
   TRY(const std::string out, run_tool(context, {tool, target}));
   const auto colon = out.find(": ");
   if (colon == std::string::npos)
-    return fail(Code::failed, std::string(tool) + " answers: " + out.substr(0, 100));
+    return fail(Code::failed, std::string(tool) + " printed an unexpected answer: " + out.substr(0, 100));
   std::string value = out.substr(colon + 2);
   while (!value.empty() && isspace(static_cast<unsigned char>(value.back()))) value.pop_back();
   return value;
@@ -189,9 +189,10 @@ Status apply_policy(StepContext& context, const Json& params) {
   return apply_parts(context, open_top(want.target));
 }
 
-const Json kMountParameters = Json::array({parameter("name", "string", false, "of the storage", "shared"),
-                                           parameter("master", "string", true, "address of the master"),
-                                           parameter("target", "string", true, "mount point")});
+const Json kMountParameters =
+    Json::array({parameter("name", "string", false, "name of the storage", "shared"),
+                 parameter("master", "string", true, "address of the master"),
+                 parameter("target", "string", true, "mount point")});
 Json with(Json parameters, std::initializer_list<Json> more) {
   for (const auto& one : more) parameters.push_back(one);
   return parameters;
@@ -202,8 +203,9 @@ Json with(Json parameters, std::initializer_list<Json> more) {
 StepModule moosefs_mount_module() {
   StepModule m;
   m.name = "moosefs_mount";
-  m.help = "The shared file system is mounted from this master, now and at every boot.";
-  m.parameters = with(kMountParameters, {parameter("deadline_seconds", "int", false, "to appear", 60)});
+  m.help = "Mounts the shared file system from this master, now and at every boot.";
+  m.parameters = with(kMountParameters,
+                      {parameter("deadline_seconds", "int", false, "how long to wait for the mount", 60)});
   m.check = check_mounted;
   m.apply = apply_mounted;
   return m;
@@ -213,10 +215,10 @@ StepModule moosefs_policy_module() {
   StepModule m;
   m.name = "moosefs_policy";
   m.help =
-      "Number of copies and trash time of new files in the shared file system, and its top folder, in which "
-      "every user may create files. On the master's node.";
+      "Sets the number of copies and the trash time of new files in the shared file system, and prepares its "
+      "top folder, in which every user may create files. Runs on the master's node.";
   m.parameters = with(kMountParameters,
-                      {parameter("copies", "int", false, "1 to 9", 2),
+                      {parameter("copies", "int", false, "number of copies, 1 to 9", 2),
                        parameter("trash_seconds", "int", false, "how long deleted files are kept", 0)});
   m.check = check_policy;
   m.apply = apply_policy;

@@ -5,8 +5,8 @@
 // file holds the server itself. A folder is exported only while it is a mount point (`mountpoint`): else
 // clients would fill the server's root disk. Only the nodes of the spec may mount, each named by its address:
 // other machines share their network. A client's root is `nobody` on the server, so that no client can plant
-// a program that runs as root elsewhere; the top folder is made for that (open_top). No redundancy: while the
-// server is away the clients wait.
+// a program that runs as root elsewhere; the top folder is prepared for that (open_top). No redundancy: while
+// the server is away the clients wait.
 #include <fmt/format.h>
 
 #include <map>
@@ -34,11 +34,11 @@ Result<Export> wanted(const Json& params) {
   if (out.path.size() < 2 || out.path[0] != '/' || out.path.find_first_of(" \t\n\"") != std::string::npos)
     return fail(Code::invalid, "nfs_server: 'path' must be an absolute path");
   if (out.name.empty() || out.name.find_first_of("/ .") != std::string::npos)
-    return fail(Code::invalid, "nfs_server: '" + out.name + "' is not a name");
+    return fail(Code::invalid, "nfs_server: '" + out.name + "' is not a valid name");
   return out;
 }
 
-// A path without a client would be everybody's: no client, no line.
+// A path without a client would be open to all machines: without clients there is no line.
 std::string export_line(const Export& want) {
   std::string line = want.clients.empty() ? "" : want.path;
   for (const auto& client : want.clients) line += fmt::format(" {}({})", client, kOptions);
@@ -74,9 +74,9 @@ std::vector<Entry> table_of(const std::string& text) {
   return out;
 }
 
-// The options of our line as the server shows them, and what it adds by itself. Any other gives a client more
-// or less than that (no_root_squash, all_squash, async, insecure, crossmnt, another `sec`, anonuid, ...), and
-// one that is not known here may.
+// The options of our line as the server shows them, and what it adds itself. Any other option gives a client
+// more or less than that (no_root_squash, all_squash, async, insecure, crossmnt, a different `sec`, anonuid,
+// ...), or may do so if it is unknown to this list.
 std::string odd_options(const Entry& entry, bool mountpoint) {
   static const std::set<std::string> kUsual = {"rw",
                                                "sync",
@@ -108,7 +108,7 @@ bool is_below(const std::string& path, const std::string& folder) {
   return path.rfind(folder == "/" ? folder : folder + "/", 0) == 0;
 }
 
-// The file system that a path is in: of the mount next above it.
+// The file system that a path is in: that of the nearest mount above it.
 std::string device_of(const std::map<std::string, MountEntry>& mounts, const std::string& path) {
   std::string device;
   size_t longest = 0;
@@ -118,9 +118,9 @@ std::string device_of(const std::map<std::string, MountEntry>& mounts, const std
   return device;
 }
 
-// How what the server really exports differs: the table of the running system, not a file of ours. Other
-// lines count where they lead to the same data: folders below it, another path to the same file system, and
-// an export above it that goes on into what is mounted below (crossmnt).
+// How the server's actual exports differ: from the table of the running system, not a file of ours. Other
+// lines count if they lead to the same data: folders below it, a different path to the same file system, and
+// an export above it that includes what is mounted below (crossmnt).
 Result<CheckResult> exported(StepContext& context, const Export& want) {
   TRY(const std::string table, run_tool(context, {"exportfs", "-s"}));
   const auto mounts = all_mounts(context.files);
@@ -133,7 +133,7 @@ Result<CheckResult> exported(StepContext& context, const Export& want) {
     const bool across = is_below(want.path, entry.path) && entry.has("crossmnt");
     if (!same && !inside && !across) continue;
     const bool declared = want.clients.count(entry.client) > 0;
-    // What a declared client gets of our path by an export above it is what our own line says.
+    // A declared client that reaches our path through an export above it gets what our own line grants.
     const std::string odd = declared && !same && !inside ? "" : odd_options(entry, same);
     if (!declared)
       diff.add(entry.path + " is exported to " + entry.client + " too");
@@ -177,10 +177,10 @@ StepModule nfs_server_module() {
   StepModule m;
   m.name = "nfs_server";
   m.help =
-      "A mounted file system is exported over NFSv4 to these nodes only, and only while it is mounted; a "
-      "client's root is `nobody`. Checked against the server's present exports.";
+      "Exports a mounted file system over NFSv4 to these nodes only, and only while it is mounted; a "
+      "client's root becomes `nobody`. Checked against the server's current exports.";
   m.parameters =
-      Json::array({parameter("name", "string", true, "of the storage"),
+      Json::array({parameter("name", "string", true, "name of the storage"),
                    parameter("path", "string", true, "mount point to export"),
                    parameter("clients", "list", true, "clients that may mount: [{name, address}]")});
   m.check = check;

@@ -80,7 +80,7 @@ Result<std::vector<std::string>> client_addresses(const Json& list, const std::s
     const bool host =
         inet_pton(AF_INET, address.c_str(), binary) == 1 || inet_pton(AF_INET6, address.c_str(), binary) == 1;
     if (!host || address == "0.0.0.0" || address == "::")
-      return fail(Code::invalid, module + ": '" + address + "' is not the address of a node");
+      return fail(Code::invalid, module + ": '" + address + "' is not a valid node address");
     out.push_back(address);
   }
   return out;

@@ -27,7 +27,7 @@ Part file_part(const std::string& path, const std::string& content, const std::s
 Part service_part(const std::string& unit, const std::vector<std::string>& restart_for);
 
 // Calls `lacking` until it returns "", or the deadline passes: then its last text is in the error. Each
-// changed text is a line of progress. An error counts as not yet.
+// changed text is a line of progress. An error counts as "not yet".
 Status wait_for_storage(StepContext& context, int64_t seconds,
                         const std::function<Result<std::string>()>& lacking);
 

@@ -1,6 +1,6 @@
-// What all shared file systems are tested with: a file that one node writes and another one reads, after the
-// mount itself was looked at. Without that look a test of a file system that is not mounted passes: it writes
-// into the empty folder below.
+// The test of all shared file systems: a file that one node writes and a second one reads, after a check of
+// the mount itself. Without that check the test would pass on a file system that is not mounted: it would
+// write into the empty folder below.
 #include <fnmatch.h>
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ std::string mount_problem(const Files& files, const Json& params) {
 Result<std::string> file_path(const Json& params) {
   const std::string name = text_of(params, "file");
   if (name.find('/') != std::string::npos || name[0] == '.')
-    return fail(Code::invalid, "'" + name + "' is not the name of a file");
+    return fail(Code::invalid, "'" + name + "' is not a valid file name");
   return text_of(params, "target") + "/.muster/" + name;
 }
 
@@ -47,7 +47,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     return fail(Code::conflict, problem);
   const auto have = context.files.read(path);
   if (!have.ok()) return differs(path + " does not exist");
-  return *have == text_of(params, "content") ? holds() : differs(path + " has other content");
+  return *have == text_of(params, "content") ? holds() : differs(path + " has different content");
 }
 
 Status write(StepContext& context, const Json& params) {
@@ -62,8 +62,8 @@ Json parameters() {
       {parameter("target", "string", true, "mount point"),
        parameter("fstype", "string", true, "glob of the file system type that must be mounted there"),
        parameter("source", "string", true,
-                 "glob of its source, a link below /dev/disk/by-id, or the disks it lies on (disks:...)"),
-       parameter("file", "string", true, "name"), parameter("content", "string", true, "content")});
+                 "glob of its source, a link below /dev/disk/by-id, or the disks it is on (disks:...)"),
+       parameter("file", "string", true, "file name"), parameter("content", "string", true, "content")});
 }
 
 }  // namespace
@@ -72,8 +72,8 @@ StepModule shared_write_module() {
   StepModule m;
   m.name = "shared_write";
   m.help =
-      "A small file in the shared file system, written only if the right one is mounted. For another node's "
-      "shared_read.";
+      "Writes a small file to the shared file system, only if the correct one is mounted. A second node "
+      "reads it with shared_read.";
   m.parameters = parameters();
   m.check = check;
   m.apply = write;
@@ -83,7 +83,9 @@ StepModule shared_write_module() {
 StepModule shared_read_module() {
   StepModule m;
   m.name = "shared_read";
-  m.help = "A small file that another node wrote is here with the same content. Only tests, changes nothing.";
+  m.help =
+      "Tests that a small file written by a different node can be read with the same content. Changes "
+      "nothing.";
   m.parameters = parameters();
   m.check = check;
   return m;

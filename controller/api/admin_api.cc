@@ -14,8 +14,7 @@ void get_version(const CallPtr& call) {
             {"ca_fingerprint", call->services.authority.ca_fingerprint()}});
 }
 
-// Only through the Unix socket's door would a path on this machine make sense, and only root's musterd writes
-// it.
+// A path on this machine makes sense only to a client of the Unix socket; musterd, as root, writes it.
 void make_backup(const CallPtr& call) {
   if (call->door != Door::local)
     return call->error(

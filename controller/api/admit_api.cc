@@ -50,7 +50,7 @@ Result<Admission> admission_from(const std::string& body) {
 std::string discovery_words(const Services& services) {
   return services.discovery.active()
              ? "discovery is on: boot the machine from the network, then look for it in `muster node list`"
-             : "discovery is off: `muster node discover on`, then boot the machine from the network";
+             : "discovery is off: run `muster node discover on`, then boot the machine from the network";
 }
 
 Result<std::vector<NodeRow>> unknown_rows(Services& services) {
@@ -82,7 +82,7 @@ Result<NodeRow> machine_for(Services& services, const Admission& a) {
                             discovery_words(services)));
   return fail(
       Code::invalid,
-      fmt::format("several machines have reported their inventory, choose one with --mac: {}", names));
+      fmt::format("several machines have reported their inventory; choose one with --mac: {}", names));
 }
 
 // The same request again, after it was carried out: approving the plan is a second call.
@@ -103,7 +103,7 @@ NodeObservation observation_of(const HardwareFacts& facts) {
   seen.state = NodeState::discovered;
   seen.product_uuid = machine_of(facts.system.uuid);
   seen.mode = wire::Mode::ram;
-  seen.online = false;  // its present agent is not the node's
+  seen.online = false;  // its current agent is not the node's
   return seen;
 }
 
@@ -126,7 +126,7 @@ Status check_remembered(const NodeRow& old, const std::string& uuid) {
   return fail(
       Code::conflict,
       fmt::format(
-          "'{1}' was the name of another machine ({0}): `muster node rm {2}` removes that one's record",
+          "'{1}' was the name of a different machine ({0}): remove its record with `muster node rm {2}`",
           old.product_uuid, old.name, old.name));
 }
 
@@ -139,22 +139,24 @@ struct Tried {
   AddedNode added;
 };
 
-// Such a plan takes a while to make.
+// Checked because the trial plan takes a while to make.
 Status nothing_changed(Services& services, const Tried& tried) {
   if (services.bringup.executor().active())
-    return fail(Code::conflict,
-                fmt::format("run {} is under way; the spec can change when it has ended (muster watch)",
-                            services.bringup.executor().run_id()));
+    return fail(
+        Code::conflict,
+        fmt::format("run {} is under way; the spec can be changed after it has ended (see `muster watch`)",
+                    services.bringup.executor().run_id()));
   TRY(const auto newest, services.store.spec(0));
   if (newest.revision != tried.before.revision)
     return fail(
         Code::conflict,
-        fmt::format("revision {} of the spec was stored meanwhile: nothing was done, run the command again",
+        fmt::format("revision {} of the spec was stored meanwhile: nothing was done; run the command again",
                     newest.revision));
   const auto machine = services.store.node(tried.machine.name);
   if (!machine.ok() || !(machine->facts == tried.machine.facts))
-    return fail(Code::conflict,
-                "the machine reported another inventory meanwhile: nothing was done, run the command again");
+    return fail(
+        Code::conflict,
+        "the machine reported a different inventory meanwhile: nothing was done; run the command again");
   return check_remembered(services.bringup.executor().node_row(tried.node.name), tried.uuid);
 }
 
@@ -264,16 +266,15 @@ void admit_machine(const CallPtr& call) {
     return call->ok({{"name", admission->node.name}, {"unchanged", true}, {"revision", row->revision}});
   Executor& executor = services.bringup.executor();
   if (executor.active())
-    return call->error(
-        fail(Code::conflict,
-             fmt::format("run {} is under way; the spec can change when it has ended (muster watch)",
-                         executor.run_id())));
+    return call->error(fail(
+        Code::conflict,
+        fmt::format("run {} is under way; the spec can be changed after it has ended (see `muster watch`)",
+                    executor.run_id())));
   const auto machine = machine_for(services, *admission);
   if (!machine.ok()) return call->error(machine.error());
   admission->node.mac = mac_of_unknown(machine->name);
   const auto facts = machine->facts.facts();
-  if (!facts)
-    return call->error(fail(Code::invalid, "its inventory cannot be read: boot the machine once more"));
+  if (!facts) return call->error(fail(Code::invalid, "its inventory cannot be read: boot the machine again"));
   const auto added = add_node(row->text, admission->node);
   if (!added.ok()) return call->error(added.error());
   const std::string& name = admission->node.name;

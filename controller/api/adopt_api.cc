@@ -55,7 +55,7 @@ Result<Adoption> adoption_from(const Json& json) {
   return a;
 }
 
-// One machine under two names would be configured twice, each time as another node.
+// One machine under two names would be configured twice, as two different nodes.
 Status are_different(const std::vector<Adoption>& hosts) {
   std::map<std::string, std::string> names, places;
   Machines machines;
@@ -64,10 +64,10 @@ Status are_different(const std::vector<Adoption>& hosts) {
     if (!names.emplace(name, name).second) return fail(Code::invalid, fmt::format("{} is named twice", name));
     const std::string place = fmt::format("{}:{}", one.node.adopt.host, one.node.adopt.port);
     if (const auto [other, is_new] = places.emplace(place, name); !is_new)
-      return fail(Code::invalid, fmt::format("{} and {} are one host: {}", other->second, name, place));
+      return fail(Code::invalid, fmt::format("{} and {} are the same host: {}", other->second, name, place));
     const std::string& uuid = one.facts.system.uuid;
     if (const std::string other = machines.node_of(uuid); !other.empty())
-      return fail(Code::invalid, fmt::format("{} and {} are one host: UUID {}", other, name, uuid));
+      return fail(Code::invalid, fmt::format("{} and {} are the same host: UUID {}", other, name, uuid));
     machines.bind(uuid, name);
   }
   return Ok{};
@@ -104,13 +104,14 @@ Status same_host(const NodeSpec& node, const NewNode& asked) {
   if (!is.declared())
     return fail(
         Code::invalid,
-        fmt::format("the spec declares {} as a node that muster installs (image '{}'), not as an adopted one",
-                    node.name, node.image));
+        fmt::format(
+            "the spec declares {} as a node that muster installs (image '{}'), not as an adopted host",
+            node.name, node.image));
   if (is.host_key != wanted.host_key)
     return fail(
         Code::denied,
-        fmt::format("the spec pins the host key {} for {}, but {} presents {}: another machine answers, or "
-                    "the host was reinstalled; if that is intended, change 'adopt.host_key' in the spec",
+        fmt::format("the spec pins the host key {} for {}, but {} presents {}: a different machine answered, "
+                    "or the host was reinstalled; if that is intended, change 'adopt.host_key' in the spec",
                     is.host_key, node.name, wanted.host, wanted.host_key));
   const bool address = asked.address.empty() || asked.address == node.address;
   if (is.host == wanted.host && is.port == wanted.port && is.user == wanted.user && address) return Ok{};
@@ -152,7 +153,7 @@ Result<Declared> declaration(Services& services, const std::vector<Adoption>& ho
   return d;
 }
 
-// The node's record with the host's present inventory.
+// The node's record with the host's current inventory.
 NodeObservation observed(Services& services, const Adoption& a) {
   NodeObservation seen = services.bringup.observe(a.node.name);
   seen.facts = seen.machine = a.facts;
@@ -197,7 +198,7 @@ std::string plan_answer(const Declared& d, const Bringup::Made& made, const Seen
   return body_with_plan(reply, *made.plan);
 }
 
-// One after the other: a token is a row in the store.
+// One at a time: each token is a row in the store.
 void answer_with_tokens(const CallPtr& call, std::vector<std::string> left, const std::string& url,
                         Json tokens = Json::object()) {
   if (left.empty())
@@ -255,18 +256,19 @@ void carry_out(const CallPtr& call, const std::vector<Adoption>& hosts, const De
   });
 }
 
-// Nothing is stored unless the plan that was approved is still the plan. While it was made another host may
-// have been adopted, and its node be declared by now in the revision that this one was planned with.
+// Nothing is stored unless the plan that was approved is still the plan. Meanwhile another host may have been
+// adopted, and its node declared in the revision number that this plan was made for.
 void approved(const CallPtr& call, const Asked& asked, const Bringup::Made& made) {
   Services& services = call->services;
   if (services.bringup.executor().active())
     return call->error(
         fail(Code::conflict,
-             fmt::format("run {} is under way; a host can be adopted when it has ended (muster watch)",
+             fmt::format("run {} is under way; a host can be adopted after it has ended (see `muster watch`)",
                          services.bringup.executor().run_id())));
   if (asked.digest != made.digest)
     return call->error(
-        fail(Code::conflict, "the cluster changed since this was planned: nothing was done, look again"));
+        fail(Code::conflict,
+             "the cluster changed since this was planned: nothing was done; run the command again"));
   const auto declared = declaration(services, asked.hosts);
   if (!declared.ok()) return call->error(declared.error());
   const auto same = services.bringup.still_holds(

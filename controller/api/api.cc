@@ -156,7 +156,7 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
   const Found found = find(request, door);
   auto call =
       std::make_shared<Call>(Call{services, std::move(request), std::move(responder), found.args, "", door});
-  // An unknown path and a path behind another door look the same from outside.
+  // An unknown path and a path of another door look the same from outside.
   if (!found.route) {
     const int status = found.other_method ? 405 : 404;
     return call->json(status,
@@ -170,7 +170,7 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
   if (found.route->who == Role::agents) {
     const auto agent = check_agent(services, call->request);
     if (!agent.ok()) {
-      // A client that was authenticated when its connection began loses that, too.
+      // Closes the connection as well: its client was authenticated when it began.
       HttpResponse refused = HttpResponse::json(401, dump_json(error_json(agent.error())) + "\n");
       refused.close = true;
       return call->responder->respond(std::move(refused));
@@ -178,8 +178,7 @@ void dispatch(Services& services, Door door, HttpRequest request, ResponderPtr r
     call->agent = *agent;
   }
   services.reactor.label(std::string(found.route->method) + " " + found.route->path);
-  // JSON of another shape than a handler expects throws: one client's bad request must not end the
-  // controller.
+  // JSON of an unexpected shape makes a handler throw: one client's bad request must not end the controller.
   try {
     found.route->handler(call);
   } catch (const Json::exception& e) {

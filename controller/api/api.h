@@ -37,7 +37,7 @@ struct Call {
   ResponderPtr responder;
   std::map<std::string, std::string> args = {};  // {node} of the path
   std::string agent = {};                        // the authenticated name, for Role::agents
-  Door door = Door::tls;                         // the way it came in
+  Door door = Door::tls;                         // where it came in
 
   std::string arg(const std::string& name) const;
   std::string query(const std::string& name, std::string fallback = "") const;

@@ -49,7 +49,7 @@ void boot_image_file(const CallPtr& call) {
   send_below(call, call->services.options.state + "/images", path);
 }
 
-// /programs/SHA256, in hexadecimal: what a system that is written beside jobs gets (wire::SlotJob)
+// /programs/SHA256, in hexadecimal: programs for a system that is written while jobs run (wire::SlotJob)
 void boot_program(const CallPtr& call) {
   const std::string path = call->services.images.programs().path_of(call->arg("digest"));
   if (path.empty()) return call->error(fail(Code::not_found, "no such program"));

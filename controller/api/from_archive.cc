@@ -8,9 +8,9 @@ namespace muster::api {
 
 void ArchiveAnswers::answer(const CallPtr& call, Make make) {
   if (waiting_.size() >= kMostWaiting)
-    return call->error(
-        fail(Code::unavailable,
-             fmt::format("{} requests already wait for stored runs: try again later", waiting_.size())));
+    return call->error(fail(
+        Code::unavailable,
+        fmt::format("{} requests are already waiting for stored runs: try again later", waiting_.size())));
   waiting_.push_back(std::make_shared<Work>(Work{call, std::move(make)}));
   next();
 }

@@ -14,12 +14,12 @@
 
 namespace muster::api {
 
-// One after the other: each of a large cluster takes a worker for seconds, and a gigabyte. Thread: the
-// reactor's.
+// One at a time: for a large cluster each occupies a worker for seconds, and a gigabyte of memory. Thread:
+// the reactor's.
 class ArchiveAnswers {
  public:
   static constexpr size_t kMostWaiting = 16;
-  // Thread: any. Has no access to the call, whose parts are the reactor's.
+  // Thread: any. Has no access to the call, which belongs to the reactor's thread.
   using Make = std::function<Result<HttpResponse>(RunArchive&)>;
 
   ArchiveAnswers(RealReactor& reactor, Store& store) : reactor_(reactor), store_(store) {}
@@ -29,7 +29,7 @@ class ArchiveAnswers {
 
   // The views of active runs, for a Make.
   const std::shared_ptr<RunViewer>& viewer() const { return viewer_; }
-  // unavailable (503) where kMostWaiting wait already.
+  // unavailable (503) if kMostWaiting are waiting already.
   void answer(const CallPtr& call, Make make);
 
  private:

@@ -23,7 +23,7 @@ void cancel_run(const CallPtr&);
 Json planned_json(const Plan& plan, const std::string& digest);
 std::string body_with_plan(const Json& others, const Plan& plan);
 Json refusals_json(const std::vector<Refusal>& refusals);  // the body of a 403
-// Who requests something: as the body's `by` says, and from where.
+// Who sent the request: the body's `by`, and the client's address.
 std::string requested_by(const Call& call);
 // rollout_api.cc
 void get_rollout(const CallPtr&);

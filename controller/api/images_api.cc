@@ -76,10 +76,11 @@ void build_image(const CallPtr& call) {
   // They become names of a folder and of a file.
   for (const auto& name : {order.name, order.recipe})
     if ((!name.empty() && name.front() == '.') || name.find('/') != std::string::npos)
-      return call->error(fail(Code::invalid, "not a name: '" + name + "'"));
+      return call->error(fail(Code::invalid, "not a valid image or recipe name: '" + name + "'"));
   if (order.name.empty()) return call->error(fail(Code::invalid, "an image needs a name"));
   const auto spec = call->services.spec.get();
-  // `muster up` builds first and plans then: minutes for a spec that is not planned here.
+  // `muster up` builds before it plans: that would take minutes for a spec that this controller does not
+  // plan.
   if (spec.ok() && (*spec)->spec.images.count(order.name) && !call->services.options.lab)
     if (const auto fine = refuse_lab_only((*spec)->spec, (*spec)->revision, (*spec)->spec.acceptance_profile);
         !fine.ok())

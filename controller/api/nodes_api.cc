@@ -77,7 +77,7 @@ void quarantine_node(const CallPtr& call) {
 
 void remove_node(const CallPtr& call) {
   const std::string name = call->arg("node");
-  // One that was never in a run may have a BMC or a server nevertheless.
+  // A node that was never in a run may still have a BMC or a server.
   if (!nodes_of(call).knows(name) && !call->services.power.has_pin(name))
     return call->error(fail(Code::not_found, "no node '" + name + "'"));
   const auto spec = call->services.spec.get();

@@ -76,7 +76,7 @@ Result<std::string> body_of_run(RunArchive& archive, const RunRow& row,
   return body_of(view);
 }
 
-// It may have ended before its rows were read.
+// The run may have ended before its rows were read.
 Result<std::string> body_under_way(RunArchive& archive, RunViewer& viewer, const RunRow& row,
                                    const std::shared_ptr<const Plan>& plan) {
   TRY(auto text, viewer.view(archive, row, plan));
@@ -111,7 +111,7 @@ Json refusals_json(const std::vector<Refusal>& refusals) {
   Json list = Json::array();
   for (const auto& r : refusals) list.push_back({{"node", r.node}, {"rule", r.rule}, {"message", r.message}});
   return {{"code", "denied"},
-          {"message", fmt::format("refused for safety ({}): nothing was done", refusals.size())},
+          {"message", fmt::format("refused for safety (reasons: {}): nothing was done", refusals.size())},
           {"refusals", list}};
 }
 

@@ -14,12 +14,12 @@ PowerPort::Done answer_with_state(const CallPtr& call) {
   };
 }
 
-// A verb answers at once, a manual task does not: switching a machine by hand needs no verb.
+// A verb answers at once, which a manual task cannot: a machine that is switched by hand needs no verb.
 bool refuse_by_hand(const CallPtr& call) {
   const std::string node = call->arg("node");
   if (!call->services.power.by_hand(node)) return false;
   call->error(fail(Code::invalid, node + " is switched by hand (driver manual): switch it yourself; `muster "
-                                         "status` lists what a run needs done there"));
+                                         "status` lists what a run needs done on it"));
   return true;
 }
 
@@ -49,7 +49,7 @@ void power_off(const CallPtr& call) {
   call->services.power.power_off(call->arg("node"), answer_with_state(call));
 }
 
-// Its system is shut down first; if that fails it loses its power nevertheless.
+// Shuts down its system first; if that fails, power is cut nevertheless.
 void power_shut_down(const CallPtr& call) {
   if (refuse_by_hand(call)) return;
   note(call, "shut-down");
@@ -72,7 +72,7 @@ void power_network_once(const CallPtr& call) {
   call->services.power.boot_once_network(call->arg("node"), answer_with_state(call));
 }
 
-// The operator did what a run asks for, and its effect cannot be seen from here, or not yet.
+// The operator did a manual task of a run whose effect the controller cannot detect, or not yet.
 void power_done(const CallPtr& call) {
   const std::string node = call->arg("node");
   if (!call->services.power.by_hand(node))

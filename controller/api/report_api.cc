@@ -38,7 +38,7 @@ Result<HttpResponse> render(RunArchive& archive, const KnownOfRun& run, ReportFo
 
 void get_report(const CallPtr& call) {
   const auto form = report_form(call->query("format", "json"));
-  if (!form) return call->error(fail(Code::invalid, "format is one of html, json, junit, text, flat"));
+  if (!form) return call->error(fail(Code::invalid, "`format` must be one of html, json, junit, text, flat"));
   const auto row = call->services.store.run(std::strtoll(call->query("run", "0").c_str(), nullptr, 10));
   if (!row.ok()) return call->error(row.error());
   call->services.archive.answer(call, [run = known_of(call->services.bringup.executor(), *row), form = *form](

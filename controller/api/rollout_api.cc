@@ -29,7 +29,8 @@ void approve_rollout(const CallPtr& call) {
   if (!body.ok()) return call->error(body.error());
   const std::string digest = body->is_object() ? body->value("digest", "") : "";
   if (digest.empty())
-    return call->error(fail(Code::invalid, "`digest` is missing: that of the approval that the plan showed"));
+    return call->error(
+        fail(Code::invalid, "`digest` is missing: give the digest of the approval that the plan showed"));
   call->services.rollout.approve(digest, requested_by(*call), answer_to(call));
 }
 

@@ -39,8 +39,8 @@ Json row_json(const SpecRow& row, bool with_text) {
   return j;
 }
 
-// Undeclared addresses follow the order of names, so a node that is added or removed would move them. A
-// machine that was installed keeps its own, whatever the spec says: it is refused instead.
+// Undeclared addresses follow the order of names, so a node that is added or removed would move them. An
+// installed machine keeps its address whatever the spec says, so such a spec is rejected.
 Status keeps_addresses(const Spec& before, const Spec& after, const Executor& executor) {
   std::string moved;
   int count = 0;
@@ -53,12 +53,12 @@ Status keeps_addresses(const Spec& before, const Spec& after, const Executor& ex
   if (count == 0) return Ok{};
   if (count > 8) moved += fmt::format("\n  and {} more", count - 8);
   return fail(Code::denied,
-              fmt::format("installed nodes would get other addresses, because theirs are not declared and "
+              fmt::format("the addresses of installed nodes would change, because they are not declared and "
                           "follow the order of names. Declare the present ones, or change the order back:{}",
                           moved));
 }
 
-// The controller does not read the operator's disk: the texts come in the spec.
+// The controller does not read the operator's disk: the spec contains the texts.
 Result<std::vector<SpecError>> refused_playbooks(const Call& call, const Spec& spec) {
   if (!spec.playbook_paths.empty())
     return fail(Code::invalid,
@@ -103,10 +103,10 @@ void put_spec(const CallPtr& call) {
   // Addresses of BMCs, MACs and images are taken from the newest revision while a run goes on: a change could
   // switch a machine that is not in its plan.
   if (const Executor& executor = call->services.bringup.executor(); executor.active())
-    return call->error(
-        fail(Code::conflict,
-             fmt::format("run {} is under way; the spec can change when it has ended (muster watch)",
-                         executor.run_id())));
+    return call->error(fail(
+        Code::conflict,
+        fmt::format("run {} is under way; the spec can be changed after it has ended (see `muster watch`)",
+                    executor.run_id())));
   SpecRow row;
   row.revision = call->services.store.next_spec_revision();
   row.time = call->services.reactor.now();

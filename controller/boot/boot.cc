@@ -67,7 +67,7 @@ Result<std::string> host_lines(const BootNetwork& network, const Net& net) {
     if (!macs.insert(h.mac).second)
       return fail(Code::invalid, fmt::format("{}: MAC {} is declared twice", h.name, h.mac));
     if (!addresses.insert(h.address).second)
-      return fail(Code::invalid, fmt::format("{}: {} is taken", h.name, h.address));
+      return fail(Code::invalid, fmt::format("{}: address {} is already in use", h.name, h.address));
     out += fmt::format("dhcp-host={},{},{},12h\n", h.mac, h.address, h.name);
   }
   return out;
@@ -76,7 +76,7 @@ Result<std::string> host_lines(const BootNetwork& network, const Net& net) {
 // Addresses for undeclared machines: the upper quarter, clear of declared ones, which start from below, and
 // of all known to be in use.
 std::string pool_lines(const BootNetwork& network, const Net& net, const std::string& mask) {
-  std::set<uint32_t> taken = {net.last - 1};  // where many put a router
+  std::set<uint32_t> taken = {net.last - 1};  // often the address of a router
   std::vector<std::string> texts = network.taken;
   texts.insert(texts.end(), {network.address, network.gateway});
   for (const auto& host : network.hosts) texts.push_back(host.address);
@@ -112,7 +112,7 @@ bool plain(const std::string& s) {
 
 Result<std::string> dnsmasq_config(const BootNetwork& network) {
   if (network.mode != "managed" && network.mode != "proxy")
-    return fail(Code::invalid, "no dnsmasq in mode \"" + network.mode + "\"");
+    return fail(Code::invalid, "dnsmasq does not run in mode \"" + network.mode + "\"");
   TRY(const Net net, parse_net(network.cidr));
   uint32_t own = 0;
   if (!parse_address(network.address, own) || !net.has(own))
@@ -135,8 +135,8 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
       fmt::format("dhcp-leasefile={0}/leases\npid-file={0}/dnsmasq.pid\nlog-facility={0}/dnsmasq.log\n", dir);
   out += fmt::format("enable-tftp={}\ntftp-root={}/tftp\n", network.interface, dir);
   if (network.mode == "managed") {
-    // A NAK is for declared machines only: others on this network, adopted hosts among them, have an address
-    // from elsewhere, and would drop it. While undeclared machines are served they cannot be left out, so
+    // A NAK is for declared machines only: other machines on this network, including adopted hosts, got their
+    // address elsewhere and would drop it. While undeclared machines are served they cannot be told apart, so
     // then nothing is rejected.
     out += network.unknown_machines ? "" : "dhcp-authoritative\ndhcp-ignore=tag:!known\n";
     out += network.gateway.empty() ? "dhcp-option=option:router\n"
@@ -144,7 +144,7 @@ Result<std::string> dnsmasq_config(const BootNetwork& network) {
     out += "dhcp-option=option:dns-server\n";
   }
   out += range_lines(network, net);
-  // iPXE waits up to 16 s for IPv6 unless some router answers; this one announces that it is no router
+  // iPXE waits up to 16 s for IPv6 unless some router answers; this one announces that it is not a router
   // (lifetime 0).
   out += fmt::format("enable-ra\ndhcp-range={},ra-stateless,64\nra-param={},high,10,0\n", kRaPrefix,
                      network.interface);

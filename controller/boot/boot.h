@@ -64,9 +64,9 @@ struct BootDecision {
   std::string console = {};  // "ttyS0"; empty: the firmware's default
   // Kernel command line of the RAM system.
   std::string url, pin, token, node, ip, mac;
-  int dhcp_prefix = 0;  // instead of `ip`: iPXE writes in the address DHCP gave, with this prefix length More
-  // than 0: the machine was not reset and has a system to go back to (agent/ram_init.h). The RAM system gives
-  // up if it has not joined within this time.
+  int dhcp_prefix = 0;  // instead of `ip`: iPXE inserts the address that DHCP gave, with this prefix length
+  // More than 0: the machine was not reset and has a system to go back to (agent/ram_init.h). The RAM system
+  // gives up if it has not joined within this time.
   DurationMs give_up = 0;
   std::string extra = {};  // more kernel arguments, separated by spaces; `panic=` among them replaces ours
 };

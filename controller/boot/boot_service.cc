@@ -69,8 +69,8 @@ void BootService::arm(const std::string& node, std::function<void(Status)> done)
   store_.write({DeleteJoinTokens{node}}, std::move(done));
 }
 
-// After a crash no node is armed, and the executor continues from its journal. A machine that joined before
-// that without a hello yet keeps its place: a token issued from now on is a second machine's.
+// After a crash no node is armed, and the executor continues from its journal. A machine that had joined but
+// sent no hello yet keeps its place: a token issued from now on is a second machine's.
 void BootService::rearm(const std::string& node, std::function<void(Status)> done) {
   const auto tokens = store_.join_tokens(node);
   if (!tokens.ok()) return reactor_.post([done = std::move(done), why = tokens.error()] { done(why); });
@@ -87,8 +87,8 @@ void BootService::rearm(const std::string& node, std::function<void(Status)> don
   reactor_.post([done = std::move(done)] { done(Ok{}); });
 }
 
-// Each has a token of its own, which dies with the power-on: an order that is made again after a crash of the
-// controller finds the token of the first one still good.
+// Each order has its own token, which is void after the power-on: if an order is made again after a crash of
+// the controller, the token of the first one is still valid.
 void BootService::leave_order(const std::string& node, std::function<void(Result<Json>)> done) {
   if (!armed(node))
     return reactor_.post([done = std::move(done), node] {
@@ -103,7 +103,7 @@ void BootService::leave_order(const std::string& node, std::function<void(Result
   });
 }
 
-// The first time because its RAM system runs, again because it leaves it.
+// Called first when the RAM system runs, again when the machine leaves it.
 void BootService::disarm(const std::string& node) {
   const auto found = power_ons_.find(node);
   if (found == power_ons_.end()) return;
@@ -158,7 +158,7 @@ void BootService::tell_refused(const std::string& text, const std::string& remot
   if (refused_ == kRefusedPerMinute + 1)
     tell("", "join",
          {{"action", "flood"},
-          {"text", "more joins are rejected than are logged: the rest of this minute is not in the events"}});
+          {"text", "too many joins are being rejected: the others of this minute are not logged"}});
 }
 
 void BootService::discover_unknown(bool on) {
@@ -182,7 +182,8 @@ bool BootService::may_discover(const std::string& mac) {
   const bool room = unknown_tokens_.count(unknown_name(mac)) || unknown_tokens_.size() < kUnknownMacsKept;
   if (room && unknown_scripts_ < kUnknownScripts) return ++unknown_scripts_ > 0;
   if (!std::exchange(unknown_full_, true))
-    log::warning("discovery has issued as many tokens as it may: switch it off and on again", {{"mac", mac}});
+    log::warning("discovery has issued the maximum number of tokens: switch it off and on again",
+                 {{"mac", mac}});
   return false;
 }
 
@@ -202,7 +203,7 @@ void BootService::discovery_script(const std::string& mac, const Script& answer)
     if (!token.ok()) return answer(std::move(token).error());
     auto script = hooks_.script(name, mac, *token);
     if (!script.ok()) return answer(std::move(script).error());
-    // Its right to boot may have ended while the token was written.
+    // Discovery may have ended while the token was written.
     if (!discover_unknown_) return answer(std::string(kBootFromDisk));
     unknown_tokens_[name] = sha256(*token);
     log::info("RAM system handed out", {{"node", name}, {"mac", mac}});
@@ -238,7 +239,7 @@ void BootService::say(const Asker& asker, const char* action, const std::string&
 void BootService::note_script(const Asker& asker, PowerOn& power_on) const {
   constexpr int kOften = 16;
   if (power_on.armed && ++power_on.scripts == kOften)
-    return say(asker, "often", "the boot script is requested again and again");
+    return say(asker, "often", "the boot script is requested repeatedly");
   const bool recent = reactor_.steady() < power_on.expires;
   if (!power_on.armed && !power_on.left && !power_on.joined.empty() && recent &&
       !std::exchange(power_on.asked_again, true))
@@ -279,7 +280,7 @@ void BootService::renew_token(const Asker& asker, PowerOn& power_on) {
 
 Status BootService::check(const wire::JoinRequest& request, const TokenRow& token) const {
   if (token.node != request.node) return fail(Code::denied, "this token is for another node");
-  // One of an earlier process has no other clock than the one on the wall.
+  // For a token of an earlier process there is only the wall clock.
   const auto fresh = fresh_.find(token.digest);
   const bool expired =
       fresh == fresh_.end() ? token.expires <= reactor_.now() : fresh->second <= reactor_.steady();
@@ -316,7 +317,7 @@ Status BootService::check_machine(const wire::JoinRequest& request) const {
   if (bound.empty() || bound == request.product_uuid) return Ok{};
   const std::string shows = request.product_uuid.empty() ? "that reports no product UUID"
                                                          : "(" + plain_word(request.product_uuid) + ")";
-  return fail(Code::denied, fmt::format("another machine {} answers as {}, which is bound to {}", shows,
+  return fail(Code::denied, fmt::format("a different machine {} answered as {}, which is bound to {}", shows,
                                         request.node, bound));
 }
 
@@ -366,7 +367,7 @@ Result<wire::JoinReply> BootService::answer_known(const wire::JoinRequest& reque
 // `serial`: what the first machine has. One that was revoked since, by a later power-on, no longer matters.
 void BootService::second_join(const std::string& node, const std::string& serial, const std::string& remote,
                               const std::function<void(Result<wire::JoinReply>)>& answer) {
-  const Error refused = fail(Code::denied, "another machine joined as " + node + " in this power-on");
+  const Error refused = fail(Code::denied, "another machine already joined as " + node + " in this power-on");
   auto row = store_.certificate(serial);
   if (!row.ok() || row->revoked || row->contested) return answer(refused);
   // Once the installed system has reported, its power-on is over and the node's identity is settled: a
@@ -402,7 +403,7 @@ void BootService::saw_revoked(const std::string& node, const std::string& serial
   if (revoked_seen_.size() >= kSerialsKept || !revoked_seen_.insert(serial).second) return;
   tell(node, "join",
        {{"action", "revoked"},
-        {"text", "a machine calls as " + node + " with a certificate that was revoked"},
+        {"text", "a machine connected as " + node + " with a revoked certificate"},
         {"serial", serial},
         {"remote", remote}});
 }

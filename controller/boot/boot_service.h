@@ -53,7 +53,7 @@ class BootService : public BootPort {
     std::function<void(const std::string& node, const std::string& reason)> contested = {};
     // What the node's own agent needs to start the RAM system by itself: params of an order `kexec`.
     std::function<Result<Json>(const std::string& node, const std::string& token)> leave = {};
-    // An armed node's machine asked for its boot script.
+    // An armed node's machine requested its boot script.
     std::function<void(const std::string& node)> netboots = {};
   };
   BootService(Reactor& reactor, Store& store, const Authority& authority, Hooks hooks);

@@ -22,7 +22,7 @@ class DhcpService {
   DhcpService(RealReactor& reactor, const DaemonOptions& options,
               std::map<std::string, std::string>& problems);
   ~DhcpService();
-  // `unknown_machines`: undeclared ones get an address, too.
+  // `unknown_machines`: undeclared machines get an address, too.
   void apply(const Spec& spec, const std::string& address, bool unknown_machines);
   void stop();
 

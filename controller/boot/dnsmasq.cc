@@ -139,7 +139,7 @@ Status Dnsmasq::start(const BootNetwork& network, const std::string& config) {
   TRY_(files.write(path, config));
   const std::string argument = "--conf-file=" + path;
   end_leftover(network.run_dir, argument);
-  // Only now: a dnsmasq that runs writes them again as it has them.
+  // Only now: a running dnsmasq would overwrite them with its own copy.
   const std::string leases = network.run_dir + "/leases";
   if (const auto have = files.read(leases); have.ok())
     if (const std::string kept = leases_kept(*have, network); kept != *have)

@@ -4,8 +4,8 @@
 // it, restarts it when the configuration changed or it died, stops it when the mode is "external". It starts
 // without leases that contradict the declared hosts. The child dies with the daemon. Refuses (Code::denied)
 // to start when the interface does not carry the controller's address of that network: a DHCP server on the
-// wrong network takes it down. While it runs, the interface also has the address kRaPrefix + "1", which
-// router advertisements need. Thread: one at a time; each call blocks for at most about a second.
+// wrong network disrupts it. While it runs, the interface also has the address kRaPrefix + "1", which router
+// advertisements need. Thread: one at a time; each call blocks for at most about a second.
 #pragma once
 
 #include <string>

@@ -22,12 +22,12 @@ using told::list_of, told::text_of, told::whole_number_of;
 
 namespace {
 
-// How long each of the tests in pairs that may follow a test of many nodes takes at most, where its profile
-// does not say otherwise (pair_deadline_seconds).
+// Default time limit of each pair test that may follow a multi-node test (pair_deadline_seconds overrides
+// it).
 constexpr double kPairSeconds = 2;
 constexpr int kPairDeadlineSeconds = 60;
 
-// What the action of the run that goes on came to, and what its node alone is held to of that.
+// The result of an action of the current run, and the part of it that its node alone is judged by.
 struct OwnResult {
   std::shared_ptr<const SpecRevision> spec;    // null: none can be read
   std::shared_ptr<const HardwareFacts> facts;  // of the action's node; null: none are known
@@ -55,8 +55,8 @@ OwnResult own_result(CurrentSpec& spec, KeptOfPlan& kept, const Executor& execut
   return own;
 }
 
-// Everything but tests of several nodes, which only have to have been started (over other nodes' GPUs not
-// even that), and floors, which an operator confirms when all nodes miss them.
+// Everything except tests of several nodes, which only must have been started (those over other nodes' GPUs
+// not even that), and floors, which an operator confirms if all nodes miss them.
 Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executor, const std::string& name) {
   for (const auto& step : own.steps)
     if (step.mandatory && !step.members.empty() && step.result.is_null() && !only_starts(step) &&
@@ -76,7 +76,7 @@ Status judge_own(const OwnResult& own, KeptOfPlan& kept, const Executor& executo
   return Ok{};
 }
 
-// What this result has for a step; null: nothing.
+// This result's entry for a step; null: none.
 Json answer_of(const Json& result, const std::string& id) {
   for (const Json& step : list_of(result, "steps"))
     if (text_of(step, "step") == id) return step.value("result", Json());
@@ -104,7 +104,7 @@ Json order_of_pairs(const Action& action, const std::string& id,
   return order;
 }
 
-// The nodes of a group serve until the one that leads lets them go: nothing more is to be measured then.
+// The nodes of a group serve until their leader releases them, when there is nothing more to measure.
 Json order_of_goodbye(const Action& action, const std::string& id) {
   Json order = action.params.json();
   order["steps"] = Json::array();
@@ -179,7 +179,7 @@ std::optional<FollowUp> follow_up(CurrentSpec& spec, KeptOfPlan& kept, const Exe
     followed = true;
   }
   if (group && next == results.size())
-    return FollowUp{order_of_goodbye(action, group->id), nullptr, "the nodes that serve are let go"};
+    return FollowUp{order_of_goodbye(action, group->id), nullptr, "the nodes that serve are released"};
   followed = followed || group;
   return followed ? std::optional(FollowUp{nullptr, std::move(settled)}) : std::nullopt;
 }

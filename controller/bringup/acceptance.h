@@ -1,5 +1,5 @@
-// Judging acceptance: the executor's hooks for `check` actions. Connects what agents answered with the pure
-// rules of controller/report/. The end of a run is in conclude.h. Thread: the reactor's.
+// Judging acceptance: the executor's hooks for `check` actions. Applies the pure rules of controller/report/
+// to the agents' results. The end of a run is in conclude.h. Thread: the reactor's.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,14 @@
 
 namespace muster {
 
-// What was read of the plan for one result, and is read for the next one, too.
+// What was read from the plan for one result, kept for the next one.
 struct KeptOfPlan {
   GpuChecksOfPlan gpus = {};
   StepsOfAction steps = {};
 };
 
-// Code::failed with the first reason when what was found or measured on the action's node alone is not what
-// is declared, or when a test of several nodes gave no right result. What needs the other nodes (fleet,
+// Code::failed with the first reason if what was found or measured on the action's node alone is not as
+// declared, or if a test of several nodes gave no valid result. What depends on the other nodes (fleet,
 // links, how fast collectives are, and whether all of them miss the same floor) is left to conclude().
 Status judge(CurrentSpec& spec, KeptOfPlan& kept, const Executor& executor, const Action& action,
              const Json& result);

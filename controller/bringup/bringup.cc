@@ -20,7 +20,7 @@ namespace {
 // Plans that can be approved. What each was made from is kept in memory: some 1 kB for each node.
 constexpr size_t kMostKept = 16;
 constexpr size_t kLongestRow = 1'000'000'000;  // SQLITE_MAX_LENGTH
-// For one approval. A plan of a large cluster takes seconds, in which the next node falls silent.
+// For one approval. A plan of a large cluster takes seconds, during which the next node may become silent.
 constexpr int kMostPlannedAgain = 5;
 
 Result<PlanRequest> planner_request(const Bringup::Request& request) {
@@ -33,17 +33,17 @@ Result<PlanRequest> planner_request(const Bringup::Request& request) {
   out.reimage = request.reimage;
   out.batch = request.batch;
   if (request.batch && request.kind != RequestKind::reimage)
-    return fail(Code::invalid, "a batch of a rollout is a re-image");
+    return fail(Code::invalid, "a batch of a rollout must be a re-image");
   if (!request.profile.empty() && request.kind != RequestKind::accept && !request.batch)
-    return fail(Code::invalid, "a profile is named for `accept` only; the spec's is used otherwise");
+    return fail(Code::invalid, "a profile can be given for `accept` only; otherwise the spec's is used");
   for (const auto& name : request.force)
     if (std::find(out.nodes.begin(), out.nodes.end(), name) == out.nodes.end())
-      return fail(Code::invalid, "--force names " + name + ", which is not among the nodes of this plan");
+      return fail(Code::invalid, "--force names " + name + ", which is not in this plan");
   if (request.reimage && request.kind != RequestKind::up)
     return fail(Code::invalid,
-                "`reimage` goes with `up`: it is for those that run an older build of their image");
+                "`reimage` requires `up`: it re-images nodes that run an older build of their image");
   if (request.through_ram && request.kind != RequestKind::reimage && !request.reimage)
-    return fail(Code::invalid, "`through_ram` goes with `reimage`: nothing else is done in place");
+    return fail(Code::invalid, "`through_ram` requires `reimage`: only a re-image can be done in place");
   return out;
 }
 
@@ -74,7 +74,8 @@ Result<std::shared_ptr<const Plan>> read_plan(RunArchive& archive, const std::st
   TRY(const auto json, parse_json(row.json));
   TRY(auto plan, plan_from_json(json));
   if (plan_digest(plan) != digest)
-    return fail(Code::corrupt, fmt::format("the plan stored as {} is another one: plan again", digest));
+    return fail(Code::corrupt,
+                fmt::format("the plan stored as {} does not match its digest: plan again", digest));
   return std::make_shared<const Plan>(std::move(plan));
 }
 
@@ -134,9 +135,9 @@ LookedAt Bringup::see(const std::string& name, NodeObservation& seen) {
   seen.mode = parts_.executor.mode_of(name);
   const auto silent = parts_.executor.silent_for(name);
   seen.online = silent && *silent < kOnline &&
-                seen.mode;  // what asks for orders and does not say what it is may be anything
+                seen.mode;  // an agent that polls without reporting its mode may run in any system
   seen.doubtful = parts_.executor.outdated(name);
-  // One that fell silent may be on its way back, or hang: it is woken like any other.
+  // A node that became silent may be rebooting or hung: it is woken like any other.
   seen.on_trial = seen.online && parts_.executor.on_trial(name);
   seen.slot = parts_.executor.running_slot(name);
   return {row.facts, written_since(row.disk_written, row.facts_time)};
@@ -152,7 +153,7 @@ Result<PlanningSnapshot> Bringup::surroundings(SpecPtr revision) {
   in.images = parts_.images.built(spec);
   const Json values = parts_.vault.public_values();
   for (const auto& [name, value] : values.items()) in.public_values[name] = value.get<std::string>();
-  // Without them nothing is planned in place, and the plan says so.
+  // Without them nothing is planned in place, and the plan notes it.
   if (auto programs = parts_.images.programs().list(); programs.ok())
     in.programs = std::move(programs).value();
   in.kernel_options = parts_.options.kernel_options;
@@ -190,10 +191,10 @@ Result<PlanningSnapshot> Bringup::look(const Under& under) {
 
 Result<PlanningSnapshot> Bringup::look(SpecPtr spec, const Request& request) {
   parts_.reactor.label("what a plan is made from");
-  // Rows made up from nothing would say that no node was ever installed.
+  // With empty rows instead, no node would seem ever to have been installed.
   if (!parts_.executor.machines())
     return fail(Code::unavailable,
-                "what is known of the nodes cannot be read from the store: nothing is planned");
+                "the state of the nodes cannot be read from the store: nothing is planned");
   TRY(PlanningSnapshot out, surroundings(std::move(spec)));
   const auto newest = parts_.store.run(0);
   if (!newest.ok() && newest.error().code != Code::not_found) return newest.error();
@@ -221,7 +222,7 @@ ProvingTimes::Accepted Bringup::accepted_runs(const Spec& spec, const PlanReques
 void Bringup::find_proving_times(const Request& request, std::function<void()> then) {
   const auto current = parts_.spec.get();
   const auto asked = planner_request(request);
-  if (!current.ok() || !asked.ok()) return then();  // which is said when it is planned
+  if (!current.ok() || !asked.ok()) return then();  // which is reported when it is planned
   proving_.find(accepted_runs((*current)->spec, *asked), std::move(then));
 }
 
@@ -229,7 +230,8 @@ Result<PlanningSnapshot> Bringup::look_to_plan(const Request& request) {
   TRY(auto out, look(request));
   for (const auto& [node, run] : accepted_runs(out.spec->spec, out.in.request))
     if (!proving_.looked_for(node, run))
-      return fail(Code::conflict, fmt::format("run {} accepted {} meanwhile: plan again", run, node));
+      return fail(Code::conflict,
+                  fmt::format("run {} has accepted {} in the meantime: plan again", run, node));
   return out;
 }
 
@@ -255,7 +257,7 @@ void Bringup::find_ways(const Request& request, WaysFound done) {
     auto seen = look(request);
     if (!seen.ok()) return done(seen.error());
     const auto ways = std::make_shared<Result<std::vector<NodeWay>>>(
-        fail(Code::failed, "it was not found out: see the controller's log"));
+        fail(Code::failed, "this could not be determined: see the controller's log"));
     parts_.offload([ways, snapshot = std::make_shared<const PlanningSnapshot>(
                               std::move(seen).value())] { *ways = ways_of(planner_input(*snapshot)); },
                    [alive = alive_, ways, done] {
@@ -268,9 +270,9 @@ Status Bringup::still_holds(const Made& made, const Under& under) {
   TRY(const auto now, look(under));
   const auto changed = changed_inputs(made.inputs, inputs_of(now));
   if (changed.empty()) return Ok{};
-  return fail(Code::conflict, fmt::format("the world changed since this was planned ({}): nothing was done, "
-                                          "look again",
-                                          in_one_line(changed)));
+  return fail(Code::conflict,
+              fmt::format("the cluster changed since this was planned ({}): nothing was done, plan again",
+                          in_one_line(changed)));
 }
 
 int64_t Bringup::coming_revision(bool take) {
@@ -280,13 +282,13 @@ int64_t Bringup::coming_revision(bool take) {
   return take ? std::exchange(coming_revision_, 0) : coming_revision_;
 }
 
-// Packing one takes a while when the agent is another one than the last time. Then no approval has to wait
-// for it, while the world it was given in goes on. What goes wrong is said when it is approved.
+// Packing a RAM system takes a while if the agent has changed since the last time. Done now, no approval has
+// to wait for it while the cluster changes. Errors are reported on approval.
 void Bringup::prepare_ram_for(const Request& request, std::function<void()> then) {
   const auto current = parts_.spec.get();
   if (!may_boot_ram(request.kind) || !current.ok() || parts_.executor.active()) return then();
   const auto asked = planner_request(request);
-  if (!asked.ok()) return then();  // which is said when it is planned
+  if (!asked.ok()) return then();  // which is reported when it is planned
   const std::set<std::string> named(asked->nodes.begin(), asked->nodes.end());
   const auto built = parts_.images.built((*current)->spec);
   std::set<std::string> images;
@@ -313,9 +315,10 @@ void Bringup::plan_and_store(const Request& request, Show show, Done done) {
     if (!made.ok() || !(*made)->refusals.empty() || (*made)->plan->empty()) return done(std::move(made));
     if ((*made)->json.size() > kLongestRow)
       return done(
-          fail(Code::invalid, fmt::format("this plan is {} MB, and the database holds {} in one piece: "
-                                          "plan a part of the nodes, with --limit",
-                                          (*made)->json.size() / 1'000'000, kLongestRow / 1'000'000)));
+          fail(Code::invalid,
+               fmt::format(
+                   "this plan is {} MB, but the database can store at most {}: plan fewer nodes with --limit",
+                   (*made)->json.size() / 1'000'000, kLongestRow / 1'000'000)));
     PlanRow row;
     row.digest = (*made)->digest;
     row.kind = to_string((*made)->plan->kind);
@@ -340,20 +343,20 @@ void Bringup::plan_and_store(const Request& request, Show show, Done done) {
 
 // ---- approval
 
-// An approval is for one run. A request that comes again, and a plan that would be the same once more, is not
-// approved by it.
+// An approval is for one run: it covers neither a repeated request nor an identical later plan.
 Status Bringup::carried_out(const std::string& digest) const {
   TRY(const auto runs, parts_.store.runs());
   for (const auto& run : runs)
     if (run.plan_digest == digest)
       return fail(
           Code::conflict,
-          fmt::format("this plan was carried out already, as run {}: an approval counts once, plan again",
-                      run.id));
+          fmt::format(
+              "this plan was already carried out as run {}: an approval is valid for one run, plan again",
+              run.id));
   return Ok{};
 }
 
-// In a large cluster something changes all the time, and mostly nothing that the plan is about.
+// In a large cluster something changes all the time, mostly unrelated to the plan.
 void Bringup::hold_against_now(const ApprovalPtr& approval, const std::string& since,
                                std::function<void()> then) {
   if (parts_.executor.active())
@@ -363,8 +366,8 @@ void Bringup::hold_against_now(const ApprovalPtr& approval, const std::string& s
   if (!now.ok()) return approval->done(now.error());
   const auto changed = changed_inputs(approval->kept.inputs, inputs_of(*now));
   if (changed.empty()) return then();
-  const Error conflict =
-      fail(Code::conflict, fmt::format("the world changed {} ({}): plan again", since, in_one_line(changed)));
+  const Error conflict = fail(
+      Code::conflict, fmt::format("the cluster changed {} ({}): plan again", since, in_one_line(changed)));
   if (++approval->planned_again > kMostPlannedAgain) return approval->done(conflict);
   plan_again(approval, conflict);
 }
@@ -391,10 +394,11 @@ void Bringup::approve(const std::string& digest, const std::string& by, Started 
   if (const auto used = carried_out(head->digest); !used.ok()) return done(used.error());
   const auto kept = kept_.find(head->digest);
   if (kept == kept_.end())
-    return done(fail(Code::conflict,
-                     fmt::format("this plan was made before the controller was started, or before {} others: "
-                                 "plan again",
-                                 kMostKept)));
+    return done(fail(
+        Code::conflict,
+        fmt::format(
+            "this plan is too old: the controller was restarted or made {} newer plans since; plan again",
+            kMostKept)));
   const auto approval = std::make_shared<Approval>(Approval{head->digest, by, std::move(done), kept->second});
   hold_against_now(approval, "since " + head->digest + " was planned", [this, approval] {
     if (!approval->kept.plan) return read(approval);

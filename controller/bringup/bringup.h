@@ -1,12 +1,12 @@
 // Bringup: from what is known to a plan, from an approved plan to a run.
 //
-// Looks at what the planner needs (spec, playbooks, images, nodes as last seen), has a worker make the
-// plan, stores it, and starts the executor on an approved one. An approval is for the world in which the
-// plan was made: what it was made from is kept in short. Where any of that is different by now it is planned
-// again: in a large cluster something that the plan is not about changes all the time, and it is the same
-// plan. Where it is another one nothing starts (conflict, which names what changed). An approval is used
-// once: every plan says which run it follows, so that behind the next run it is another one. It also answers
-// what operators ask about nodes and runs, by merging spec, node rows and the executor's view. Thread: the
+// Collects what the planner needs (spec, playbooks, images, nodes as last seen), has a worker make the plan,
+// stores it, and starts the executor on an approved one. An approval is valid for the state of the cluster in
+// which the plan was made: a summary of that state is kept. If any of it has changed, it is planned again: in
+// a large cluster something that the plan is not about changes all the time, and the plan comes out the same.
+// If it differs, nothing starts (conflict, which names what changed). An approval is used once: every plan
+// contains the run that it follows, so that after the next run it is a different plan. It also answers
+// operators' requests about nodes and runs, by merging spec, node rows and the executor's view. Thread: the
 // reactor's; `done` may be called before the call returns.
 #pragma once
 
@@ -49,8 +49,8 @@ class Bringup {
   struct Request {
     RequestKind kind = RequestKind::up;
     std::vector<std::string> nodes = {};
-    std::vector<std::string> force = {};   // these nodes although nothing changed
-    std::string profile = {};              // accept, and batches: another acceptance profile than the spec's
+    std::vector<std::string> force = {};   // include these nodes even if nothing changed
+    std::string profile = {};              // accept, and batches: acceptance profile instead of the spec's
     bool through_ram = false;              // reimage: not in place
     bool reimage = false;                  // up: also accepted nodes that run an older build of their image
     std::optional<BatchTerms> batch = {};  // reimage: it is one of a rollout
@@ -72,8 +72,8 @@ class Bringup {
   void plan_and_store(const Request& request, Show show, Done done);
   void approve(const std::string& digest, const std::string& by, Started done);
 
-  // What a bring-up of `node` alone would be under a spec that is not stored yet, `seen` being its inventory.
-  // Nothing is kept.
+  // The plan for `node` alone under a spec that is not stored yet, `seen` being its inventory. Nothing is
+  // kept.
   void trial(Spec spec, const std::string& node, const NodeObservation& seen, Done done);
 
   // A request under a spec that may not be stored yet, as if `seen` were what is known of those nodes.
@@ -85,25 +85,26 @@ class Bringup {
   // Plans that. Nothing is kept. The same request gives the same digest once that spec is stored and those
   // observations are the nodes' rows.
   void plan_under(const Under& under, Show show, Done done);
-  // conflict: that would be planned from something else now than `made` was; the message names it.
+  // conflict: the inputs of `made` have changed since; the message names them.
   Status still_holds(const Made& made, const Under& under);
 
-  // The revision that a spec which is only planned with will get, the same until a newer one is stored. take:
-  // it is stored now, and given out once.
+  // The revision that a spec which is only planned with will get; the same until a newer one is stored. take:
+  // the spec is stored now, and the number is used up.
   int64_t coming_revision(bool take = false);
 
-  // By which way each of the nodes of this re-image would go now.
+  // The way that each node of this re-image would take now.
   void find_ways(const Request& request, WaysFound done);
 
   // What is known of a node now, as the planner gets it.
   NodeObservation observe(const std::string& node);
 
   Executor& executor() { return parts_.executor; }
-  // The shipped ones, and with a spec its own beside and over them; invalid with the first error of those.
+  // The shipped playbooks, with a spec also its own ones and overlays; invalid with the first error of those.
   Result<PlaybookShelf::Shared> playbooks(const Spec* spec);
-  // What a spec may name beside its own playbooks. Nothing where the folder cannot be read: plans say why.
+  // What a spec may name in addition to its own playbooks. Empty if the folder cannot be read: plans report
+  // why.
   SpecNames names();
-  // Every error that the spec's own playbooks make together with the shipped ones.
+  // All errors of the spec's own playbooks in combination with the shipped ones.
   Result<std::vector<SpecError>> check_playbooks(const Spec& spec);
 
  private:

@@ -27,7 +27,7 @@ using told::text_of, told::whole_number_of;
 
 namespace {
 
-// A discovery that ended this shortly before an installation began belongs to the same bring-up.
+// A discovery that ended at most this long before an installation began belongs to the same bring-up.
 constexpr DurationMs kSameBringup = 30 * kMinute;
 constexpr size_t kHistoryRuns = 20;
 
@@ -41,7 +41,7 @@ struct ReportSources {
   std::optional<RunSources> discovery = {};  // the run before it, of the same bring-up
 };
 
-// What the sources say, read once.
+// The content of the sources, read once.
 struct Sources {
   const RunRow& run;
   const Plan& plan;
@@ -149,7 +149,7 @@ NodeReport node_report(const Sources& s, const std::string& name) {
   return node;
 }
 
-// What another machine measured under that name is left out.
+// Measurements of a different machine under that name are left out.
 void drop_others(History& history, const std::map<std::string, int64_t>& history_after) {
   for (const auto& [node, run] : history_after) {
     const auto known = history.nodes.find(node);
@@ -163,7 +163,8 @@ History history_of(const std::vector<ReportRow>& before, const AddedToRun& known
   History history;
   for (const auto& row : before)
     if (const auto added = add_history(history, row.run, row.measured); !added.ok())
-      log::warning("history left out", {{"run", std::to_string(row.run)}, {"error", added.error().message}});
+      log::warning("run left out of the history",
+                   {{"run", std::to_string(row.run)}, {"error", added.error().message}});
   drop_others(history, known.history_after);
   return history;
 }
@@ -224,7 +225,7 @@ void add_not_measured(Report& report, const AddedToRun& added) {
                    [](const NodeReport& a, const NodeReport& b) { return a.name < b.name; });
 }
 
-// An acceptance looks whether nodes that should be alike are; a run that has just changed some does not.
+// An acceptance checks whether nodes that should be alike are; a run that has just changed some does not.
 Drift drift_among(const Report& report, const Sources& s) {
   std::vector<HostProperties> hosts;
   if (s.plan.kind != PlanKind::accept) return {};
@@ -304,14 +305,14 @@ Conclusion conclude(RunArchive& archive, const KnownOfRun& known, const pki::Key
   const RunRow& run = known.row;
   auto report = make_report(archive, known);
   if (!report.ok()) {
-    log::error("no report of this run", {{"run", std::to_string(run.id)}, {"error", report.error().message}});
+    log::error("the run has no report", {{"run", std::to_string(run.id)}, {"error", report.error().message}});
     return out;
   }
   if (!accepts(report->kind)) return out;
   for (auto& node : report->nodes) {
     if (node.verdict == NodeVerdict::degraded) out.nodes.push_back({node.name, false, node.reason});
-    // Without a profile nothing is promised; with one, a node that did not prove what it should is not handed
-    // over. A node that failed without a reason never came so far.
+    // Without a profile nothing is promised; with one, a node that did not pass is not handed over. A node
+    // that failed without a reason did not get that far.
     if (node.verdict != NodeVerdict::failed || node.reason.empty() || report->profile.empty()) continue;
     if (known.added.not_measured.count(node.name)) continue;
     out.nodes.push_back({node.name, true, node.reason});

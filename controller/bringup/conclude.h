@@ -1,6 +1,6 @@
 // The end of a run: the final verdict on every node, and the report, signed. Of a large cluster that takes
-// seconds: only what the executor knows is taken on the reactor's thread. Thread, where nothing is said: that
-// of the archive.
+// seconds: only the executor's data is copied on the reactor's thread. Thread, unless noted: that of the
+// archive.
 #pragma once
 
 #include <functional>
@@ -20,19 +20,20 @@
 
 namespace muster {
 
-// What is known of a run beside its plan and its journal. The daemon adds nothing.
+// Data about a run in addition to its plan and its journal. The daemon adds nothing.
 struct AddedToRun {
   std::vector<std::string> notes = {};  // of the report
-  // Nodes that take no part -> why: in the report they are failed with that reason.
+  // Nodes that are not in the plan -> why: the report shows them as failed with that reason.
   std::map<std::string, std::string> not_measured = {};
-  // Node -> run: up to that one another machine had its name, and what that measured is no history of it.
+  // Node -> run: up to that run a different machine had its name, whose measurements are not this node's
+  // history.
   std::map<std::string, int64_t> history_after = {};
 };
 
 // What the executor knows of a run. A value.
 struct KnownOfRun {
   RunRow row;
-  std::shared_ptr<const Plan> plan;      // null: it is another run than the executor's
+  std::shared_ptr<const Plan> plan;      // null: it is not the executor's run
   std::map<std::string, NodeRow> nodes;  // as they are now
   AddedToRun added = {};
 };
@@ -58,9 +59,9 @@ ExecutorHooks acceptance_hooks(const AcceptanceParts& parts);
 // The report of a run, settled: as it was signed, or made now from the journal (then without a digest) when
 // the run has not ended or was cancelled.
 Result<Report> report_of(RunArchive& archive, const KnownOfRun& run);
-// The signed text; not_found for a run without one. 0: the newest run.
+// The signed text; not_found if the run has none. 0: the newest run.
 Result<std::string> signed_report(RunArchive& archive, int64_t run);
-// What such a text says. Thread: any.
+// The content of such a text. Thread: any.
 Result<Report> report_from_signed(const std::string& text);
 
 }  // namespace muster

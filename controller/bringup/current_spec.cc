@@ -10,7 +10,8 @@ Result<std::shared_ptr<const SpecRevision>> CurrentSpec::get() {
   if (cached_) return cached_;
   auto row = store_.spec(0);
   if (!row.ok()) {
-    if (row.error().code == Code::not_found) return fail(Code::not_found, "no spec yet: muster up SPEC");
+    if (row.error().code == Code::not_found)
+      return fail(Code::not_found, "there is no spec yet: run `muster up SPEC`");
     return std::move(row).error();
   }
   ParsedSpec parsed = parse_spec(row->text);

@@ -30,9 +30,9 @@ class CurrentSpec {
   std::function<void()> listener_;
 };
 
-// The node that declares this MAC (normal_mac()); "": none does, or there is no spec.
+// The node that declares this MAC (normal_mac()); "": none, or there is no spec.
 std::string node_of_mac(CurrentSpec& spec, const std::string& mac);
-// The spec's, or what it is without one.
+// The spec's value, or the default without a spec.
 DurationMs netboot_limit(CurrentSpec& spec);
 // Prefix length of "10.20.0.0/24"; 0 when there is none.
 int prefix_length(const std::string& cidr);

@@ -16,8 +16,8 @@ namespace muster {
 // millisecond; `written` as in NodeRow::disk_written.
 std::set<std::string> written_since(const std::map<std::string, TimeMs>& written, TimeMs seen_at);
 
-// The facts of an inventory from before these were written that still hold: none where the disk itself was. A
-// slot that was written beside the node's jobs counts as half written until the next inventory.
+// The facts of an inventory from before these writes that are still valid: none if the whole disk was
+// written. A slot that was written beside the node's jobs counts as half written until the next inventory.
 std::optional<HardwareFacts> still_known(HardwareFacts facts, const std::set<std::string>& written);
 
 }  // namespace muster

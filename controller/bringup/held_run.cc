@@ -33,7 +33,7 @@ void HeldRun::try_now() {
   held_ = false;
   const auto runs = store_.runs();
   if (!runs.ok()) return hold("the runs cannot be read: " + runs.error().message, true);
-  // Not one that was started while the store could not be read.
+  // Not a run that was started while the store could not be read.
   const auto open = [this](const RunRow& run) {
     return run.state == RunState::running && !(executor_.active() && executor_.run_id() == run.id);
   };
@@ -66,19 +66,19 @@ void HeldRun::hold(const std::string& why, bool again_by_itself) {
   });
 }
 
-// The spec may be another one by now. A node that it no longer declares has no known BMC: the run must be
+// The spec may have changed since. A node that it no longer declares has no known BMC: the run must be
 // planned again, and the node is not at fault.
 Status HeldRun::go_on(const RunRow& run) {
   TRY(const auto spec, spec_.get());
   TRY(Plan plan, plan_of_run(store_, run));
-  // Planned by a version that did not refuse it: its limits are in the plan, whatever the spec says by now.
+  // Planned by a version that did not reject it: its limits are in the plan, whatever the spec declares now.
   if (!lab_ && (plan.simulated || is_lab_profile(plan.profile)))
     return fail(
         Code::conflict,
-        "it was planned for a lab's virtual machines, and this controller is not a lab's: plan it again");
+        "it was planned for a lab's virtual machines, but this is not a lab's controller: plan again");
   for (const auto& name : plan.nodes)
     if (!spec->spec.node(name))
-      return fail(Code::conflict, fmt::format("the spec no longer declares {}: plan it again", name));
+      return fail(Code::conflict, fmt::format("the spec no longer declares {}: plan again", name));
   return executor_.resume(run.id, std::make_shared<const Plan>(std::move(plan)));
 }
 

@@ -1,13 +1,12 @@
-// HeldRun: takes up the run that was under way when the controller ended, as soon as its spec can be read.
+// HeldRun: continues the run that was active when the controller ended, as soon as its spec can be read.
 //
-// Where a BMC is, what a machine boots and what a result is held to comes from the spec. A run that went on
-// without it would take each missing answer for a fault of the node it is about: a version of muster that no
-// longer accepts the stored text would quarantine good nodes. So the run is held until
-// then: nothing is offered, powered or judged, `problems` ("run") says why, and an agent keeps the order it
-// has. It is tried again when the spec changed, and by itself where the store could not be read. A run that
-// cannot be continued at all is ended as failed: left as it is it would be in the way of every later one. One
-// that is held for long is not gone on with (Executor::resume).
-// Thread: the reactor's.
+// The address of a BMC, what a machine boots and the limits for its results all come from the spec. A run
+// that continued without it would treat each missing answer as a fault of its node: a version of muster that
+// no longer accepts the stored text would quarantine good nodes. So the run is held until then: nothing is
+// offered, powered or judged, `problems` ("run") gives the reason, and an agent keeps the order it has. It is
+// retried when the spec has changed, and by itself if the store could not be read. A run that cannot be
+// continued at all is ended as failed: otherwise it would block every later one. A run that was held for a
+// long time is not continued (Executor::resume). Thread: the reactor's.
 #pragma once
 
 #include <map>
@@ -31,10 +30,10 @@ class HeldRun {
   HeldRun(const HeldRun&) = delete;
   HeldRun& operator=(const HeldRun&) = delete;
 
-  // The controller has started: nothing is held, and nothing done, before.
+  // The controller has started: before this nothing is held and nothing is done.
   void begin();
   void spec_changed();
-  // A run is waiting to be continued: what its nodes are at is not known, and is not to be stopped.
+  // A run is waiting to be continued: it is not known what its nodes are doing, and it must not be stopped.
   bool holds() const { return held_; }
 
  private:

@@ -1,4 +1,4 @@
-// What is known of nodes' hardware, each node's taken when it is first asked for. Thread: that of its source.
+// The known hardware of nodes, each node's read on first use. Thread: that of its source.
 #pragma once
 
 #include <functional>

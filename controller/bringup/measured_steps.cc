@@ -33,9 +33,9 @@ namespace {
 
 // The modules whose step is one test of many nodes.
 constexpr const char* kCollectives[] = {"accept_mpi", "accept_group"};
-// Of one that another node leads: the test is written down there.
+// For a test led by a different node: it is recorded there.
 constexpr const char* kServes = "accept_group_serve";
-// Of its params: as many as the cluster has nodes, and no rule of acceptance reads them.
+// A list in its params: as long as the cluster has nodes, and no acceptance rule reads it.
 constexpr const char* kPeers = "peers";
 
 struct StepName {
@@ -50,8 +50,8 @@ StepName split_step(const std::string& id) {
   return {group, item ? id.substr(bracket + 1, id.size() - bracket - 2) : ""};
 }
 
-// Whose test this step is, when it is one of several nodes together: what the agent says it ran on, as far as
-// the plan names it.
+// The nodes of this step, if it is a test of several: those that the agent reports, as far as the plan names
+// them.
 std::vector<std::string> members_of(const wire::Step& step, const Json& result) {
   if (std::find(std::begin(kCollectives), std::end(kCollectives), step.module) == std::end(kCollectives))
     return {};

@@ -1,5 +1,5 @@
 // What check actions had to measure and what their agents returned, in the form that the rules of
-// controller/report/ take; and how JSON from agents is read. Thread: pure functions.
+// controller/report/ use; and functions to read JSON from agents. Thread: pure functions.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,15 @@
 namespace muster {
 namespace told {
 
-// A member, where it is there and of that kind; else "", 0, an empty list.
+// A member if it exists and has that type; else "", 0, an empty list.
 std::string text_of(const Json& object, const char* key);
 int64_t whole_number_of(const Json& object, const char* key);
 const Json& list_of(const Json& object, const char* key);
 
 }  // namespace told
 
-// An action's steps; those that are held as text without "peers" in their params. In a large cluster they are
-// long to read.
+// An action's steps; those that are held as text without "peers" in their params. In a large cluster reading
+// them takes long.
 std::vector<wire::Step> planned_steps(const Action& action);
 // The same, of the last action requested: its result is read several times.
 class StepsOfAction {
@@ -37,12 +37,12 @@ class StepsOfAction {
   std::vector<wire::Step> steps_;
 };
 
-// The steps of a node's check, with what was reported of each; a step without an answer was not run. Those
-// about GPUs are marked.
+// The steps of a node's check, each with its result; a step without a result was not run. Those about GPUs
+// are marked.
 std::vector<MeasuredStep> measured_steps(const std::string& node, const std::vector<wire::Step>& planned,
                                          const Json& answered, const GpuHosts& hosts);
 
-// Of a plan's nodes. `spec` null: there is none to be read. Valid as long as `facts` and `spec`.
+// For a plan's nodes. `spec` null: it cannot be read. Valid as long as `facts` and `spec`.
 GpuHosts gpu_hosts(bool simulated, decltype(GpuHosts::facts) facts, const Spec* spec);
 
 }  // namespace muster

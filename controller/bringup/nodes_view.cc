@@ -26,7 +26,7 @@ void add_progress(Json& node, const Json& p) {
   if (p.contains("state")) node["run_state"] = p["state"];
   for (const char* key : {"by_hand", "returning"})
     if (p.contains(key)) node[key] = p[key];
-  // Why it was given up, where the row does not say so itself; else what it waits for.
+  // Why it failed, unless the row has the reason itself; else what it waits for.
   if (const std::string lost = p.value("reason", ""); !lost.empty()) {
     if (node.value("reason", "").empty()) node["waiting"] = lost;
   } else if (p.contains("wait")) {
@@ -60,7 +60,7 @@ std::string why_text(const Json& why) {
 
 }  // namespace
 
-// Undeclared machines are no nodes.
+// Undeclared machines are not nodes.
 std::vector<std::string> NodesView::names() const {
   std::vector<std::string> names;
   std::set<std::string> seen;
@@ -94,7 +94,7 @@ Json NodesView::node(const std::string& name) const {
             {"facts_time", row.facts_time},
             {"accepted_run", row.accepted_run},
             {"declared", false}};
-  // One that was never installed has nothing to say. An adopted one has no image, and an agent all the same.
+  // A node that was never installed has no agent. An adopted one has no image, but it has an agent.
   const bool has_agent = !row.image_digest.empty() || row.mode == wire::to_string(wire::Mode::adopted);
   if (const TimeMs silent = parts_.executor.silent_since(name); silent > 0 && has_agent)
     j["silent_since"] = silent;
@@ -143,7 +143,7 @@ Json NodesView::status() const {
         parts_.storage.status(spec, [&](const std::string& node) { return executor.silent_since(node) > 0; });
   }
   if (const std::string why = executor.unwritten(); !why.empty())
-    status["problems"]["store"] = "what happens cannot be written, it is tried again every second: " + why;
+    status["problems"]["store"] = "the store cannot be written; it is retried every second: " + why;
   const Json progress = executor.active() ? executor.progress() : Json{{"nodes", Json::array()}};
   std::map<std::string, const Json*> of_node;
   for (const auto& p : progress["nodes"]) of_node[p.value("node", "")] = &p;

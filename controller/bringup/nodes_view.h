@@ -1,5 +1,5 @@
-// The nodes and the controller as operators see them: status, and why a node is where it is. Merged from the
-// spec, the stored rows and the executor. Thread: the reactor's, which it may hold for 100 ms at 1,000
+// The nodes and the controller as operators see them: status, and the reason for a node's state. Merged from
+// the spec, the stored rows and the executor. Thread: the reactor's, which it may hold for 100 ms at 1,000
 // nodes (bench/scale.cc measures it).
 #pragma once
 
@@ -29,7 +29,7 @@ class NodesView {
   };
   explicit NodesView(const Parts& parts) : parts_(parts) {}
 
-  // Those of the spec in its order, then those that only the store still knows.
+  // Those of the spec in its order, then those that are only in the store.
   std::vector<std::string> names() const;
   bool knows(const std::string& node) const;
   // {name, state, reason, held_by, ..., declared, role, image, address, ...}

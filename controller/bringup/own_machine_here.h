@@ -1,4 +1,4 @@
-// Looks at the machine that musterd runs on: what controller/plan/own_machine.h knows it by.
+// Reads the identity of the machine that musterd runs on, for controller/plan/own_machine.h.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,13 @@
 namespace muster {
 
 // `sys` is the folder of sysfs, `proc` that of procfs. What cannot be read is left empty. Ports without a
-// device of their own (bridges, taps, containers' ends) are left out: their addresses are made up, and may
-// be another machine's. So may those of ports on USB and of virtual functions (base/port_identity.h).
+// device of their own (bridges, taps, containers' ends) are left out: their addresses are made up and may be
+// in use on a different machine, as may those of ports on USB and of virtual functions
+// (base/port_identity.h).
 OwnMachine read_own_machine(const std::string& sys, const std::string& proc = "/proc");
 
 // The machines of all nodes, and the remark about the controller's own: made once for as long as they are the
-// same. A power call for a node that was never seen takes them.
+// same. Used for a power call for a node that was never seen.
 class MachinesWithOwn {
  public:
   explicit MachinesWithOwn(std::string own_uuid) : own_uuid_(std::move(own_uuid)) {}

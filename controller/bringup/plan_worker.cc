@@ -10,7 +10,7 @@ namespace muster {
 namespace {
 
 Error not_planned() {
-  return fail(Code::failed, "it was not planned, which is a fault of muster: see the controller's log");
+  return fail(Code::failed, "planning failed because of an internal error: see the controller's log");
 }
 
 }  // namespace
@@ -30,8 +30,9 @@ Result<MadePlanPtr> make_plan_of(const PlanningSnapshot& snapshot, const PlanWor
 
 void PlanWorker::make(Look look, Show show, Done done) {
   if (waiting_.size() >= kMostWaiting)
-    return done(fail(Code::unavailable,
-                     fmt::format("{} plans wait to be made already: try again later", waiting_.size())));
+    return done(
+        fail(Code::unavailable,
+             fmt::format("{} planning requests are already waiting: try again later", waiting_.size())));
   waiting_.push_back({std::move(look), std::move(show), std::move(done)});
   next();
 }
@@ -40,7 +41,7 @@ void PlanWorker::next() {
   while (!busy_ && !waiting_.empty()) {
     Job job = std::move(waiting_.front());
     waiting_.pop_front();
-    // Those behind it have their turn whatever becomes of it.
+    // The following requests get their turn whatever happens to this one.
     Result<PlanningSnapshot> snapshot = not_planned();
     contain_exceptions("a look at what is planned", [&] { snapshot = job.look(); });
     if (snapshot.ok()) return start(std::move(job), std::move(snapshot).value());

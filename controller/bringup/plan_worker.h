@@ -1,8 +1,8 @@
-// PlanWorker: makes plans on a worker's thread while the reactor goes on. One after the other: that of a
-// large cluster takes much memory, and two at once would not come sooner.
+// PlanWorker: makes plans on a worker's thread while the reactor goes on. One after the other: a plan of a
+// large cluster takes much memory, and two at once would not be faster.
 //
-// What it is made from is looked at when its turn has come. Thread: the reactor's; what it is given to run on
-// the worker says so.
+// The inputs of a plan are read when its turn has come. Thread: the reactor's; functions that run on the
+// worker are marked.
 #pragma once
 
 #include <deque>
@@ -21,12 +21,12 @@ namespace muster {
 struct MadePlan {
   std::shared_ptr<const Plan> plan = std::make_shared<const Plan>();
   std::string digest = {};
-  std::vector<Refusal> refusals = {};  // with them there is nothing else but `inputs`
+  std::vector<Refusal> refusals = {};  // if not empty, only `inputs` is set as well
   std::string json = {};               // as it is stored; empty when there is nothing to do
   PlannedInputs inputs = {};
-  std::string shown = {};  // what `show` made of it
+  std::string shown = {};  // the result of `show`
 };
-// Belongs to the caller, which may move the texts out: those of a large cluster are hundreds of megabytes.
+// Owned by the caller, which may move the texts out: for a large cluster they are hundreds of megabytes.
 using MadePlanPtr = std::shared_ptr<MadePlan>;
 
 class PlanWorker {
@@ -39,11 +39,11 @@ class PlanWorker {
   using Done = std::function<void(Result<MadePlanPtr>)>;
 
   explicit PlanWorker(Offload offload) : offload_(std::move(offload)) {}
-  ~PlanWorker() { *alive_ = false; }  // no `done` is called from then on
+  ~PlanWorker() { *alive_ = false; }  // `done` is not called after this
   PlanWorker(const PlanWorker&) = delete;
   PlanWorker& operator=(const PlanWorker&) = delete;
 
-  // unavailable: too many wait already. Who gave up waiting and asked again is planned for all the same.
+  // unavailable: too many requests are waiting. A request whose sender gave up and retried is still planned.
   void make(Look look, Show show, Done done);
 
   static constexpr size_t kMostWaiting = 16;

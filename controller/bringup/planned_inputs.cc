@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kLongest = 80;  // of a value that is kept as it is
+constexpr size_t kLongest = 80;  // of a value that is kept verbatim
 constexpr size_t kInOneLine = 4;
 
 std::string yes(bool is) { return is ? "yes" : "no"; }
@@ -70,7 +70,7 @@ InputFields fields_of(const GpuResults& results) {
   return {{"digest", digest}, {"models", short_of(speeds)}};
 }
 
-// As the planner gets it: of facts that do not hold any more there is nothing in it.
+// As the planner gets it: facts that are no longer valid are not in it.
 InputFields fields_of(const NodeObservation& seen, const LookedAt* at) {
   const auto& [facts, machine, mode, online, state, image_digest, config_digest, product_uuid, doubtful,
                held_by, reason, on_trial, slot, proving_took] = seen;
@@ -116,30 +116,30 @@ struct Said {
   const char* words;  // {0}: what it is now, {1}: what it was
 };
 constexpr std::string_view kHeldBy = "held_by";
-constexpr Said kOfNode[] = {{"facts", "what was found in it is different"},
-                            {"machine", "what was found in it is different"},
-                            {"mode", "its agent runs in another system now ('{0}', not '{1}')"},
-                            {"state", "it is {0} now, not {1}"},
-                            {"image", "it runs another image"},
+constexpr Said kOfNode[] = {{"facts", "its inventory is different"},
+                            {"machine", "its inventory is different"},
+                            {"mode", "its agent now runs in system '{0}', not '{1}'"},
+                            {"state", "it is now {0}, not {1}"},
+                            {"image", "it runs a different image"},
                             {"config", "it is configured differently"},
-                            {"uuid", "the name is bound to another machine"},
-                            {kHeldBy, "it is taken out by '{0}' now, not by '{1}'"},
-                            {"reason", "it is taken out for another reason"},
-                            {"slot", "it runs from slot '{0}' now, not from '{1}'"},
-                            {"proving", "another time was measured for its proving"}};
+                            {"uuid", "the name is bound to a different machine"},
+                            {kHeldBy, "it is now quarantined by '{0}', not by '{1}'"},
+                            {"reason", "it is quarantined for a different reason"},
+                            {"slot", "it now runs from slot '{0}', not '{1}'"},
+                            {"proving", "the measured duration of its last acceptance changed"}};
 
 std::string of_node(std::string_view field, const std::string& before, const std::string& now) {
   const bool is = now == "yes";
-  if (field == "online") return is ? "its agent answers now" : "its agent is silent now";
+  if (field == "online") return is ? "its agent is now reachable" : "its agent is now silent";
   if (field == "doubtful")
-    return is ? "its row is one of an older copy of the database" : "its agent answered for the first time";
-  if (field == "trial") return is ? "it runs a system on trial now" : "its system is not on trial any more";
-  if (field == "mode" && now.empty()) return "what its agent runs in is not known now";
-  if (field == "facts" && now.empty()) return "what is on its disks is not known now";
-  if (field == "facts" && before.empty()) return "what is on its disks is known now";
+    return is ? "its data is from an older copy of the database" : "its agent reported for the first time";
+  if (field == "trial") return is ? "it now runs a system on trial" : "its system is no longer on trial";
+  if (field == "mode" && now.empty()) return "it is no longer known which system its agent runs in";
+  if (field == "facts" && now.empty()) return "the content of its disks is no longer known";
+  if (field == "facts" && before.empty()) return "the content of its disks is now known";
   for (const auto& [name, words] : kOfNode)
     if (name == field) return fmt::format(fmt::runtime(words), now, before);
-  return fmt::format("'{}' is another one", field);
+  return fmt::format("'{}' has changed", field);
 }
 
 std::string kind_of(const std::string& part) { return part.substr(0, part.find(' ')); }
@@ -149,14 +149,16 @@ std::string in_words(const std::string& part, std::string_view field, const std:
   const std::string kind = kind_of(part);
   if (kind == "node") return of_node(field, before, now);
   if (part == "spec")
-    return field == "revision" ? fmt::format("revision {} is stored", now) : "its text is another";
-  if (part == "newest run") return "another run began since";
-  if (part == "lab") return now == "yes" ? "the controller is a lab's now" : "the controller is no lab's now";
-  if (kind == "image") return field == "trial" ? "it takes itself back differently" : "another build";
-  if (kind == "program") return "another build";
-  if (kind == "playbook") return "its text is another";
-  if (part == "own machine") return fmt::format("the controller's own {}", field);
-  return now.size() < kLongest && !now.empty() ? fmt::format("now '{}'", now) : "another one";
+    return field == "revision" ? fmt::format("revision {} is now stored", now) : "its text has changed";
+  if (part == "newest run") return "a new run has begun";
+  if (part == "lab")
+    return now == "yes" ? "it is now a lab's controller" : "it is no longer a lab's controller";
+  if (kind == "image")
+    return field == "trial" ? "its automatic rollback is different" : "it is a different build";
+  if (kind == "program") return "it is a different build";
+  if (kind == "playbook") return "its text has changed";
+  if (part == "own machine") return fmt::format("the controller's own {} changed", field);
+  return now.size() < kLongest && !now.empty() ? fmt::format("now '{}'", now) : "it has changed";
 }
 
 std::string value_of(const InputFields& fields, std::string_view name) {
@@ -172,10 +174,11 @@ void compare(const std::string& part, const InputFields& before, const InputFiel
   };
   const auto say = [&](std::string_view field, const std::string& was, const std::string& is) {
     if (was == is) return;
-    // Who took a node out, and why, belongs to that it is out; another text to another revision.
+    // Who quarantined a node, and why, only matters while it is quarantined; a changed text is part of a
+    // changed revision.
     if (differs("state") && (field == "held_by" || field == "reason")) return;
     if (differs("revision") && field == "text") return;
-    if (differs("online") && field == "trial") return;  // of one that is silent nothing is known of a trial
+    if (differs("online") && field == "trial") return;  // a silent node's trial state is unknown
     std::string line = part + ": " + in_words(part, field, was, is);
     if (std::find(out.begin(), out.end(), line) == out.end()) out.push_back(std::move(line));
   };
@@ -188,7 +191,7 @@ void compare(const std::string& part, const InputFields& before, const InputFiel
 
 PlannedInputs inputs_of(const PlanningSnapshot& snapshot) {
   const auto& [revision, books, looked_at, in] = snapshot;
-  // The rest of a revision, and a playbook, is what its text says.
+  // For the rest of a revision and for a playbook the text is compared.
   const auto& [spec, number, playbooks, images, nodes, request, public_values, authority, follows, address,
                own, programs, kernel_options, lab, gpu_results] = in;
   PlannedInputs out;
@@ -224,7 +227,7 @@ std::vector<std::string> changed_inputs(const PlannedInputs& before, const Plann
       compare(part, was->second, fields, out);
   }
   for (const auto& [part, fields] : before)
-    if (!now.count(part)) out.push_back(part + ": it is gone");
+    if (!now.count(part)) out.push_back(part + ": it no longer exists");
   return out;
 }
 

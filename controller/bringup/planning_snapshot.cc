@@ -8,7 +8,8 @@ namespace muster {
 void add_facts(NodeObservation& seen, const std::string& node, const LookedAt& at) {
   if (at.facts.empty()) return;
   const auto facts = at.facts.facts();
-  if (!facts) return log::warning("stored facts unreadable, the node counts as never seen", {{"node", node}});
+  if (!facts)
+    return log::warning("stored facts unreadable: the node is treated as never seen", {{"node", node}});
   seen.machine = *facts;
   seen.facts = still_known(*facts, at.written);
 }

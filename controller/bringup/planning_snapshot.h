@@ -1,6 +1,6 @@
-// PlanningSnapshot: all that a plan is made from, as it is at one moment. Taken on the reactor's thread,
-// which is quick, as what is large is shared; it never changes from then on, and a worker makes the
-// planner's input of it. Thread: a value.
+// PlanningSnapshot: all inputs of a plan at one moment. Taken on the reactor's thread, which is quick because
+// large parts are shared; it never changes afterwards, and a worker makes the planner's input from it.
+// Thread: a value.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// What makes NodeObservation::facts and ::machine.
+// The sources of NodeObservation::facts and ::machine.
 struct LookedAt {
   FactsText facts;
   std::set<std::string> written = {};  // since then (disks_written.h)
@@ -24,12 +24,12 @@ struct LookedAt {
 struct PlanningSnapshot {
   std::shared_ptr<const SpecRevision> spec;
   PlaybookShelf::Shared playbooks;
-  std::map<std::string, LookedAt> looked_at;  // by node; of another one `in` has all there is
+  std::map<std::string, LookedAt> looked_at;  // by node; for other nodes `in` is complete
   PlannerInput in;                            // the rest
 };
 
 PlannerInput planner_input(const PlanningSnapshot& snapshot);
-// Puts in what was found on the node named.
+// Adds what was found on the named node.
 void add_facts(NodeObservation& seen, const std::string& node, const LookedAt& at);
 
 }  // namespace muster

@@ -14,8 +14,8 @@ namespace {
 
 const std::string kSuffix = ".yaml";
 const std::string kProfiles = "/acceptance";
-// A file that is written twice within one tick of the file system's clock has one time for both: what was
-// changed so shortly before it was read is read again the next time.
+// A file that is written twice within one tick of the file system's clock has one time for both: files that
+// were changed just before they were read are read again the next time.
 constexpr DurationMs kSettles = 2 * kSecond;
 
 bool is_playbook(const std::string& entry) {
@@ -79,7 +79,7 @@ Result<PlaybookShelf::Shared> PlaybookShelf::shipped() {
   shipped_.reset();
   TRY_(load("", "", *read));
   TRY_(load(kProfiles, "acceptance/", *read));
-  // As it was before it was read: what changed meanwhile differs the next time.
+  // The listing from before the files were read: a change in the meantime shows the next time.
   seen_ = std::move(now);
   settled_ = std::all_of(seen_.begin(), seen_.end(), [&](const FileState& file) {
     return std::get<2>(file) < settled_before && std::get<3>(file) < settled_before;

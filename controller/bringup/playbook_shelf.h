@@ -1,7 +1,7 @@
-// PlaybookShelf: the shipped playbooks, read and parsed once for each state of their folder, and with a
-// spec's own beside and over them once for each of these. Every call looks at the folder: a file that is
-// another one by name, size, times or inode is read again, with all others. Thread: the reactor's; what it
-// hands out never changes and may go to other threads.
+// PlaybookShelf: the shipped playbooks, read and parsed once for each state of their folder, and combined
+// with a spec's own playbooks and overlays, once for each set of them. Every call looks at the folder: if a
+// file's name, size, times or inode has changed, all files are read again. Thread: the reactor's; what it
+// returns never changes and may be used on other threads.
 #pragma once
 
 #include <functional>
@@ -45,7 +45,7 @@ class PlaybookShelf {
   const std::string folder_;
   const std::function<TimeMs()> now_;
   Listing seen_;          // as shipped_ was read
-  bool settled_ = false;  // nothing of it had been changed a moment before
+  bool settled_ = false;  // none of the files had been changed just before
   Shared shipped_;
   std::vector<OwnPlaybook> own_;  // of with_own_
   Shared below_own_, with_own_;

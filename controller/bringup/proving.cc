@@ -63,7 +63,7 @@ std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vec
     if (action == proving.end() || *action->second != row.node) continue;
     if (row.event == "intent") begun[row.action] = row.time;
     if (row.event != "succeeded" || begun.count(row.action) == 0) continue;
-    // Where the clock was set back meanwhile, it seems to have ended before it began.
+    // If the clock was set back in the meantime, the action seems to have ended before it began.
     sums[row.node] += std::max<DurationMs>(row.time - begun[row.action], 0);
   }
   return sums;

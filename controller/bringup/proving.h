@@ -1,5 +1,5 @@
-// How long configuration and acceptance of a node take, measured in the run that accepted it: a trial has to
-// be longer. Pure.
+// How long configuration and acceptance of a node take, measured in the run that accepted it: a trial must be
+// longer. Pure.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@
 namespace muster {
 
 // By node, the sum over its own actions, each counted from the start of the attempt that succeeded: waiting
-// for other nodes in between does not count. Nothing of a node of which the journal has none of them; or
-// where the run only measured, perhaps with another profile. `journal` may be without `data`.
+// for other nodes in between does not count. Nothing for a node without such actions in the journal, or if
+// the run only measured, perhaps with a different profile. `journal` may be without `data`.
 std::map<std::string, DurationMs> proving_times(const Plan& plan, const std::vector<JournalRow>& journal);
 
 struct DoneRun {
@@ -24,25 +24,25 @@ struct DoneRun {
   std::vector<JournalRow> journal;
 };
 
-// The same of nodes that were last accepted in the runs with these ids. Where that run only measured, the
-// newest of the runs before it that configured the node and accepted it counts; it is looked for in the last
-// 50 of them. Each run is read once.
+// The same for nodes that were last accepted in the runs with these ids. If that run only measured, the
+// newest earlier run that configured and accepted the node counts; the last 50 runs are searched. Each run is
+// read once.
 class ProvingSearch {
  public:
   using Accepted = std::map<std::string, int64_t>;  // by node
   struct Open {
     int64_t run = 0;
     std::vector<std::string> nodes = {};
-    bool last = false;  // it accepted one of them last
+    bool last = false;  // it is the last run that accepted one of them
   };
 
   explicit ProvingSearch(Accepted accepted);
 
-  // The run to look at next; none: there is nothing to look for any more.
+  // The run to read next; none: the search is complete.
   std::optional<Open> next();
-  // Whether anything but its kind matters of a run of that kind.
+  // Whether more than its kind matters for a run of that kind.
   static bool matters(const Open& open, PlanKind kind);
-  // None: it cannot be read.
+  // None: the run cannot be read.
   void judge(const Open& open, const std::optional<DoneRun>& run);
 
   const Accepted& accepted() const { return accepted_; }
@@ -56,7 +56,7 @@ class ProvingSearch {
   std::set<std::string> unreadable_;
 };
 
-// All of that search at once.
+// The whole search at once.
 using RunOf = std::function<std::optional<DoneRun>(int64_t id)>;
 std::map<std::string, DurationMs> proving_times(const ProvingSearch::Accepted& accepted, const RunOf& run_of);
 

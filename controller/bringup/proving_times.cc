@@ -78,7 +78,7 @@ std::optional<PlanKind> ProvingTimes::kind_of(int64_t run) {
   return kind.ok() ? std::optional(*kind) : std::nullopt;
 }
 
-// Two may look at once, and the one that began first end last: what the other found stays.
+// Two lookups may overlap, and the first to begin may end last: the result of the other is kept.
 void ProvingTimes::keep(const Looking& looking) {
   const auto& [search, running, number] = looking;
   for (const auto& [node, run] : search.accepted()) {

@@ -1,6 +1,6 @@
 // ProvingTimes: what configuration and acceptance of nodes took (proving.h), looked up in the store's runs. A
-// worker reads what is long; what was found of a node is kept until another run accepts it, as a node's part
-// in a run that accepted it and has ended does not change any more. Thread: the reactor's.
+// worker reads the long parts; a node's result is kept until a later run accepts it, because its part in a
+// finished run that accepted it no longer changes. Thread: the reactor's.
 #pragma once
 
 #include <functional>
@@ -21,15 +21,15 @@ class ProvingTimes {
   using Accepted = ProvingSearch::Accepted;
 
   ProvingTimes(Store& store, PlanWorker::Offload offload) : store_(store), offload_(std::move(offload)) {}
-  ~ProvingTimes() { *alive_ = false; }  // no `then` is called from then on
+  ~ProvingTimes() { *alive_ = false; }  // `then` is not called after this
   ProvingTimes(const ProvingTimes&) = delete;
   ProvingTimes& operator=(const ProvingTimes&) = delete;
 
-  // Looks for what is not known yet of these nodes, then calls `then`; perhaps before this returns.
+  // Looks up what is not yet known for these nodes, then calls `then`, perhaps before this returns.
   void find(const Accepted& accepted, std::function<void()> then);
-  // Whether it was looked for.
+  // Whether the lookup was done.
   bool looked_for(const std::string& node, int64_t run) const;
-  // Of a node that this run accepted last. 0: not known.
+  // For a node that was last accepted by this run. 0: unknown.
   DurationMs of(const std::string& node, int64_t run) const;
 
  private:
@@ -42,7 +42,7 @@ class ProvingTimes {
   struct Known {
     int64_t run = 0;
     DurationMs took = 0;
-    bool readable = true;  // in full; else it is looked for again
+    bool readable = true;  // in full; else the lookup is repeated
     uint64_t found_by = 0;
   };
 

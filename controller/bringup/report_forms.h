@@ -15,10 +15,10 @@ namespace muster {
 enum class ReportForm { html, json, junit, text, flat };
 std::optional<ReportForm> report_form(std::string_view word);
 
-// json: byte for byte as it was signed, where it was.
+// json: byte for byte as signed, if it was signed.
 Result<std::string> report_in(ReportForm form, RunArchive& archive, const KnownOfRun& run);
 
-// What a report's folder holds: file name -> content.
+// The content of a report's folder: file name -> content.
 Result<std::map<std::string, std::string>> report_folder(RunArchive& archive, const KnownOfRun& run);
 
 }  // namespace muster

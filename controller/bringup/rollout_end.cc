@@ -10,7 +10,7 @@ namespace {
 using rollout::NodeEnd;
 using rollout::Outcome;
 
-// It went back before anything but its slot and its jobs was touched: they did not end in time.
+// It went back before anything except its slot and its jobs was touched: the jobs did not end in time.
 bool given_back(const RunRecords& records, const RunRecords::Node& node) {
   return std::none_of(node.actions.begin(), node.actions.end(), [&](const Action* action) {
     const bool harmless = action->kind == ActionKind::write_slot || action->phase == "pause";
@@ -40,7 +40,7 @@ NodeEnd end_of_node(const RunRow& run, const RunRecords& records, const std::str
   const bool works = row.state == NodeState::accepted || row.state == NodeState::degraded;
   if (works && row.accepted_run == run.id) return {Outcome::accepted, row.reason};
   if (cancelled) return {Outcome::unfinished, "its run was cancelled"};
-  return {Outcome::quarantined, row.reason.empty() ? "its run has no result for it" : row.reason};
+  return {Outcome::quarantined, row.reason.empty() ? "its run has no result for this node" : row.reason};
 }
 
 }  // namespace

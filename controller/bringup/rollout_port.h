@@ -1,6 +1,6 @@
-// What a rollout needs of the controller around it: how the cluster is, a plan for a batch, its run, and what
-// that run came to. RolloutWorld is the real one; tests have one of their own. Thread: the reactor's; `done`
-// may be called before the call returns.
+// What a rollout needs from the controller: the state of the cluster, a plan for a batch, its run, and the
+// result of that run. RolloutWorld is the real implementation; tests have their own. Thread: the reactor's;
+// `done` may be called before the call returns.
 #pragma once
 
 #include <functional>
@@ -30,24 +30,24 @@ struct BatchOrder {
 struct PlannedBatch {
   std::string digest;
   std::shared_ptr<const Plan> plan;    // null with refusals
-  std::vector<Refusal> refusals = {};  // then nothing was planned
+  std::vector<Refusal> refusals = {};  // if not empty, nothing was planned
 };
 
 class RolloutPort {
  public:
   virtual ~RolloutPort() = default;
-  // invalid, not_found: the spec has no rollout, or an image of it is not built. Else it is tried again.
+  // invalid, not_found: the spec has no rollout, or an image of it is not built. Any other error is retried.
   virtual Result<SeenCluster> look() = 0;
   virtual void find_ways(const std::vector<std::string>& nodes,
                          std::function<void(Result<std::vector<NodeWay>>)> done) = 0;
   virtual void plan(const BatchOrder& order, std::function<void(Result<PlannedBatch>)> done) = 0;
-  // Of a plan that was made. An error: no run began.
+  // Starts a plan that was made. An error: no run began.
   virtual void start(const std::string& digest, const std::string& by,
                      std::function<void(Result<int64_t>)> done) = 0;
   // The run whose row has this tag (rollout::run_tag).
   virtual Result<std::optional<int64_t>> tagged(const std::string& tag) = 0;
   virtual Result<bool> ended(int64_t run) = 0;
-  // Of a run that ended; `night` is not filled in.
+  // The result of a run that ended; `night` is not filled in.
   virtual void read_end(int64_t run, std::function<void(Result<rollout::RunEnd>)> done) = 0;
   // Its newest record, durable.
   virtual void changed(const rollout::Record& record) = 0;

@@ -23,7 +23,7 @@ PhaseTimes times_of(const RunRecords& records, const std::string& node) {
   return out;
 }
 
-// What each phase of these nodes took in their last re-image before run `first`.
+// Duration of each phase of these nodes in their last re-image before run `first`.
 std::map<std::string, PhaseTimes> times_before(RunArchive& archive, int64_t first,
                                                std::set<std::string> nodes) {
   std::map<std::string, PhaseTimes> out;

@@ -63,7 +63,7 @@ bool is_another_spec(const Error& error) {
   return error.code == Code::invalid || error.code == Code::not_found;
 }
 
-// What a row is judged by while there is none.
+// Used in place of a row while there is none.
 Row row_for(const std::optional<Record>& record, const std::string& target) {
   const bool same = record && record->row && record->row->target == target && spent(*record).empty();
   return same ? *record->row : begun(0, target);
@@ -125,7 +125,7 @@ void RolloutService::in_turn(Done done, std::function<void(const Done&)> work) {
     turn();
 }
 
-// Behind something that was done, which may have changed what comes next.
+// After an action, which may have changed the next step.
 void RolloutService::go_on() {
   again_ = true;
   rest();
@@ -143,7 +143,7 @@ void RolloutService::rest() {
 }
 
 void RolloutService::later(const std::string& why) {
-  if (!why.empty() && why != trouble_) log::warning("the rollout is tried again", {{"why", why}});
+  if (!why.empty() && why != trouble_) log::warning("the rollout will be retried", {{"why", why}});
   trouble_ = why;
   if (!timer_)
     timer_ = reactor_.after(kAgain, guarded([this] {
@@ -205,17 +205,17 @@ void RolloutService::step() {
   choose();
 }
 
-// Of a batch that was begun, also before this controller was started.
+// For a batch that was begun, also before this controller was started.
 void RolloutService::finish_batch(const Underway& batch) {
   if (batch.run == 0) {
     const auto found = port_.tagged(run_tag(record_->id, batch.number));
     if (!found.ok()) return later(found.error().message);
     if (*found) return started(batch.number, **found);
-    return started(batch.number, fail(Code::failed, "it was not started before the controller ended"));
+    return started(batch.number, fail(Code::failed, "it was not started before the controller stopped"));
   }
   const auto over = port_.ended(batch.run);
   if (!over.ok()) return later(over.error().message);
-  if (!*over) return later("");  // one that is ended as a held run (held_run.h) is not announced
+  if (!*over) return later("");  // the end of a held run (held_run.h) is not announced
   port_.read_end(batch.run, guarded([this](Result<RunEnd> end) { judge(std::move(end)); }));
 }
 
@@ -244,8 +244,8 @@ void RolloutService::choose() {
   if (!looked.ok()) return later(looked.error().message);
   const auto seen = std::make_shared<SeenCluster>(std::move(looked).value());
   fill_in(*seen, *record_->row);
-  // By which way each node goes takes long to find out, and matters only where a batch could begin, or where
-  // all that waits may be nodes without any.
+  // It takes long to determine each node's way, and it matters only if a batch could begin, or if all
+  // remaining nodes may have no way.
   const Answer answer = next(seen->view, *record_->row);
   const bool for_nodes = answer.wait == WaitFor::healing || answer.wait == WaitFor::nodes;
   if (answer.what == Do::run || (answer.what == Do::wait && for_nodes)) return find_ways(seen);
@@ -299,7 +299,7 @@ void RolloutService::planned(const SeenCluster& seen, const Answer& answer, Resu
   for (const auto& name : names_of(seen.view, answer.batch.nodes)) nodes.nodes.insert(name);
   for (const auto& name : names_of(seen.view, answer.batch.prefetch)) nodes.prefetch.insert(name);
   const std::string why = beyond(seen.now, *made->plan, nodes);
-  if (!why.empty()) return hold("the plan of its next batch is not within the approval: " + why);
+  if (!why.empty()) return hold("the plan of its next batch exceeds the approval: " + why);
   begin_run(seen, answer, made->digest);
 }
 
@@ -348,7 +348,7 @@ void RolloutService::hold(const std::string& why) {
   Record next = *record_;
   next.row->paused = true;
   next.why_paused = why;
-  log::warning("the rollout waits for a person", {{"why", why}});
+  log::warning("the rollout is paused until an operator acts", {{"why", why}});
   save(std::move(next), [this] { rest(); });
 }
 
@@ -362,7 +362,7 @@ void RolloutService::stop_for_another_target() {
 
 // ---- what operators request
 
-// Not in turn: it changes nothing, and must not hold up a batch that is being planned.
+// Not queued: it changes nothing, and must not delay a batch that is being planned.
 void RolloutService::plan(Done done) {
   if (!load()) return done(fail(Code::unavailable, trouble_));
   auto looked = port_.look();
@@ -395,13 +395,13 @@ void RolloutService::approve(const std::string& digest, const std::string& by, D
     const auto seen = port_.look();
     if (!seen.ok()) return answer(seen.error());
     if (digest_of(seen->now) != digest)
-      return answer(fail(Code::conflict, "what would be rolled out changed meanwhile: look again"));
+      return answer(fail(Code::conflict, "what would be rolled out has changed: see `muster rollout plan`"));
     if (record_ && record_->row && record_->row->batch)
       return answer(
           fail(Code::conflict,
-               fmt::format("batch {} is under way: `muster rollout pause`, and approve when its run "
-                           "has ended",
-                           record_->row->batch->number)));
+               fmt::format(
+                   "batch {} is in progress: run `muster rollout pause`, and approve once its run has ended",
+                   record_->row->batch->number)));
     Record next;
     next.id = record_ ? record_->id + 1 : 1;
     next.approval = seen->now;
@@ -432,7 +432,7 @@ void RolloutService::start(Done done) {
 
 void RolloutService::pause(const std::string& by, Done done) {
   in_turn(std::move(done), [this, by](const Done& answer) {
-    if (!going_on()) return answer(fail(Code::conflict, "no rollout is under way"));
+    if (!going_on()) return answer(fail(Code::conflict, "no rollout is in progress"));
     Record next = *record_;
     next.row->paused = true;
     if (next.why_paused.empty()) next.why_paused = "by " + by;
@@ -473,7 +473,7 @@ Json RolloutService::shown_now() {
   return out;
 }
 
-// Not in turn: it changes nothing, and says what there is while a plan is being made.
+// Not queued: it changes nothing, and must answer while a plan is being made.
 void RolloutService::status(Done done) {
   if (!load()) return done(fail(Code::unavailable, trouble_));
   done(shown_now());

@@ -1,14 +1,14 @@
-// RolloutService: the loop of a rollout. Looks at the cluster, has rollout::next() decide, and makes of each
-// batch an ordinary plan and an ordinary run; nothing else is done to a node.
+// RolloutService: the loop of a rollout. Reads the state of the cluster, calls rollout::next() to decide, and
+// turns each batch into an ordinary plan and an ordinary run; nothing else is done to a node.
 //
-// Where it is lies in one row of the store, which is written before and behind each batch's run
-// (rollout_row.h says in which order), so that a controller that is killed goes on from it. A batch's plan
-// must lie within the standing approval (approval.h); one that does not, or that cannot be made, pauses the
-// rollout until an operator resumes it. A pause, and whatever else an operator requests, has its turn before
-// the next batch's run begins. Runs of operators go first: no batch begins beside one.
+// Its progress is one row of the store, written before and after each batch's run (rollout_row.h defines the
+// order), so that a killed controller continues from it. A batch's plan must be covered by the current
+// approval (approval.h); one that is not, or that cannot be made, pauses the rollout until an operator
+// resumes it. A pause, and whatever else an operator requests, has its turn before the next batch's run
+// begins. Operators' runs have priority: no batch begins during one.
 //
-// Of one start until the window closes it goes on by itself: when a run ends, when the spec changed, and
-// every minute while nodes or storage sections are waited for. Thread: the reactor's; `done` may be called
+// From a start until the window closes it continues by itself: when a run ends, when the spec changes, and
+// every minute while it waits for nodes or storage sections. Thread: the reactor's; `done` may be called
 // before the call returns.
 #pragma once
 
@@ -38,17 +38,17 @@ class RolloutService {
   RolloutService(const RolloutService&) = delete;
   RolloutService& operator=(const RolloutService&) = delete;
 
-  // The controller has started, and a run that goes on is going on.
+  // The controller has started, and an active run has been resumed.
   void begin();
   // A run ended, or the spec changed.
   void poke();
 
   // What `approve` would approve (its digest among it), and what a rollout would do now. Does nothing.
   void plan(Done done);
-  // conflict: `digest` is not what would be approved now, or a batch is under way.
+  // conflict: `digest` is not what would be approved now, or a batch is in progress.
   void approve(const std::string& digest, const std::string& by, Done done);
-  // A window begins. denied: nothing is approved, the approval does not count any more, or the rollout is
-  // paused or was stopped; the message says which and what to do. While one is open already: nothing.
+  // A window begins. denied: nothing is approved, the approval is no longer valid, or the rollout is paused
+  // or was stopped; the message names the reason and what to do. If a window is already open: no effect.
   void start(Done done);
   void pause(const std::string& by, Done done);
   void resume(Done done);
@@ -82,13 +82,13 @@ class RolloutService {
   Json plan_shown(SeenCluster& seen) const;
   void fill_in(SeenCluster& seen, const rollout::Row& row) const;
   bool going_on() const;
-  // Writes it, then `then`; where it cannot be written all stays as it was, and is tried again.
+  // Writes the record, then calls `then`; if it cannot be written, nothing changes and it is retried.
   void save(rollout::Record next, Work then);
   void save_for(rollout::Record next, const Done& done);
   void go_on();
   void rest();
   void later(const std::string& why);
-  // `work` unless this is gone by then.
+  // Calls `work` unless this has been destroyed by then.
   template <typename Function>
   auto guarded(Function work);
 
@@ -101,8 +101,8 @@ class RolloutService {
   bool busy_ = false, again_ = false;
   std::deque<Work> waiting_;  // operators' requests
   Reactor::TimerId timer_ = 0;
-  std::vector<NodeWay> ways_;  // as they were found last, for status()
-  std::string trouble_;        // why it is tried again
+  std::vector<NodeWay> ways_;  // as last determined, for status()
+  std::string trouble_;        // why it is retried
 };
 
 }  // namespace muster

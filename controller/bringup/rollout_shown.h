@@ -10,19 +10,19 @@
 
 namespace muster {
 
-// {digest, spec_revision, roles, images: {name: digest}, rebuilt_images, effects: [text]}, and of a given
-// approval {by, time}.
+// {digest, spec_revision, roles, images: {name: digest}, rebuilt_images, effects: [text]}, and, if it is
+// approved, {by, time}.
 Json approval_shown(const rollout::Approval& approval);
 // {batches: [{number, canary, nodes, bound, bound_group}], end, nodes: [{node, image, now, wanted, way,
-// way_reason, batch, bound, reason, group}]}: all nodes of the roles; `batch` 0: none, and `reason` says why.
-// `bound` of a node is what keeps its batch from being larger.
+// way_reason, batch, bound, reason, group}]}: all nodes of the roles; `batch` 0: none, with the reason in
+// `reason`. `bound` of a node: the limit on the size of its batch.
 Json forecast_shown(const rollout::View& view, const rollout::Forecast& forecast);
 // {id, state, stop, why_paused, night, window_until, started, ended, batches, batch, approval, done, failed,
 // postponed: [...]}.
 Json record_shown(const rollout::Record& record);
 // [{node, reason, group}].
 Json left_shown(const rollout::View& view, const std::vector<rollout::Left>& left);
-// What an answer waits for, or why it stopped: one word.
+// What the rollout waits for, or why it stopped: one word.
 std::string word_of_answer(const rollout::Answer& answer);
 
 }  // namespace muster

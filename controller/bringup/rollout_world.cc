@@ -11,7 +11,7 @@ using namespace rollout;
 
 namespace {
 
-// Sections of which nothing is copied or missing, as far as agents report.
+// Sections with no data being copied or missing, as far as agents report.
 std::set<std::string> healthy_sections(const Json& status) {
   std::set<std::string> out;
   for (const Json& section : status)
@@ -71,7 +71,7 @@ Result<SeenCluster> RolloutWorld::look() {
   const Spec& spec = current->spec;
   Executor& executor = parts_.bringup.executor();
   if (!executor.machines())
-    return fail(Code::unavailable, "what is known of the nodes cannot be read from the store");
+    return fail(Code::unavailable, "the state of the nodes cannot be read from the store");
   SeenCluster out;
   TRY(out.now, to_approve({current->revision, current->digest, spec, built(spec)}));
   out.rollout = *spec.rollout;
@@ -98,10 +98,10 @@ void RolloutWorld::find_ways(const std::vector<std::string>& nodes,
   parts_.bringup.find_ways(*request, std::move(done));
 }
 
-// With the rollout's own limits: a trial that is too short for a node is a reason to leave it.
+// With the rollout's own limits: a node for which the trial is too short is skipped.
 Result<Bringup::Request> RolloutWorld::request_for(const BatchOrder& order) {
   TRY(const SpecPtr current, parts_.spec.get());
-  if (!current->spec.rollout) return fail(Code::conflict, "the spec changed meanwhile");
+  if (!current->spec.rollout) return fail(Code::conflict, "the spec has changed in the meantime");
   const RolloutSpec& rollout = *current->spec.rollout;
   Bringup::Request out;
   out.kind = RequestKind::reimage;
@@ -145,7 +145,7 @@ void RolloutWorld::read_end(int64_t run, std::function<void(Result<RunEnd>)> don
   if (!row.ok()) return done(row.error());
   const auto nodes =
       std::make_shared<const std::map<std::string, NodeRow>>(parts_.bringup.executor().node_rows());
-  const auto end = std::make_shared<Result<RunEnd>>(fail(Code::failed, "its end was not read"));
+  const auto end = std::make_shared<Result<RunEnd>>(fail(Code::failed, "its result was not read"));
   parts_.offload(
       [end, row = *row, nodes, archive = parts_.store.archive()] {
         auto read = read_run(*archive, row, RunRows::turns);

@@ -1,5 +1,5 @@
-// RunRecords: what the journal of a run says, read in one pass: the record of each action, and by node its
-// actions, why it was quarantined, whether it went back to the system of before. Pure; thread: a value.
+// RunRecords: the content of a run's journal, read in one pass: the record of each action, and by node its
+// actions, why it was quarantined, whether it went back to its previous system. Pure; thread: a value.
 #pragma once
 
 #include <map>
@@ -19,13 +19,13 @@ struct PhaseTime {
   TimeMs start = 0, end = 0;     // end 0: not over
   std::string outcome = "done";  // done | failed | running
 };
-// Why a node went back to the system that it had before, or is on its way there.
+// Why a node went back to its previous system, or is going back.
 struct WentBack {
   std::string reason;
   bool there = false;
 };
 
-// When its first attempt began; of an action that was given up before that: when it was.
+// When its first attempt began; for an action that was given up before that: the time of giving up.
 TimeMs began(const ActionRecord& record);
 
 class RunRecords {

@@ -1,5 +1,5 @@
 // A run as operators see it, from its plan and its journal: per node the result, times per phase, and the
-// reason. Thread: that of the archive. Knows nothing of a run that is under way but what its journal has.
+// reason. Thread: that of the archive. For an active run it uses nothing but the journal.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@ Json run_row_json(const RunRow& row);
 // The plan a run carries out.
 Result<Plan> plan_of_run(RunArchive& archive, const RunRow& row);
 
-// What a run is shown and reported by. Of a large cluster it takes seconds to read.
+// The data for views and reports of a run. For a large cluster reading it takes seconds.
 struct RunSources {
   RunRow row;
   std::shared_ptr<const Plan> plan;
   std::vector<JournalRow> journal;
 };
 enum class RunRows { all, turns };  // RunArchive::journal, or ::journal_turns, which are enough for run_view
-// `plan`: where it is at hand.
+// `plan`: if already loaded.
 Result<RunSources> read_run(RunArchive& archive, const RunRow& row, RunRows rows,
                             std::shared_ptr<const Plan> plan = nullptr);
 
@@ -37,7 +37,7 @@ Result<RunSources> read_run(RunArchive& archive, const RunRow& row, RunRows rows
 Result<Json> run_view(RunArchive& archive, int64_t run);
 Result<Json> run_view(const RunSources& run);
 
-// What a view is put together from. What was in reserve and not needed is not shown.
+// The parts of a view. Reserve actions that were not needed are not shown.
 Json run_head_json(const RunRow& row, const Plan& plan);
 Json run_node_json(const Plan& plan, const RunRecords& records, const std::string& name);
 bool is_shown(const Action& action, const RunRecords& records);

@@ -64,7 +64,7 @@ Status RunViewer::Kept::bring_up_to_date(RunArchive& archive) {
 
 Result<std::string> RunViewer::view(RunArchive& archive, const RunRow& row,
                                     std::shared_ptr<const Plan> plan) {
-  // Not kept when this is not carried out to its end: some of the rows may be in it.
+  // Discarded if this does not complete: it may contain some of the rows.
   auto kept = std::exchange(kept_, nullptr);
   if (!kept || kept->run != row.id || kept->plan != plan)
     kept = std::make_shared<Kept>(row.id, std::move(plan));

@@ -1,6 +1,6 @@
-// RunViewer: the views of a run that goes on (controller/bringup/run_view.h). It keeps one run, with the text
-// of each of its nodes and actions; a view reads and renders what happened since the one before. Thread: one
-// at a time.
+// RunViewer: the views of an active run (controller/bringup/run_view.h). It keeps one run, with the text of
+// each of its nodes and actions; each view reads and renders only what happened since the previous one.
+// Thread: one at a time.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class RunViewer {
   // follow each other.
   Result<std::string> view(RunArchive& archive, const RunRow& row, std::shared_ptr<const Plan> plan);
 
-  // It ended.
+  // The run has ended.
   void forget(int64_t run);
 
  private:

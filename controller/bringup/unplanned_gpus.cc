@@ -11,7 +11,7 @@ namespace muster {
 
 namespace {
 
-// Of the steps that are held as text only those are parsed whose text has a word of one that checks GPUs
+// Of the steps held as text, only those are parsed whose text contains a word that occurs in GPU checks
 // (controller/report/gpu_checks.cc): plans have thousands.
 bool has_gpu_checks(const ActionParams& params) {
   if (params.steps().empty()) return checks_own_gpus(params.value("steps", Json()));
@@ -56,10 +56,10 @@ std::optional<Check> unplanned_gpus(const std::set<std::string>& checked, const 
   out.verdict = Verdict::skipped;
   out.expected_text = "measured";
   out.measured_text = fmt::format("{} found", facts->gpus.size());
-  out.derivation = "every GPU that is found has to be measured";
+  out.derivation = "every GPU that is found must be measured";
   out.reason = fmt::format(
-      "GPUs appeared after the plan was made, so none of their checks is in it; to mend it: "
-      "`muster accept --limit {}`",
+      "GPUs appeared after the plan was made, so none of their checks is in it; to correct this, run `muster "
+      "accept --limit {}`",
       node);
   return out;
 }

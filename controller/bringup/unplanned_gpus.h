@@ -1,5 +1,5 @@
-// GPUs that the plan knew nothing of: none were found when it was made, and the inventory just before
-// acceptance shows them, so nothing that would measure them is planned. Thread: pure functions.
+// GPUs that are not in the plan: none were found when it was made, but the inventory just before acceptance
+// shows them, so no check that would measure them is planned. Thread: pure functions.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// The nodes of whose own GPUs something in the plan is a check.
+// The nodes whose own GPUs are checked by the plan.
 std::set<std::string> checked_for_gpus(const Plan& plan);
 // The same, of the last plan requested: read once, however many results are judged.
 class GpuChecksOfPlan {
@@ -26,11 +26,11 @@ class GpuChecksOfPlan {
 };
 
 // A mandatory check that did not run, where `facts` show real GPUs, the profile checks a node's own GPUs, and
-// nothing of that is planned on this node. What the profile contains is seen by what is planned on the other
-// nodes: where no node of the plan has such a check, nothing is demanded. `checked`: checked_for_gpus().
+// nothing of that is planned on this node. The checks planned on the other nodes show what the profile
+// contains: if no node of the plan has such a check, none is required. `checked`: checked_for_gpus().
 std::optional<Check> unplanned_gpus(const std::set<std::string>& checked, const std::string& node,
                                     const HardwareFacts* facts);
-// Whether that is a question at all: the facts show GPUs that no lab plays.
+// Whether this matters at all: the facts show GPUs that are not simulated by a lab.
 bool has_real_gpus(const HardwareFacts* facts);
 
 }  // namespace muster

@@ -44,7 +44,7 @@ struct StorageEngine {
   std::array<std::string_view, 5> without = {};
   bool one_server = false;       // its data is on the node that `server` names, and on no other
   bool may_name_leader = false;  // `server` may name which of its nodes leads
-  bool copies_on_nodes = false;  // each of `copies` is on another node
+  bool copies_on_nodes = false;  // each of `copies` is on a different node
   int fewest_copies = 1;
   // How many of its members may be away while everything can still be read and written; null: none.
   int (*can_miss)(const StorageSpec& section) = nullptr;
@@ -75,7 +75,7 @@ struct StorageEngine {
   void (*add_context)(const ContextInput& in, const StorageSpec& section, Json& item) = nullptr;
 };
 
-// An unknown name gets an empty description: the schema has refused it.
+// An unknown name gets an empty description: the schema has rejected it.
 const StorageEngine& engine_of(std::string_view name);
 inline const StorageEngine& engine_of(const StorageSpec& section) { return engine_of(section.engine); }
 // In order of name.

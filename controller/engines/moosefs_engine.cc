@@ -1,4 +1,4 @@
-// Copies of chunks on the nodes' drives, and one master whose metadata says what they are.
+// Copies of chunks on the nodes' drives, and one master whose metadata describes them.
 #include <cctype>
 
 #include "controller/engines/engine.h"

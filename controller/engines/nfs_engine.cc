@@ -1,4 +1,4 @@
-// One server, an array of its drives, all others clients: nothing of it survives the server.
+// One server with an array of its drives, all other nodes clients: its data does not survive the server.
 #include "base/disk_source.h"
 #include "controller/engines/engine.h"
 

@@ -23,12 +23,13 @@ Status make_private(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
-    return fail(Code::denied, fmt::format("{}: {}: history and signing key are kept there; XDG_STATE_HOME "
-                                          "sets another place",
+    return fail(Code::denied, fmt::format("{}: {}: history and the signing key are kept there; set "
+                                          "XDG_STATE_HOME to use a different folder",
                                           folder, error.message()));
   if (::chmod(folder.c_str(), 0700) != 0)
-    return fail(Code::denied,
-                fmt::format("{} belongs to another user: set XDG_STATE_HOME to another place", folder));
+    return fail(
+        Code::denied,
+        fmt::format("{} belongs to another user: set XDG_STATE_HOME to use a different folder", folder));
   return Ok{};
 }
 
@@ -61,8 +62,8 @@ Result<std::unique_ptr<AcceptCore>> AcceptCore::open(RealReactor& reactor, const
   DaemonOptions options = given;
   options.state = std::filesystem::canonical(given.state).string();
   TRY(auto lock, LockFile::take(options.state + "/accept.lock",
-                                "another `muster accept` measures under this name; --name gives another one, "
-                                "with a history of its own"));
+                                "another `muster accept` is running under this name; use --name for a "
+                                "separate one with its own history"));
   TRY(auto key, kept_pair(Files(std::filesystem::canonical(keys).string()), {"/report.key", "/report.pub"},
                           [] { return pki::make_signing_key(); }));
   TRY(auto store, open_sqlite_store(options.state + "/muster.db", reactor));
@@ -95,7 +96,8 @@ Status AcceptCore::finish() {
   return Ok{};
 }
 
-// A command that was killed left its run behind. Nothing of it is under way: agents end with their command.
+// A killed command leaves its run marked as running, although nothing of it continues: agents end with their
+// command.
 void AcceptCore::end_interrupted() {
   const auto newest = store->run(0);
   if (!newest.ok() || newest->state != RunState::running) return;
@@ -106,7 +108,7 @@ void AcceptCore::end_interrupted() {
   row.run = ended.id;
   row.event = "ended";
   row.time = ended.ended;
-  row.data = {{"state", to_string(ended.state)}, {"reason", "the command ended in the middle of it"}};
+  row.data = {{"state", to_string(ended.state)}, {"reason", "the command ended during the run"}};
   store->write({ended, row}, [](Status written) {
     if (!written.ok()) log::error("run not ended", {{"error", written.error().message}});
   });

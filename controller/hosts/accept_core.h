@@ -1,6 +1,6 @@
-// AcceptCore: what plans, carries out and judges a run, in the command's own process over a folder of the
-// user's. The parts are the daemon's own (controller/daemon.cc); what would switch a machine, boot it or
-// install it is not there: those ports answer that nothing was done.
+// AcceptCore: plans, carries out and judges a run in the command's own process, with its state in a folder of
+// the user. The parts are those of the daemon (controller/daemon.cc), except for what would switch a machine,
+// boot it or install it: those ports answer that nothing was done.
 //
 // Thread: made and destroyed where the reactor is not running, or on its thread; all else on its thread.
 #pragma once
@@ -43,7 +43,7 @@ class NoPower : public PowerPort {
   Reactor& reactor_;
 };
 
-// And nothing boots one.
+// And nothing here can boot one.
 class NoBoot : public BootPort {
  public:
   explicit NoBoot(Reactor& reactor) : reactor_(reactor) {}
@@ -63,9 +63,9 @@ struct AcceptCore {
     std::function<AddedToRun()> added;
     std::function<void(const RunRow&)> ended;
   };
-  // `options.state` is made, for its user alone; `keys`: folder of report.key and report.pub, made once.
-  // conflict: another command uses that folder, its pid is in the message; corrupt, denied: the database, of
-  // which nothing was changed.
+  // `options.state` is created, accessible only to its user; `keys`: folder of report.key and report.pub,
+  // which are created once. conflict: another command uses that folder, its pid is in the message; corrupt,
+  // denied: the database, which was not changed.
   static Result<std::unique_ptr<AcceptCore>> open(RealReactor& reactor, const DaemonOptions& options,
                                                   const std::string& keys, Owner owner);
 

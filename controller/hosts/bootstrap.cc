@@ -3,8 +3,8 @@
 namespace muster {
 namespace {
 
-// Runs as who the agent will be: $1 how, $2 what sudo said, $3 "private" in a name space of mounts of its
-// own. No single quote in here: the whole is one word between them.
+// Runs as the user that the agent will run as: $1 how, $2 what sudo printed, $3 "private" in its own mount
+// namespace. Must not contain a single quote: all of it is one single-quoted word.
 constexpr std::string_view kInside = R"sh(
 how=$1 why=$2 own=$3 d=
 no() { printf "\nMUSTERNO %s %s\n" "$1" "$2"; exit 1; }
@@ -20,10 +20,10 @@ for p do
   rm -rf "$d"
   d=
 done 2>/dev/null
-[ "$d" ] || no failed "no folder of this host has room for a program and lets it run (tried $*)"
+[ "$d" ] || no failed "no folder on this host has room for the agent and allows execution (tried $*)"
 printf "\nMUSTERGO\n"
 head -c $PACKED | gzip -dc >"$f" 2>/dev/null
-[ $(wc -c <"$f") = $SIZE ] || no unavailable "the connection ended before all of the agent was here"
+[ $(wc -c <"$f") = $SIZE ] || no unavailable "the connection ended before the agent was fully transferred"
 said=$("$f" version 2>&1 </dev/null) || no failed "muster-agent does not run in $p: $said"
 [ "$own" ] && p="private tmpfs" && set -- --mounted /dev/shm || set --
 exec "$f" measure --stdin --folder "$d" --place "$p" --how "$how" --why "$why" --node "$node" --nvml "$nvml" "$@"
@@ -32,7 +32,7 @@ exec "$f" measure --stdin --folder "$d" --place "$p" --how "$how" --why "$why" -
 constexpr std::string_view kOutside = R"sh(
 no() { printf '\nMUSTERNO %s %s\n' "$1" "$2"; exit 1; }
 m=$(uname -m)
-[ "$m" = x86_64 ] || no failed "this host is $m, and muster-agent is built for x86_64"
+[ "$m" = x86_64 ] || no failed "this host is $m, but muster-agent is built for x86_64"
 for t in head gzip mktemp chmod rm wc; do command -v $t >/dev/null || no failed "this host has no $t"; done
 how=user why= run= own=
 if [ "$(id -u)" = 0 ]; then how=root

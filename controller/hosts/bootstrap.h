@@ -1,13 +1,13 @@
 // The script that a POSIX shell on a host reads first (dash, bash, busybox): finds the rights and the place
 // to run the agent with, takes it from standard input, and becomes it.
 //
-// It says, each in a line of its own:
-//     MUSTERGO            the gzipped agent is to be sent now, and nothing before: a shell may read ahead
-//     MUSTERNO CODE TEXT  it ends: what is missing on this host; CODE as of base/result.h
+// It prints, each on its own line:
+//     MUSTERGO            send the gzipped agent now, and nothing earlier: a shell may read ahead
+//     MUSTERNO CODE TEXT  it gives up: what is missing on this host; CODE as in base/result.h
 //     MUSTER1 {...}       the agent runs (agent/measure.h); what follows is its protocol
-// As root, by login or `sudo -n`, the agent lies in a file system of its own that nothing else sees; else in
-// the first place of a list where a program runs and that has room for it. Whatever it made is removed when
-// it ends in between. Thread: plain functions.
+// As root, by login or `sudo -n`, the agent is stored in a file system of its own that no other process sees;
+// else in the first folder of a list that allows execution and has room for it. If the script ends early, it
+// removes whatever it created. Thread: plain functions.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace muster {
 struct BootstrapOptions {
   std::string host;       // its name in the orders
   bool as_user = false;   // no sudo
-  size_t packed = 0;      // bytes of the agent as it is sent
+  size_t packed = 0;      // bytes of the agent as sent
   size_t size = 0;        // and when unpacked
   std::string nvml = {};  // digest of muster-accept-nvml; empty: the command has none
 };

@@ -41,7 +41,7 @@ void HostLinks::open(const std::string& host) {
   link.wire = open_(link.options, events_for(host, link.opened));
 }
 
-// Null: it was left, or another wire is open by now.
+// Null: it was left, or a newer wire is open.
 HostLinks::Link* HostLinks::current(const std::string& host, uint64_t opened) {
   const auto found = links_.find(host);
   if (found == links_.end() || found->second.left || found->second.opened != opened) return nullptr;
@@ -58,8 +58,7 @@ HostWireEvents HostLinks::events_for(const std::string& host, uint64_t opened) {
     if (!link) return;
     set_timer(*link, timing_.look, [this, host, opened] {
       if (current(host, opened))
-        on_lost(host,
-                fail(Code::failed, "its agent returned no inventory in time: " + to_human(timing_.look)));
+        on_lost(host, fail(Code::failed, "its agent returned no inventory within " + to_human(timing_.look)));
     });
     events_.hello(host, hello);
   };
@@ -95,7 +94,7 @@ void HostLinks::on_looked(const std::string& host, const HostLooked& looked) {
 // ---- losing ----
 
 bool HostLinks::worth_another(const Link& link, const Error& error) const {
-  if (error.code == Code::invalid) return false;  // it speaks something else
+  if (error.code == Code::invalid) return false;  // it does not speak the protocol
   if (link.reached)
     return link.breaks <= timing_.breaks && reactor_.steady() < link.lost_since + timing_.give_up;
   return error.code == Code::unavailable && link.tries < timing_.first_tries;
@@ -105,7 +104,7 @@ void HostLinks::on_lost(const std::string& host, const Error& error) {
   Link& link = links_[host];
   stop_timer(link);
   bury(link);
-  link.opened = ++opened_;  // nothing of that wire counts any more
+  link.opened = ++opened_;  // events of that wire are ignored from now on
   if (std::exchange(link.opening, false)) --opening_;
   const bool broke = link.reached && !link.lost_since;
   if (broke) link.lost_since = reactor_.steady(), ++link.breaks;
@@ -122,7 +121,7 @@ void HostLinks::on_lost(const std::string& host, const Error& error) {
   fill();
 }
 
-// It may be what calls now.
+// The wire may be the caller.
 void HostLinks::bury(Link& link) {
   if (!link.wire) return;
   const std::shared_ptr<HostWire> wire = std::move(link.wire);
@@ -154,7 +153,7 @@ void HostLinks::part(Link& link) {
   HostWire& wire = *(leaving_[id] = std::move(link.wire));
   wire.leave([this, alive = alive_, id] {
     if (!*alive) return;
-    // It does not end inside its own call.
+    // It must not be destroyed inside its own call.
     reactor_.post([this, alive, id] {
       if (!*alive) return;
       leaving_.erase(id);

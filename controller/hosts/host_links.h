@@ -1,10 +1,10 @@
 // HostLinks: the connections of a session to its hosts. Opens a few dozen at once and keeps all of them open;
-// one that is lost is opened again, with growing pauses, until its time is over.
+// one that is lost is opened again, with growing pauses, until a time limit.
 //
-// A host is reached when its agent said what it looked at. What keeps it from that at the beginning is final
-// but for a connection that broke off, which is tried again a few times: a jump host with many connections
-// begun at once drops some. After it was reached anything may be tried again, since a host that comes up
-// refuses logins for a while. Thread: the reactor's; no event comes from inside a call.
+// A host is reached when its agent has sent its inventory. An error before that is final, except for a
+// connection that broke off, which is retried a few times: a jump host with many connections opened at once
+// drops some. After a host was reached any error is retried, since a host that is booting refuses logins for
+// a while. Thread: the reactor's; no event comes from inside a call.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ namespace muster {
 
 struct HostLinkTiming {
   size_t at_once = 64;            // being opened
-  int first_tries = 3;            // of a connection that was never there
-  DurationMs look = 2 * kMinute;  // from hello until it has looked
+  int first_tries = 3;            // of a connection that was never established
+  DurationMs look = 2 * kMinute;  // from hello to inventory
   DurationMs again_first = kSecond, again_last = 30 * kSecond;
   DurationMs give_up = 5 * kMinute;  // after it was lost
   int breaks = 8;                    // of a host that was reached: one that dies at the same place each time
@@ -31,7 +31,7 @@ class HostLinks {
   using Open = std::function<std::unique_ptr<HostWire>(HostWireOptions, HostWireEvents)>;
   struct Events {
     std::function<void(const std::string& host, const HostHello&)> hello;
-    // Each time it is opened. Polls and posts of that host come behind it only.
+    // Each time it is opened. Polls and posts of that host come only after it.
     std::function<void(const std::string& host, const HostLooked&)> looked;
     std::function<void(const std::string& host, std::set<std::string> have, const Presence&,
                        std::function<void(wire::PollReply)>)>
@@ -57,7 +57,7 @@ class HostLinks {
   struct Link {
     HostWireOptions options;
     std::unique_ptr<HostWire> wire;
-    uint64_t opened = 0;  // tells the events of this wire from those of an earlier one
+    uint64_t opened = 0;  // distinguishes the events of this wire from those of an earlier one
     int tries = 0, breaks = 0;
     bool opening = false, reached = false, left = false;
     SteadyMs lost_since = {};

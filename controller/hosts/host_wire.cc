@@ -17,7 +17,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kBeat = 10 * kSecond, kSilent = 60 * kSecond;
-// What a command may take to end after its input was closed, and after SIGTERM.
+// How long a command may take to end after its input was closed, and after SIGTERM.
 constexpr DurationMs kLeave = 15 * kSecond, kLeaveEarly = 2 * kSecond, kTerminate = 3 * kSecond;
 constexpr size_t kKeptErr = 4096, kMostStartUp = 1u << 20;
 
@@ -83,7 +83,7 @@ class RealHostWire : public HostWire {
     timer_ = reactor_.after(kLeaveEarly, [this] { terminate(SIGTERM); });
   }
 
-  // Behind what is going on: `lost` may be the end of this object.
+  // Posted, not called at once: `lost` may destroy this object.
   void report_lost() {
     reactor_.post([this, alive = alive_] {
       if (!*alive || stage_ != Stage::lost) return;
@@ -111,10 +111,10 @@ class RealHostWire : public HostWire {
     beat();
   }
 
-  // Looks at the other end from time to time, and shows that this one is there.
+  // Checks the other end periodically, and shows that this one is alive.
   void beat() {
     if (stage_ == Stage::talks) send(Json{{"alive", true}});
-    // What goes out is a sign too: the agent is some megabytes, over whatever line.
+    // Outgoing bytes count too: the agent has several megabytes, and the line may be slow.
     const size_t unsent = child_->unsent();
     if (unsent < std::exchange(unsent_, unsent)) last_sign_ = reactor_.steady();
     const DurationMs limit = stage_ == Stage::talks ? kSilent : options_.patience;
@@ -159,7 +159,7 @@ class RealHostWire : public HostWire {
       if (stage_ != Stage::talks && (start_up_ += std::min(end, bytes.size())) > kMostStartUp)
         return lose(fail(Code::invalid, "its start-up files print more than 1 MiB"));
       if (line_.size() > kLongestLine)
-        return lose(fail(Code::invalid, "the host sends a line that is too long"));
+        return lose(fail(Code::invalid, "the host sent a line that is too long"));
       if (end == std::string_view::npos) return;
       bytes.remove_prefix(end + 1);
       const std::string line = std::exchange(line_, {});
@@ -190,7 +190,7 @@ class RealHostWire : public HostWire {
     auto message = host_message_of(line);
     if (!message.ok()) return lose(message.error());
     const uint64_t number = message->number;
-    // Copies: a callback may be the end of this object.
+    // Copies: a callback may destroy this object.
     const HostWireEvents events = events_;
     switch (message->kind) {
       case HostMessage::Kind::alive:
@@ -214,7 +214,7 @@ class RealHostWire : public HostWire {
   }
 
   void send_program(uint64_t number, const std::string& sha256) {
-    if (!options_.program) return refuse(number, fail(Code::not_found, "no programs are carried"));
+    if (!options_.program) return refuse(number, fail(Code::not_found, "no programs are available"));
     const auto packed = std::make_shared<Result<PackedProgram>>(fail(Code::failed, "not packed"));
     reactor_.offload(
         [packed, sha256, read = options_.program] {

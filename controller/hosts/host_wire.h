@@ -2,12 +2,12 @@
 //
 // Owned by a session (controller/hosts/session.h), one for each host. Starts the command, whose remote end is
 // a POSIX shell, sends it a short script and then the agent, and speaks the agent's protocol with it from
-// then on. On the host everything is in memory: nothing of it is left when the pipe is closed, however that
-// happens. What the agent says is untrusted: a line of more than kLongestLine, or one that is not what the
-// protocol wants, ends the wire with Code::invalid. A lost wire is opened again by its owner.
+// then on. On the host everything is in memory: nothing is left when the pipe is closed, however that
+// happens. What the agent sends is untrusted: a line of more than kLongestLine, or one that violates the
+// protocol, ends the wire with Code::invalid. Its owner opens a new wire for a lost one.
 //
-// After the words of a start-up file, which are skipped, the host's first line is `MUSTER1 {HostHello}`. Then
-// one JSON object a line, both ways:
+// After the output of start-up files, which is skipped, the host's first line is `MUSTER1 {HostHello}`. Then
+// one JSON object per line, both ways:
 //     host:     {"poll": {"have": [ID], "boot": BOOT, ...}, "n": N}   answer: {"n": N, "orders": PollReply}
 //               {"post": EventBatch, "n": N}                         answer: {"n": N, "ack": SEQ}
 //               {"program": SHA256, "n": N}   answer: {"n": N, "bytes": B, "raw": R} and
@@ -32,7 +32,7 @@
 
 namespace muster {
 
-// Who answered, before anything was looked at.
+// Who answered, before any inspection.
 struct HostHello {
   int version = 1;
   std::string boot_id, incarnation;
@@ -40,12 +40,12 @@ struct HostHello {
   std::string hostname;  // kernel's, for people
   bool root = false;     // the agent runs as root
   std::string how;       // "root", "sudo", "user"
-  std::string why_user;  // where --user was not given and it is a plain user: what sudo said
+  std::string why_user;  // what sudo printed, if it is a plain user although --user was not given
   std::string folder;    // where the agent was executed from, for people: "/dev/shm"
   std::string agent_version;
 };
 
-// What the agent looked at before anything is loaded: inventory and agent/look_first.h.
+// What the agent found before any load: inventory and agent/look_first.h.
 struct HostLooked {
   Json facts;  // HardwareFacts, base/facts.h
   Json look;   // HostLook, agent/look_first.h
@@ -53,14 +53,15 @@ struct HostLooked {
 
 struct HostWireOptions {
   std::string host;               // its name in the hosts file
-  std::vector<std::string> argv;  // what is started here; its last words start a POSIX shell there: "/bin/sh"
+  std::vector<std::string> argv;  // command that is started on this machine; its last words start a POSIX
+                                  // shell on the host: "/bin/sh"
   bool as_user = false;           // never sudo
-  std::string agent;              // path of muster-agent here
-  // Digest of muster-accept-nvml, which `program` has: by it the look sees who holds GPU memory. Empty: it
-  // does not, and the look says so.
+  std::string agent;              // path of muster-agent on this machine
+  // Digest of muster-accept-nvml, which `program` has: with it the agent finds which processes hold GPU
+  // memory. Empty: it cannot, and reports that.
   std::string nvml = {};
   DurationMs patience = 60 * kSecond;  // until MUSTER1, without a byte from the host
-  // A carried program's content by digest; not_found. On a thread of the pool.
+  // A program's content by digest; not_found. On a thread of the pool.
   std::function<Result<std::string>(const std::string& sha256)> program = {};
 };
 
@@ -69,16 +70,17 @@ struct HostWireEvents {
   std::function<void(const HostLooked&)> looked;
   std::function<void(std::set<std::string> have, Presence, std::function<void(wire::PollReply)> answer)> poll;
   std::function<void(wire::EventBatch, std::function<void(Result<uint64_t>)> answer)> post;
-  // The wire is down, once. denied: login or host key refused (no use in trying again); not_found: unknown
-  // host; unavailable: the connection was lost, or never came; invalid: the host speaks something else;
-  // failed: no place on the host where a program may run, or another machine type, each said in the message.
+  // The wire is down; called once. denied: login or host key refused (no use in trying again); not_found:
+  // unknown host; unavailable: the connection was lost, or never came; invalid: the host does not speak the
+  // protocol; failed: no folder on the host where a program may run, or the wrong machine type; the message
+  // gives the details.
   std::function<void(Error)> lost;
 };
 
 class HostWire {
  public:
   virtual ~HostWire() = default;  // ends the child and everything that it started
-  // Tells the agent to end, and closes; `lost` is not called. `done` when the child has ended.
+  // Sends the agent a request to end, and closes; `lost` is not called. `done` when the child has ended.
   virtual void leave(std::function<void()> done) = 0;
 };
 

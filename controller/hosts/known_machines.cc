@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kFile = "/machines.json";
 
-// A plain user sees less than root did in the run before: what is not seen now is kept.
+// A plain user can read less than root could in the previous run: what is missing now is kept.
 MachineParts merged(const MachineParts& before, MachineParts now) {
   if (now.uuid.empty()) now.uuid = before.uuid;
   if (now.gpus.empty()) now.gpus = before.gpus;
@@ -30,8 +30,8 @@ Result<KnownMachines> KnownMachines::read(const std::string& folder) {
   if (!files.exists(kFile)) return out;
   TRY(const auto text, files.read(kFile));
   const auto broken = [&](const std::string& why) {
-    return fail(Code::corrupt, fmt::format("{}{}: {}: it says which machine each host was; remove it, and "
-                                           "all hosts count as new",
+    return fail(Code::corrupt, fmt::format("{}{}: {}: this file records which machine each host was; if you "
+                                           "remove it, all hosts count as new",
                                            folder, kFile, why));
   };
   const auto json = parse_json(text);

@@ -1,5 +1,5 @@
 // KnownMachines: which machine each host's name stood for in the last run, kept in a file beside the
-// database. So the history of a name goes on with the same machine only. Thread: values; read() and write()
+// database. So the history of a name continues only with the same machine. Thread: values; read() and write()
 // touch the file.
 #pragma once
 
@@ -14,13 +14,14 @@ namespace muster {
 
 class KnownMachines {
  public:
-  // Of a folder; none are known where there is no file. corrupt: it is not ours.
+  // From a folder; empty if there is no file. corrupt: it is not ours.
   static Result<KnownMachines> read(const std::string& folder);
   Status write() const;
 
-  // What `now` is compared with what that name was. Another machine begins a history behind `newest_run`.
+  // Compares `now` with the machine that had this name. A different machine begins a new history after
+  // `newest_run`.
   MachineChange meet(const std::string& host, const MachineParts& now, int64_t newest_run);
-  // Host -> run: up to that one another machine had its name (AddedToRun).
+  // Host -> the last run in which another machine had its name (AddedToRun).
   std::map<std::string, int64_t> history_after() const;
 
  private:

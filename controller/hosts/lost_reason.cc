@@ -9,15 +9,15 @@ namespace {
 
 constexpr size_t kLineBytes = 300;
 
-// In this order: one line of ssh's may be followed by another that says less.
+// In this order: a line from ssh may be followed by a less specific one.
 struct Words {
   const char* part;
   Code code;
-  const char* text;  // in front of its last line; empty: that line says it
+  const char* text;  // replaces the line that was found; empty: that line itself
 };
 constexpr std::array<Words, 15> kWords = {{
     {"REMOTE HOST IDENTIFICATION HAS CHANGED", Code::denied,
-     "its host key differs from the one in known_hosts: another machine answers, or it was reinstalled"},
+     "its host key differs from the one in known_hosts: a different machine answered, or it was reinstalled"},
     {"host key is known for", Code::denied,
      "its host key is not in known_hosts: connect once by hand and confirm it, or add it"},
     {"Host key verification failed", Code::denied,
@@ -35,7 +35,7 @@ constexpr std::array<Words, 15> kWords = {{
     {"No route to host", Code::unavailable, ""},
     {"Network is unreachable", Code::unavailable, ""},
 }};
-// A shell's: found and not executable, not found.
+// Exit statuses of a shell: found but not executable; not found.
 constexpr int kNotExecutable = 126, kNoCommand = 127;
 
 std::string line_with(const std::string& text, const std::string& part) {
@@ -72,8 +72,7 @@ Error lost_reason(const EndedCommand& ended) {
     if (!found.empty()) return fail(words.code, *words.text ? words.text : found);
   }
   if (line.empty()) line = last_line(ended.last_out);
-  if (line.empty())
-    line = "the command that was to reach it ended with status " + std::to_string(ended.status);
+  if (line.empty()) line = "the command to reach it ended with status " + std::to_string(ended.status);
   const bool no_shell = ended.status == kNotExecutable || ended.status == kNoCommand;
   return fail(no_shell ? Code::failed : Code::unavailable, line);
 }

@@ -1,5 +1,5 @@
-// Why a command that was to reach a host has ended, from what it printed: OpenSSH's words, or the last line.
-// Thread: plain functions.
+// Why a command that connects to a host ended, from what it printed: a known message of OpenSSH, or the last
+// line. Thread: plain functions.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@ namespace muster {
 struct EndedCommand {
   int status = 0;          // exit status, 128 + signal
   std::string err;         // end of its standard error
-  std::string last_out;    // last line of its standard output that is no message
+  std::string last_out;    // last line of its standard output that is not a message
   bool agent_ran = false;  // the host's agent had answered: then it is the connection that was lost
 };
 
-// As HostWireEvents::lost says (controller/hosts/host_wire.h).
+// With the codes of HostWireEvents::lost (controller/hosts/host_wire.h).
 Error lost_reason(const EndedCommand& ended);
 
-// The last line that says something, without control characters, at most 300 bytes.
+// The last line that is not empty, without control characters, at most 300 bytes.
 std::string last_line(const std::string& text);
 
 }  // namespace muster

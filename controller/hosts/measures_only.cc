@@ -5,19 +5,18 @@
 namespace muster {
 namespace {
 
-// agent/checks/ has them all, and their names begin alike.
+// All of them are in agent/checks/, and their names begin with this.
 constexpr std::string_view kMeasures = "accept";
-constexpr std::string_view kNothing = "not_applicable";  // says why nothing is measured
+constexpr std::string_view kNothing = "not_applicable";  // reports why nothing is measured
 
 bool is_measurement(const std::string& module) {
   return module == kMeasures || module == kNothing || module.rfind(std::string(kMeasures) + "_", 0) == 0;
 }
 
 Status refused(const Action& action, const std::string& what) {
-  return fail(Code::denied,
-              fmt::format("{}: {}: nothing was done. Running hosts are measured and never changed; this is "
-                          "an error in muster or in its acceptance profile",
-                          action.id, what));
+  return fail(Code::denied, fmt::format("{}: {}: nothing was done. Running hosts are only measured, never "
+                                        "changed: this is an error in muster or in its acceptance profile",
+                                        action.id, what));
 }
 
 Status measures_only(const Action& action) {
@@ -37,7 +36,7 @@ Status measures_only(const Action& action) {
 
 Status measures_only(const Plan& plan) {
   if (!plan.destroys.empty())
-    return fail(Code::denied, fmt::format("the plan would destroy what is on {}: nothing was done",
+    return fail(Code::denied, fmt::format("the plan would destroy data on {}: nothing was done",
                                           plan.destroys.front().node));
   for (const Action& action : plan.actions) TRY_(measures_only(action));
   return Ok{};

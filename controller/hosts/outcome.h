@@ -1,4 +1,4 @@
-// What came of a session, per host and as a whole. Thread: values and pure functions.
+// The outcome of a session, per host and as a whole. Thread: values and pure functions.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ enum class HostVerdict {
   accepted,
   degraded,
   failed,        // measured, and something is wrong
-  not_accepted,  // measured, and something that it takes was not run
-  busy,          // others are at work on it
+  not_accepted,  // measured, but a required check did not run
+  busy,          // other work is running on it
   refused,       // another name is the same machine, or no plan can be made for it
   not_reached,
   cancelled,  // the session was interrupted before its end
@@ -27,10 +27,10 @@ struct HostOutcome {
   HostVerdict verdict = HostVerdict::not_reached;
   std::string reason = {};    // "" only where it is accepted
   std::string how = {};       // "root", "sudo", "user"; "" where it was not reached
-  std::string why_user = {};  // what sudo said
+  std::string why_user = {};  // what sudo printed
 };
 
-// Of one that took part in a run. `cancelled`: so ended the run.
+// Of a host that took part in a run. `cancelled`: the run was cancelled.
 HostOutcome outcome_of(const NodeReport& node, bool cancelled);
 
 // 0 all accepted, 5 all work and some are degraded, 3 some are not accepted, 1 none is and one failed, or the

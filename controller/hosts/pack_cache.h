@@ -1,7 +1,7 @@
 // PackCache: programs as they are sent to hosts, gzipped, each once for all of them. A host gets the same
 // bytes as the one before; packing takes most of a second.
 //
-// Thread: any; several that want the same program wait for the first one.
+// Thread: any; several callers that need the same program wait for the first one.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ struct PackedProgram {
 
 class PackCache {
  public:
-  // `read` is called when it is not there yet; what fails is tried again the next time.
+  // `read` is called when it is not there yet; a failure is retried the next time.
   Result<PackedProgram> get(const std::string& key, const std::function<Result<std::string>()>& read);
 
  private:

@@ -39,7 +39,7 @@ void refuse_one_machine(const std::vector<ReachedHost>& hosts, std::map<std::str
       std::vector<std::string> others;
       for (const auto& other : one.names)
         if (other != name) others.push_back(other);
-      out[name] = fmt::format("{} is the same machine: list it once", some_of(others));
+      out[name] = fmt::format("the same machine as {}: list it once", some_of(others));
     }
   }
 }
@@ -49,7 +49,7 @@ void refuse_one_address(const std::vector<ReachedHost>& hosts, std::map<std::str
   for (const auto& host : hosts) {
     if (out.count(host.name)) continue;
     if (host.address.empty())
-      out[host.name] = "its address for the other hosts is unknown: give `address=` in the list";
+      out[host.name] = "the address by which other hosts reach it is unknown: add `address=` in the list";
     else
       at[host.address].push_back(host.name);
   }
@@ -57,7 +57,7 @@ void refuse_one_address(const std::vector<ReachedHost>& hosts, std::map<std::str
     if (names.size() > 1)
       for (const auto& name : names)
         out[name] =
-            fmt::format("{} have one address, {}: give `address=` in the list", some_of(names), address);
+            fmt::format("{} have the same address, {}: add `address=` in the list", some_of(names), address);
 }
 
 }  // namespace
@@ -134,9 +134,10 @@ std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts) {
   }
   std::vector<std::string> out;
   for (const auto& [words, names] : shares)
-    out.push_back(fmt::format("a share of the machine is measured, {}: {}", words, some_of(names)));
+    out.push_back(fmt::format("only a share of the machine is measured ({}): {}", words, some_of(names)));
   for (const auto& [words, names] : unseen)
-    out.push_back(fmt::format("other work could not be determined in full ({}): {}", words, some_of(names)));
+    out.push_back(
+        fmt::format("not everything could be checked for other work ({}): {}", words, some_of(names)));
   return out;
 }
 

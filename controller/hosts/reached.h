@@ -23,27 +23,27 @@ struct ReachedHost {
   Json look = Json::object();  // HostLook, agent/look_first.h
 };
 
-// invalid: its inventory is none.
+// invalid: its inventory is not valid.
 Result<ReachedHost> reached_host(const std::string& name, const HostLooked& looked);
 
-// Whether all are hosts of lab/hosts.sh, by the maker that their firmware names: only they are accepted by a
-// profile that would accept broken servers. No: there are none.
+// Whether all are hosts of lab/hosts.sh, by the vendor that their firmware names: only on those may a profile
+// be used that would accept broken servers. False if there are no hosts.
 bool all_simulated(const std::vector<ReachedHost>& hosts);
 
 // "Slurm job 4711 is running; apt is at work"; "" where no work of others was seen.
 std::string busy_words(const Json& look);
 
-// Host -> why it is not measured: another listed name leads to the same machine, or its address, by which the
-// other hosts reach it, is missing or another's.
+// Host -> why it is not measured: another listed name leads to the same machine, or the address by which
+// other hosts reach it is missing or also another host's.
 std::map<std::string, std::string> unfit_hosts(const std::vector<ReachedHost>& hosts);
 
 // For the generated spec. They refer to `hosts`.
 std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts);
 
-// What an inventory of each shows, held against the others of its group.
+// How the inventory of each differs from the others of its group.
 Drift drift_of(const std::vector<ReachedHost>& hosts);
 
-// For people: hosts that are measured as a share of a machine, and what was not looked at on how many.
+// For people: hosts of which only a share is measured, and what could not be checked on which hosts.
 std::vector<std::string> look_notes(const std::vector<ReachedHost>& hosts);
 
 }  // namespace muster

@@ -18,7 +18,8 @@
 namespace muster {
 namespace {
 
-// A plan is refused for nodes that fell silent since they were reached; then for others.
+// A plan is refused if nodes stopped responding after they were reached; then a new one is made for the
+// others.
 constexpr int kMostPlans = 5;
 
 // Read by the wires on threads of the pool.
@@ -42,8 +43,7 @@ Result<ProgramFiles> program_files(ImageService& images) {
 
 Result<std::string> program_of(const ProgramFiles& files, const std::string& sha256) {
   const auto found = files.by_digest.find(hex_of(sha256));
-  if (found == files.by_digest.end())
-    return fail(Code::not_found, "no carried program has the digest " + sha256);
+  if (found == files.by_digest.end()) return fail(Code::not_found, "no program has the digest " + sha256);
   return Files("/").read(found->second);
 }
 
@@ -64,7 +64,7 @@ class Session : public AcceptSession {
     HostToAccept given;
     HostHello hello;
     std::optional<ReachedHost> reached;
-    std::optional<HostOutcome> out;  // it takes no part (any more)
+    std::optional<HostOutcome> out;  // it does not (or no longer) take part
     bool polled = false;             // its agent requested orders in this session
   };
 
@@ -94,7 +94,7 @@ class Session : public AcceptSession {
   AddedToRun added() const;
   HostOutcome outcome_of_host(const Host& host) const;
 
-  // What of a node belongs to this session still.
+  // Calls only while this session exists.
   template <typename Call>
   auto if_alive(Call call) {
     return [alive = alive_, call](auto&&... arguments) {
@@ -125,10 +125,11 @@ Status Session::prepare() {
   if (options_.hosts.empty()) return fail(Code::not_found, "no hosts");
   if (options_.core.agent_binary.empty())
     return fail(Code::not_found,
-                "muster-agent, which runs on the hosts for the measurement, is not installed "
-                "beside this program");
+                "muster-agent, which runs on the hosts during the measurement, is not installed next to this "
+                "program");
   if (options_.core.accept_binary.empty())
-    return fail(Code::not_found, "muster-accept, which measures, is not installed beside this program");
+    return fail(Code::not_found,
+                "muster-accept, which runs the measurements, is not installed next to this program");
   AcceptCore::Owner owner{[this] { return added(); }, [this](const RunRow& run) { ended(run); }};
   TRY(core_, AcceptCore::open(reactor_, options_.core, options_.keys, std::move(owner)));
   TRY(auto files, program_files(core_->images));
@@ -183,7 +184,7 @@ void Session::on_hello(const std::string& name, const HostHello& hello) {
   const std::string before = host.hello.boot_id;
   host.hello = hello;
   if (phase_ == Phase::running && !before.empty() && before != hello.boot_id)
-    fail_in_run(name, "it was restarted while it was measured");
+    fail_in_run(name, "it was restarted during the measurement");
 }
 
 void Session::on_looked(const std::string& name, const HostLooked& looked) {
@@ -193,8 +194,9 @@ void Session::on_looked(const std::string& name, const HostLooked& looked) {
   reached->address = host.given.address;
   reached->group = host.given.group;
   if (host.reached && compare_machines(host.reached->parts, reached->parts).same == SameMachine::no)
-    return phase_ == Phase::running ? fail_in_run(name, "another machine answers under its name by now")
-                                    : refuse(name, HostVerdict::refused, "two machines answer in turn");
+    return phase_ == Phase::running
+               ? fail_in_run(name, "another machine now answers under its name")
+               : refuse(name, HostVerdict::refused, "two machines answer alternately under its name");
   const bool again = host.reached.has_value();
   host.reached = std::move(*reached);
   if (again) return;
@@ -207,11 +209,11 @@ void Session::on_looked(const std::string& name, const HostLooked& looked) {
 void Session::on_gone(const std::string& name, const Error& error) {
   core_->link.hang_up(name);
   if (phase_ == Phase::running)
-    return fail_in_run(name, "the connection was lost and did not come back: " + error.message);
+    return fail_in_run(name, "the connection was lost and could not be restored: " + error.message);
   refuse(name, HostVerdict::not_reached, error.message);
 }
 
-// Before the run, or where it takes no part in it.
+// Before the run, or for a host that does not take part in it.
 void Session::refuse(const std::string& name, HostVerdict verdict, const std::string& reason) {
   Host& host = hosts_[name];
   links_->leave(name);
@@ -269,10 +271,9 @@ void Session::meet_machines() {
   for (const auto& host : present()) {
     const MachineChange change = machines_->meet(host.name, host.parts, newest);
     if (change.same == SameMachine::no)
-      notes_.push_back(
-          fmt::format("{} is another machine than in the last run under this name, so its "
-                      "history starts over: {}",
-                      host.name, fmt::join(change.changed, "; ")));
+      notes_.push_back(fmt::format(
+          "{} is not the machine that had this name in the last run, so its history starts over: {}",
+          host.name, fmt::join(change.changed, "; ")));
   }
   for (auto& note : look_notes(present())) notes_.push_back(std::move(note));
 }
@@ -299,8 +300,8 @@ void Session::write_spec() {
                       }));
 }
 
-// Their inventories are the nodes', and each agent's first words are awaited: a plan is for agents that
-// answer.
+// Their inventories become the nodes', and the first poll of each agent is awaited: a plan is made only for
+// agents that respond.
 void Session::greet() {
   if (phase_ != Phase::greeting) return;
   for (const auto& host : present()) {
@@ -334,7 +335,7 @@ void Session::plan() {
   phase_ = Phase::planning;
   const auto names = present_names();
   if (names.empty()) return end(Ok{});
-  if (++plans_ > kMostPlans) return end(fail(Code::failed, "hosts fell silent one after the other"));
+  if (++plans_ > kMostPlans) return end(fail(Code::failed, "hosts stopped responding one after another"));
   Bringup::Request request;
   request.kind = RequestKind::accept;
   request.nodes = names;
@@ -360,7 +361,7 @@ void Session::refused(const std::vector<Refusal>& refusals) {
     if (std::find(names.begin(), names.end(), refusal.node) == names.end())
       return end(fail(Code::denied, refusal.rule + ": " + refusal.message));
     if (refusal.rule == "not-running")
-      refuse(refusal.node, HostVerdict::not_reached, "its agent fell silent before it was measured");
+      refuse(refusal.node, HostVerdict::not_reached, "its agent stopped responding before the measurement");
     else
       refuse(refusal.node, HostVerdict::refused, refusal.rule + ": " + refusal.message);
   }
@@ -426,7 +427,7 @@ void Session::ended(const RunRow& run) {
 void Session::cancel(const std::string& reason) {
   if (std::exchange(cancelled_, true) || phase_ == Phase::done) return;
   if (phase_ == Phase::running) return core_->executor.cancel(reason);
-  // Between approval and its run's first row nothing can be called off yet.
+  // Between approval and the run's first row nothing can be cancelled yet.
   if (phase_ == Phase::ending || core_->executor.active()) return;
   end(Ok{});
 }

@@ -1,10 +1,10 @@
 // AcceptSession: `muster accept --hosts` from the first connection to the last: reaches the hosts, refuses
 // those that must not be loaded, plans under a generated spec, carries out, judges, and leaves.
 //
-// Nothing of a host is changed: the plan is looked through for orders to measure before it is approved
-// (controller/hosts/measures_only.h), in release builds as well. A connection that is lost is opened again; a
-// host that was restarted meanwhile, or behind whose name another machine answers then, failed. Ends with one
-// call of `done`, when all hosts were left. Thread: the reactor's.
+// Nothing of a host is changed: before the plan is approved, it is checked to contain only measurements
+// (controller/hosts/measures_only.h), in release builds as well. A lost connection is opened again; a host
+// that was restarted meanwhile, or whose name by then leads to another machine, has failed. Ends with one
+// call of `done`, after all hosts were left. Thread: the reactor's.
 #pragma once
 
 #include <cstdint>
@@ -33,19 +33,20 @@ struct SessionOptions {
   DaemonOptions core = {};  // programs and playbooks; `state`: of this list of hosts
   std::string keys = {};    // folder of the key that reports are signed with
   std::string cluster = {}, profile = {};
-  std::map<std::string, std::string> vars = {};  // that the profile may name
-  std::string by = "muster accept --hosts";      // who approves, in the report
+  std::map<std::string, std::string> vars = {};  // available to the profile
+  std::string by = "muster accept --hosts";      // shown as approver in the report
   std::vector<HostToAccept> hosts = {};
   bool as_user = false;      // never sudo
-  bool beside_jobs = false;  // hosts at work are measured, too: `profile` loads nothing
+  bool beside_jobs = false;  // hosts with jobs are measured, too: `profile` puts no load on them
   bool drift_only = false;   // nothing is measured
   HostLinkTiming timing = {};
-  DurationMs first_words = kMinute;  // from the look of the last host to the first poll of each
+  DurationMs first_words = kMinute;  // from the inventory of the last host to the first poll of each
   HostLinks::Open open = {};         // null: open_host_wire()
 };
 
 struct SessionOutcome {
-  Status ended = Ok{};  // an error: nothing was measured, and why. denied: the plan would do more
+  Status ended = Ok{};  // an error: nothing was measured, and why. denied: the plan would do more than
+                        // measure
   bool cancelled = false;
   std::vector<HostOutcome> hosts = {};  // in the order of the list
   std::string title = {};
@@ -58,7 +59,7 @@ struct SessionOutcome {
 class AcceptSession {
  public:
   struct Events {
-    std::function<void(const HostOutcome&)> out;  // it takes no part (any more); null: not wanted
+    std::function<void(const HostOutcome&)> out;  // it does not (or no longer) take part; may be null
     std::function<void(SessionOutcome)> done;
   };
   // As AcceptCore::open; not_found: the programs that hosts run, or no hosts.
@@ -66,7 +67,7 @@ class AcceptSession {
                                                      Events events);
   virtual ~AcceptSession() = default;
   virtual void start() = 0;
-  // Ends it in order: what was measured so far is reported.
+  // Ends it cleanly: what was measured so far is reported.
   virtual void cancel(const std::string& reason) = 0;
 
   struct Progress {

@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kHost = "{host}";
 constexpr std::string_view kEnds = " \t\n";
 
-// One word, from `at` on; `at` is behind it then. Nothing: a quote is not closed.
+// One word, from `at` on; `at` is after it then. Empty optional: a quote is not closed.
 std::optional<std::string> next_word(const std::string& text, size_t& at) {
   std::string word;
   char quote = 0;
@@ -32,7 +32,7 @@ std::optional<std::string> next_word(const std::string& text, size_t& at) {
   return word;
 }
 
-// What is put in for {host} is not looked at again.
+// Text inserted for {host} is not searched again.
 size_t put_in_host(std::string& word, const std::string& host) {
   size_t count = 0;
   for (size_t at = 0; (at = word.find(kHost, at)) != std::string::npos; at += host.size(), ++count)
@@ -45,8 +45,8 @@ size_t put_in_host(std::string& word, const std::string& host) {
 Result<std::vector<std::string>> ssh_command(const std::string& destination, const std::string& config) {
   if (destination.empty() || destination[0] == '-')
     return fail(Code::invalid, "'" + destination + "' is not a destination for ssh");
-  // No terminal: none is needed, and some hosts refuse it. No question: nothing could answer it. A host that
-  // is away ends the connection within a minute. A connection that the user shares is used, and none is left
+  // No terminal: none is needed, and some hosts refuse it. No question: nothing could answer it. If the host
+  // is gone, the connection ends within a minute. A connection that the user shares is used, and none is left
   // behind for others. Banners are left out, errors are not.
   std::vector<std::string> argv = {"ssh", "-T"};
   if (!config.empty()) argv.insert(argv.end(), {"-F", config});
@@ -64,13 +64,14 @@ Result<std::vector<std::string>> via_command(const std::string& via, const std::
   size_t hosts = 0;
   for (size_t at = via.find_first_not_of(kEnds); at < via.size(); at = via.find_first_not_of(kEnds, at)) {
     auto word = next_word(via, at);
-    if (!word) return fail(Code::invalid, "--via: a quote is not closed, or a backslash stands at the end");
+    if (!word) return fail(Code::invalid, "--via: a quote is not closed, or there is a backslash at the end");
     hosts += put_in_host(*word, host);
     argv.push_back(std::move(*word));
   }
-  if (argv.empty()) return fail(Code::invalid, "--via: there is no command");
+  if (argv.empty()) return fail(Code::invalid, "--via: the command is empty");
   if (hosts == 0)
-    return fail(Code::invalid, "--via: {host} is not in it, so every host would be the same one");
+    return fail(Code::invalid,
+                "--via: the command does not contain {host}, so it would reach the same host every time");
   argv.push_back("/bin/sh");
   return argv;
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kDigits = 64, kMostOrders = 1000;
 
-Error no_message(const std::string& what) { return fail(Code::invalid, "the host sends " + what); }
+Error no_message(const std::string& what) { return fail(Code::invalid, "the host sent " + what); }
 
 Status read_poll(const Json& json, HostMessage& out) {
   JsonReader r(json, "poll");
@@ -18,19 +18,19 @@ Status read_poll(const Json& json, HostMessage& out) {
   r.get("have", have);
   r.get("boot", out.present.boot_id);
   TRY_(r.finish());
-  if (have.size() > kMostOrders) return fail(Code::invalid, "poll.have: too many");
+  if (have.size() > kMostOrders) return fail(Code::invalid, "poll.have: too many orders");
   out.have = {have.begin(), have.end()};
-  // It is no other, whatever it says.
+  // Whatever it reports, it is in no other mode.
   out.present.mode = wire::Mode::adopted;
   return Ok{};
 }
 
 Status read_program(const Json& json, HostMessage& out) {
-  if (!json.is_string()) return fail(Code::invalid, "program: no digest");
+  if (!json.is_string()) return fail(Code::invalid, "program: not a digest");
   out.program = json.get<std::string>();
   if (out.program.size() == kDigits && out.program.find_first_not_of("0123456789abcdef") == std::string::npos)
     return Ok{};
-  return fail(Code::invalid, "program: no digest");
+  return fail(Code::invalid, "program: not a digest");
 }
 
 Status read_looked(const Json& json, HostMessage& out) {
@@ -40,7 +40,7 @@ Status read_looked(const Json& json, HostMessage& out) {
   out.looked.look = r.raw("look");
   TRY_(r.finish());
   if (out.looked.facts.is_object() && out.looked.look.is_object()) return Ok{};
-  return fail(Code::invalid, "looked: no facts");
+  return fail(Code::invalid, "looked: `facts` and `look` must be objects");
 }
 
 Status read_kind(const Json& json, HostMessage& out) {
@@ -62,16 +62,17 @@ Status read_kind(const Json& json, HostMessage& out) {
     return read_looked(json["looked"], out);
   }
   if (json.contains("alive")) return Ok{};
-  return fail(Code::invalid, "a message of no known kind");
+  return fail(Code::invalid, "unknown kind");
 }
 
 }  // namespace
 
 Result<HostMessage> host_message_of(const std::string& line) {
   const auto json = parse_json(line);
-  if (!json.ok() || !json->is_object()) return no_message("something that is no message");
+  if (!json.ok() || !json->is_object()) return no_message("an invalid message");
   HostMessage out;
-  if (const Status read = read_kind(*json, out); !read.ok()) return no_message(read.error().message);
+  if (const Status read = read_kind(*json, out); !read.ok())
+    return no_message("an invalid message: " + read.error().message);
   const auto number = json->find("n");
   if (number != json->end() && number->is_number_unsigned()) out.number = number->get<uint64_t>();
   const bool asks = out.kind != HostMessage::Kind::alive && out.kind != HostMessage::Kind::looked;
@@ -81,7 +82,7 @@ Result<HostMessage> host_message_of(const std::string& line) {
 
 Result<HostHello> host_hello_of(const std::string& text) {
   const auto json = parse_json(text);
-  if (!json.ok()) return no_message("no hello");
+  if (!json.ok()) return no_message("an invalid hello");
   HostHello hello;
   JsonReader r(*json, "hello");
   r.allow_unknown();
@@ -95,8 +96,10 @@ Result<HostHello> host_hello_of(const std::string& text) {
   r.get_or("why_user", hello.why_user, std::string());
   r.get("folder", hello.folder);
   r.get("agent_version", hello.agent_version);
-  if (const Status read = r.finish(); !read.ok()) return no_message(read.error().message);
-  if (hello.version != 1) return no_message("a hello of version " + std::to_string(hello.version));
+  if (const Status read = r.finish(); !read.ok())
+    return no_message("an invalid hello: " + read.error().message);
+  if (hello.version != 1)
+    return no_message("a hello of unsupported version " + std::to_string(hello.version));
   return hello;
 }
 

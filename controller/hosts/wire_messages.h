@@ -23,7 +23,7 @@ struct HostMessage {
   std::string program = {};  // digest, 64 hexadecimal digits
 };
 
-// One line behind the hello.
+// One line after the hello.
 Result<HostMessage> host_message_of(const std::string& line);
 // What follows `MUSTER1 `.
 Result<HostHello> host_hello_of(const std::string& text);

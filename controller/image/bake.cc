@@ -38,11 +38,11 @@ Result<PlaybookStep> rendered(PlaybookStep step, const Json& context) {
   };
   Status done = step.when.empty() && step.for_each.empty()
                     ? put_in(step.params)
-                    : fail(Code::invalid, "no 'when' and no 'for_each'");
+                    : fail(Code::invalid, "'when' and 'for_each' are not allowed");
   if (done.ok()) done = put_in(step.verify);
   if (!done.ok())
     return fail(Code::invalid,
-                fmt::format("a step of phase image can use the spec's 'vars' and nothing of a node: {}",
+                fmt::format("a step of phase image can use the spec's 'vars' but no values of a node: {}",
                             done.error().message));
   return step;
 }

@@ -108,7 +108,7 @@ WantedBy=sysinit.target
 )";
 
 constexpr const char* kSshd =
-    R"(# Written into the image by muster. Nobody gets in by password, and only declared keys are ever installed.
+    R"(# Written into the image by muster. No login by password; only declared keys are ever installed.
 HostKey /etc/ssh/ssh_host_ed25519_key
 PasswordAuthentication no
 KbdInteractiveAuthentication no
@@ -205,7 +205,7 @@ constexpr const char* kOwnOfMachine[] = {
     "etc/ssl/private/ssl-cert-snakeoil.key",
     "etc/ssl/certs/ssl-cert-snakeoil.pem",  // ssl-cert; muster-own-keys
     "etc/munge/munge.key",                  // munge; the playbook scheduler brings the cluster's
-    "var/lib/dkms/mok.*",             // dkms, to sign modules with: no firmware knows it; none is needed
+    "var/lib/dkms/mok.*",             // dkms, to sign modules with: no firmware trusts it; none is needed
     "var/lib/shim-signed/mok/MOK.*",  // shim-signed, likewise
     "var/lib/systemd/random-seed",
     "var/lib/systemd/credential.secret",  // systemd; systemd, when it starts

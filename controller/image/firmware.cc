@@ -23,14 +23,14 @@ constexpr const char* kMicrocode[][2] = {{"amd-ucode", "AuthenticAMD.bin"},
 Status copy_file(const std::string& from, const std::string& to) {
   std::error_code ec;
   fs::create_directories(fs::path(to).parent_path(), ec);
-  fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);  // behind a link: its content
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, ec);  // of a link: its content
   if (ec) return fail(Code::failed, fmt::format("{} -> {}: {}", from, to, ec.message()));
   fs::permissions(to, fs::perms(0644), ec);
   return Ok{};
 }
 
 bool is_microcode(const std::string& folder, const std::string& name) {
-  // Beside AMD's files lie their signatures and a README.
+  // Beside AMD's files are their signatures and a README.
   return folder == "amd-ucode" ? name.size() > 4 && name.compare(name.size() - 4, 4, ".bin") == 0
                                : std::count(name.begin(), name.end(), '-') == 2;
 }
@@ -53,7 +53,7 @@ std::vector<std::string> firmware_named_by(const std::string& module) {
   for (size_t at = 0; (at = module.find(mark, at)) != std::string::npos;) {
     at += mark.size();
     const std::string name = module.substr(at, module.find('\0', at) - at);
-    // A path out of the folder is no name of a file in it.
+    // A path out of the folder is not the name of a file in it.
     const bool plain =
         !name.empty() && name.size() < 256 && name[0] != '/' && name.find("..") == std::string::npos;
     if (plain && std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Raised whenever this code makes another image out of the same recipe.
+// Raised whenever this code makes a different image out of the same recipe.
 constexpr int kBuilder = 5;
 constexpr const char* kDpkgStatus = "/dpkg-status";  // in the stage, until the packages are recorded
 constexpr const char* kFsUuid = "6d757374-6572-4f53-8000-000000000001";
@@ -90,7 +90,7 @@ Result<ImageRecipe> effective_recipe(const ImageRequest& request) {
   return recipe;
 }
 
-// Of the shared cache: the name is in the manifest, and other mirrors may have other versions.
+// For the shared cache: the name is in the manifest, and other mirrors may have different versions.
 std::string cache_key(const Build& b) {
   return sha256(dump_json(Json{{"inputs", b.inputs}, {"name", b.request.name}, {"sources", b.sources}}));
 }
@@ -226,7 +226,7 @@ Status collect_files(const Build& b, ImageManifest& m) {
   std::error_code ec;
   fs::copy_file(b.tree() + "/var/lib/dpkg/status", b.stage + kDpkgStatus,
                 fs::copy_options::overwrite_existing,
-                ec);  // without it, nothing says later which packages changed
+                ec);  // without it, it is unknown later which packages changed
   return Ok{};
 }
 

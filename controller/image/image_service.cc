@@ -170,7 +170,8 @@ void ImageService::start(const ImageRequest& request, Progress progress, Built d
 
 void ImageService::in_pool(Progress progress, Built done,
                            std::function<Result<Image>(const Progress&)> work) {
-  auto result = std::make_shared<Result<Image>>(fail(Code::failed, "not done: see musterd's log"));
+  auto result =
+      std::make_shared<Result<Image>>(fail(Code::failed, "the image was not made: see musterd's log"));
   const Progress report = [this, progress](const std::string& what, double fraction) {
     reactor_.post([progress, what, fraction] { progress(what, fraction); });
   };
@@ -217,7 +218,8 @@ void ImageService::pack_all(std::vector<std::string> folders, const Status& so_f
   pack(next, {go_on});
 }
 
-// Callers since then may need another agent than the packed one: checked once more for all of them together.
+// Callers since then may need a different agent than the packed one: checked once more for all of them
+// together.
 void ImageService::pack(const std::string& folder, std::vector<Packed> asked) {
   packing_[folder];
   const auto result =

@@ -28,7 +28,7 @@ class ImageService {
     std::string digest;
     bool reused = false;  // built from the same inputs before
   };
-  // Called on the reactor's thread. Fraction 0: not a phase but the reason of the build ("packages: +htop").
+  // Called on the reactor's thread. Fraction 0: not a phase but the reason for the build ("packages: +htop").
   using Progress = std::function<void(const std::string& what, double fraction)>;
   using Built = std::function<void(Result<Image>)>;
 
@@ -50,20 +50,20 @@ class ImageService {
   };
   static constexpr const char* kDefaultRecipe = "debian-13";
   // Builds an image unless the present one was built from the same inputs; packs its RAM system too.
-  // `playbooks`: all that exist. While it is being built already: waits, then checks again. Code::conflict:
+  // `playbooks`: all that exist. While it is already being built: waits, then checks again. Code::conflict:
   // the order contradicts the spec.
   void build(const Spec* spec, const std::map<std::string, Playbook>& playbooks, const Order& order,
              Progress progress, Built done);
   // Imports an exported image, with its RAM system; see controller/image/transfer.h.
   void bring_in(const std::string& path, Progress progress, Built done);
   void write_out(const std::string& name, const std::string& path, Progress progress, Built done);
-  // Makes sure that the RAM systems of these images have the present agent. One that is being packed already
-  // is checked when that has ended.
+  // Ensures that the RAM systems of these images have the present agent. One that is already being packed is
+  // checked when that has ended.
   void prepare_ram(const std::set<std::string>& images, std::function<void(Status)> done);
   // Whether images/NAME/DIGEST/FILE is published: the manifest, the frames, or a file that this manifest
   // names. Everything else there stays private: records of the build, trees with files of every mode, logs.
   bool publishes(const std::string& image, const std::string& digest, const std::string& file);
-  // What every system has beside its image.
+  // What every system has in addition to its image.
   Programs& programs() { return programs_; }
   // Digest of what the present image was built from: recipe, kernel variant, all that is baked in; "" where
   // that is not recorded.

@@ -29,7 +29,7 @@ std::string sentence(const std::string& topic, const Names& names) {
   return out;
 }
 
-// What is only in one of two lists, with a sign; "another order" when nothing is.
+// What is only in one of two lists, with a sign; "order changed" when nothing is.
 std::string list_change(const std::string& topic, const Json& before, const Json& after) {
   const Names old_names = texts(before), new_names = texts(after);
   const std::set<std::string> was(old_names.begin(), old_names.end()), is(new_names.begin(), new_names.end());
@@ -38,7 +38,7 @@ std::string list_change(const std::string& topic, const Json& before, const Json
     if (!was.count(name)) changes.push_back("+" + name);
   for (const auto& name : was)
     if (!is.count(name)) changes.push_back("-" + name);
-  return changes.empty() ? topic + ": another order" : sentence(topic, changes);
+  return changes.empty() ? topic + ": order changed" : sentence(topic, changes);
 }
 
 std::map<std::string, std::string> by_path(const Json& files) {
@@ -73,7 +73,7 @@ std::string recipe_change(const std::string& key, const Json& before, const Json
   return key;
 }
 
-// Layers by name: one that came, went, or has other steps.
+// Layers by name: one that was added, was removed, or has different steps.
 std::string layer_change(const Json& before, const Json& after) {
   const auto by_name = [](const Json& list) {
     std::map<std::string, std::string> out;
@@ -122,7 +122,7 @@ std::string input_changes(const Json& built, const Json& now) {
       append(out, recipe_change(key == "kernel" ? "kernel packages" : key, before, value));
   if (const Json before = was.value("layers", Json()), after = now.value("layers", Json()); before != after)
     append(out, layer_change(before, after));
-  return out.empty() ? "its recipe has other keys" : out;
+  return out.empty() ? "its recipe has different keys" : out;
 }
 
 }  // namespace muster

@@ -1,8 +1,8 @@
 // What an image is built from, as one value: it decides whether a built image is still the one that would be
 // built now, and describes what changed. Pure.
 //
-// The host's apt sources are no part of it: another mirror of the same suite means the same image. Neither is
-// the agent: it is in the RAM system, which is repacked without a build (ram.h).
+// The host's apt sources are not part of it: a different mirror of the same suite means the same image.
+// Neither is the agent: it is in the RAM system, which is repacked without a build (ram.h).
 #pragma once
 
 #include <string>

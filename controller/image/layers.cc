@@ -52,8 +52,8 @@ std::vector<std::pair<pid_t, std::string>> processes_in(const std::string& tree)
 
 std::string hex_of(const std::string& digest) { return digest.substr(digest.find(':') + 1); }
 
-// What a chroot needs to install packages, and nothing of it stays: no daemon is started, the mirror's name
-// is found.
+// What a chroot needs to install packages, none of which stays: no daemon is started, the mirror's name
+// resolves.
 class Guest {
  public:
   explicit Guest(std::string root) : root_(std::move(root)), files_(root_) {}
@@ -134,7 +134,7 @@ Status in_private_mounts(const std::function<Status()>& work) {
   std::thread thread([&] {
     // MS_PRIVATE: what is mounted here does not appear in the namespace this one was copied from.
     if (::unshare(CLONE_FS | CLONE_NEWNS) != 0)
-      result = fail(Code::denied, std::string("a mount namespace: ") + strerror(errno));
+      result = fail(Code::denied, std::string("creating a mount namespace: ") + strerror(errno));
     else if (auto own = mounted("none", "/", nullptr, MS_REC | MS_PRIVATE); !own.ok())
       result = std::move(own);
     else if (!contain_exceptions("a step of an image", [&] { result = work(); }))
@@ -191,7 +191,8 @@ Status Layers::unmount(const std::string& at) const {
       return fail(Code::failed, fmt::format("unmounting {}: {}{}{}", at, strerror(error),
                                             names.empty() ? "" : "; still in it:", names));
     }
-    // A package's script may leave a daemon behind, such as gpg-agent: its work is in the layer, it is not.
+    // A package's script may leave a daemon behind, such as gpg-agent: its work is kept in the layer, the
+    // process is not.
     for (const auto& [pid, name] : left) ::kill(pid, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

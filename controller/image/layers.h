@@ -54,8 +54,8 @@ class Layers {
     return keep(key, stage_ + "/upper", log);
   }
 
-  // Carries out the steps in the tree mounted at `root`, daemons kept from starting, with the network. `said`
-  // gets a line per step. The log of all commands is <stage>/log; after a failure it is at
+  // Carries out the steps in the tree mounted at `root`, with daemons prevented from starting, and with the
+  // network. `said` gets a line per step. The log of all commands is <stage>/log; after a failure it is at
   // <folder>/failed-<layer>.log, and the error names it.
   Status run(const ImageLayer& layer, const std::string& agent, const std::string& root,
              const std::function<void(const std::string&)>& said) const;

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-// The value of a field that begins this line; "" when it is another one.
+// The value of a field that begins this line; "" when it is a different field.
 std::string field_of(const std::string& line, const std::string& name) {
   return line.rfind(name + ": ", 0) == 0 ? line.substr(name.size() + 2) : "";
 }
@@ -53,7 +53,7 @@ Result<PackageList> packages_of_image(const std::string& state_dir, const std::s
   const size_t colon = digest.find(':');
   const std::string hex = digest.substr(colon == std::string::npos ? 0 : colon + 1);
   if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return fail(Code::not_found, "no digest of an image: " + digest);
+    return fail(Code::not_found, "not the digest of an image: " + digest);
   const Files files("/");
   const std::string folder = state_dir + "/images/";
   for (const auto& name : files.list(folder)) {
@@ -68,7 +68,7 @@ Result<PackageList> packages_of_image(const std::string& state_dir, const std::s
       if (version.is_string()) out[package] = version.get<std::string>();
     return out;
   }
-  return fail(Code::not_found, "the packages of image " + digest + " are not recorded here");
+  return fail(Code::not_found, "the packages of image " + digest + " are not recorded on this controller");
 }
 
 }  // namespace muster

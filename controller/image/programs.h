@@ -1,6 +1,6 @@
 // Programs that every system has in addition to its image, by digest: the agent, and the acceptance programs
-// that are installed on the controller. After an upgrade a program has another digest, and the old one is no
-// longer served. Thread: the reactor's; reads a program again only when its size or time changed.
+// that are installed on the controller. After an upgrade a program has a different digest, and the old one is
+// no longer served. Thread: the reactor's; reads a program again only when its size or time changed.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ struct ProgramPaths {
   const std::string& accept;
 };
 
-// The acceptance programs, as the RAM system carries them to the node.
+// The acceptance programs, as the RAM system brings them to the node.
 std::vector<RamPayload> acceptance_programs(const std::string& accept);
 
 class Programs {

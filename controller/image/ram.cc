@@ -43,13 +43,13 @@ mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
 init=/sbin/init
 for word in $(cat /proc/cmdline); do case $word in root=*) root=${word#root=};; init=*) init=${word#init=};; esac; done
 stop() { echo "muster: $1; rebooting in 60 s"; sleep 60; reboot -f; exit 1; }
-case $root in PARTUUID=*|UUID=*) ;; *) stop "root=$root does not say which partition is meant";; esac
+case $root in PARTUUID=*|UUID=*) ;; *) stop "root=$root does not name a partition by its id";; esac
 modprobe -a ext4 sd_mod 2>/dev/null
 n=0
 while [ $n -lt 600 ]; do
   case $n in 0|5|20|100) for bus in pci acpi virtio vmbus xen scsi; do modprobe -a $(cat /sys/bus/$bus/devices/*/modalias 2>/dev/null) 2>/dev/null; done;; esac
   dev=$(blkid -l -o device -t "$root" 2>/dev/null)
-  [ -n "$dev" ] && set -- $(blkid -o device -t "$root" 2>/dev/null) && [ $# -gt 1 ] && stop "$root is $*, and one is a copy of the other: take it away"
+  [ -n "$dev" ] && set -- $(blkid -o device -t "$root" 2>/dev/null) && [ $# -gt 1 ] && stop "$root is $*, and one is a copy of the other: remove it"
   [ -n "$dev" ] && mount -t ext4 -o rw "$dev" /root && break
   n=$((n + 1)); sleep 0.1
 done
@@ -187,7 +187,7 @@ std::string payload_key(const RamRequest& request, const std::string& agent_sha,
   return sha256(dump_json(Json{{"files", files}, {"level", request.level}, {"version", ram_tree_version()}}));
 }
 
-// Which of the files the record names are others now.
+// Which of the files in the record have changed.
 std::string changed_files(const Json& record, const Json& now) {
   std::string out;
   const Json before = record.value("payload", Json::array());
@@ -200,7 +200,7 @@ std::string changed_files(const Json& record, const Json& now) {
   return out.empty() ? "this version of muster packs it differently" : out + " changed";
 }
 
-// Code::conflict: there is one, and why it does not do.
+// Code::conflict: there is one, and why it cannot be used.
 Result<RamInfo> present(const RamRequest& request, const std::string& key, const Json& payload) {
   TRY(const std::string text, Files("/").read(request.image_folder + "/ram.json"));
   const auto record = parse_json(text);
@@ -226,7 +226,7 @@ Result<std::string> pack(const RamRequest& request, const std::string& agent) {
   cpio.symlink("usr/sbin/muster-agent", "/init");
   std::set<std::string> folders = {"usr", "usr/bin", "usr/sbin", "usr/lib", "etc"};
   for (const auto& p : request.payload) {
-    // Carried under /payload: seeding copies everything there into the installed system.
+    // Stored under /payload: seeding copies everything there into the installed system.
     const std::string path = "payload" + p.path;
     for (size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
       if (folders.insert(path.substr(0, slash)).second) cpio.directory(path.substr(0, slash));

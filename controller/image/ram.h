@@ -1,5 +1,5 @@
-// The RAM system: what a node runs while its disks are read and written. Kernel and modules of the image, a
-// few tools with their libraries, busybox, and the static muster-agent as /init.
+// The RAM system: what a node runs while its disks are examined and written. Kernel and modules of the image,
+// a few tools with their libraries, busybox, and the static muster-agent as /init.
 //
 // Its tree is collected once, when the image is built; build_ram_system() packs it with the present agent
 // binary, so a new agent needs no new image. Thread: blocking; for worker threads.
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-struct RamPayload {    // a file the agent carries to the node, and from there into the installed system
+struct RamPayload {    // a file that the agent brings to the node, and from there into the installed system
   std::string source;  // on this machine
   std::string path;    // on the node, absolute: "/usr/lib/muster/muster-accept"
   unsigned mode = 0755;

@@ -2,7 +2,7 @@
 // and modules.alias.
 //
 // A soft dependency is one that a module names but does not link to: r8169 probes no card without realtek,
-// and modules.dep does not have that.
+// and modules.dep does not list it.
 #pragma once
 
 #include <map>

@@ -68,8 +68,10 @@ RecipeFile read_file(Reader& r, const YAML::Node& node) {
   if (f.path.empty() || f.path[0] != '/' || f.path.find("..") != std::string::npos)
     r.problem(node, "files: path must be absolute");
   else if (is_own_of_machine(f.path))
-    r.problem(node,
-              f.path + ": every machine has its own; an image contains none, because any client can read it");
+    r.problem(
+        node,
+        f.path +
+            ": every machine has its own; an image must not contain one, because any client can read images");
   return f;
 }
 
@@ -78,8 +80,8 @@ bool has_pockets(const std::string& suite) {
   return suite != "sid" && suite != "unstable" && suite != "experimental";
 }
 
-// An image of a release without its security pocket is never made by accident: where that lies follows from
-// the mirror, or is said.
+// An image of a release without its security pocket is never made by accident: its location follows from the
+// mirror, or is given.
 void read_mirror(Reader& r, const YAML::Node& root, ImageRecipe& out) {
   if (root["mirror"]) out.mirror = without_slash(r.text(root["mirror"], "mirror"));
   for (const char* key : {"security_mirror", "updates"})
@@ -181,7 +183,7 @@ Result<ImageRecipe> load_recipe(const std::string& folder, const std::string& na
   auto base_text = files.read(below);
   if (!base_text) return std::move(base_text).error().with(path + ": from");
   TRY(const std::string third, base_of(*base_text, below));
-  if (!third.empty()) return fail(Code::invalid, fmt::format("{}: from: {} has itself a `from`", path, from));
+  if (!third.empty()) return fail(Code::invalid, fmt::format("{}: from: {} has a `from` itself", path, from));
   TRY(const ImageRecipe base, parse_recipe(*base_text, below));
   return parse_recipe(text, path, &base);
 }
@@ -192,7 +194,7 @@ Result<ImageRecipe> parse_recipe(const std::string& text, const std::string& sou
     const YAML::Node root = YAML::Load(text);
     if (!root.IsMap()) return fail(Code::invalid, source + ": expected a mapping");
     Reader r(source);
-    if (root["from"] && !base) r.problem(root["from"], "from: allowed only in a file beside other recipes");
+    if (root["from"] && !base) r.problem(root["from"], "from: allowed only in a file in a folder of recipes");
     ImageRecipe recipe = read_recipe(r, root, base);
     TRY_(r.finish());
     return recipe;

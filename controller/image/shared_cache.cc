@@ -78,7 +78,7 @@ Status keep_build(const std::string& cache, const std::string& key, const std::s
   const std::string to = place(cache, key);
   const Files files("/");
   if (files.exists(to) && !replace) return Ok{};
-  // By chance: controllers in containers have the same process ids, and would remove each other's.
+  // Random: controllers in containers have the same process ids, and would remove each other's.
   const std::string stage = to + "." + random_hex(8);
   TRY_(files.make_directories(fs::path(to).parent_path(), 0700));
   std::error_code ec;

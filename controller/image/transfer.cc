@@ -158,7 +158,7 @@ Result<Head> parse_head(const std::string& text) {
   TRY(const Json json, parse_json(text));
   if (!json.is_object() || !json.contains("format")) return fail(Code::invalid, "it has no format version");
   if (json["format"] != kTransferFormat)
-    return fail(Code::invalid, fmt::format("format {} is unknown, this muster reads format {}",
+    return fail(Code::invalid, fmt::format("format {} is unknown; this muster reads format {}",
                                            dump_json(json["format"]), kTransferFormat));
   Head head;
   int ram_version = 0;
@@ -181,7 +181,7 @@ Result<Head> parse_head(const std::string& text) {
   if (ram_version != ram_tree_version())
     return fail(
         Code::invalid,
-        fmt::format("its RAM system has version {} (muster {}), this muster needs {}: rebuild the image",
+        fmt::format("its RAM system has version {} (muster {}), but this muster needs {}: rebuild the image",
                     ram_version, made_by, ram_tree_version()));
   return head;
 }

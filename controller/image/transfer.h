@@ -1,12 +1,12 @@
-// Carries a built image from one controller to another as one file, so that it need not be built twice.
+// Transfers a built image from one controller to another as one file, so that it need not be built twice.
 //
 // The file is a tar archive: muster-image.json first (kTransferFormat, name, digest, the tree of the RAM
 // system entry by entry with its SHA-256, how the image was built), then manifest.json, frames.zst, the files
-// that the manifest names, and ram/. Any compression that tar supports can be around it. What the digest of
+// that the manifest names, and ram/. It may be compressed in any way that tar supports. What the digest of
 // the image does not cover, the tree of the RAM system, is covered by muster-image.json: that file is not
-// signed, so an archive is only as trustworthy as its source. Not carried: the packed RAM system, which every
-// controller makes with its own agent. Thread: blocking (as long as reading and hashing the image takes); for
-// worker threads.
+// signed, so an archive is only as trustworthy as its source. Not included: the packed RAM system, which
+// every controller makes with its own agent. Thread: blocking (as long as reading and hashing the image
+// takes); for worker threads.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kStreamsPerNode = 8;
 
-// What of an event is worth keeping in the live log. Progress is shown from memory: writing every tick would
+// The part of an event that is kept in the live log. Progress is shown from memory: writing every tick would
 // make the log mostly noise.
 bool kept(const std::string& node, const wire::Event& event) {
   return event.kind != "progress" && mac_of_unknown(node).empty();
@@ -108,7 +108,8 @@ wire::PollReply LinkHub::news(const std::string& node, const std::set<std::strin
   return reply;
 }
 
-// An order whose secrets are missing can never be carried out: the executor gets that as the order's result.
+// An order whose secrets are missing can never be carried out: the executor receives that as the order's
+// result.
 void LinkHub::refuse(const std::string& node, const wire::WorkOrder& order, const Error& error) {
   wire::Event finished;
   finished.order = order.id;
@@ -145,8 +146,8 @@ void LinkHub::take(const std::string& node, wire::EventBatch batch,
   if (sink_.contact) sink_.contact(node, {batch.boot_id});
   Stream& stream = stream_of(node, batch.boot_id, batch.incarnation);
   const bool settled = stream.durable == stream.taken;
-  // What failed to be written is written with what comes next: the agent sends it again until then, and it is
-  // not forwarded twice.
+  // Rows whose write failed are written together with the next ones: until then the agent sends the event
+  // again, and it is not forwarded twice.
   std::vector<Write> rows = std::exchange(stream.unwritten, {});
   for (const auto& event : batch.events) {
     if (event.seq <= stream.taken) continue;  // re-sent because our acknowledgement was lost
@@ -178,9 +179,9 @@ void LinkHub::forward(const std::string& node, const wire::EventBatch& batch, co
     Hello hello;
     hello.node = node;
     const auto mode = wire::mode_from_string(text_of(event.data, "mode"));
-    // What it is decides whether its machine may be switched off and its disks written.
+    // The mode decides whether the machine may be switched off and its disks written.
     if (!mode.ok()) {
-      log::error("hello with an unknown agent mode ignored",
+      log::error("hello ignored: unknown agent mode",
                  {{"node", node}, {"mode", text_of(event.data, "mode").substr(0, 40)}});
       return;
     }

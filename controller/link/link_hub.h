@@ -1,9 +1,9 @@
 // LinkHub: the controller's end of the agent link. Orders on offer per node, agents that wait for them (long
 // poll), and event batches on their way in.
 //
-// Secrets named in an order are put in here, at the moment it is handed to an authenticated agent, and
-// nowhere else. An event is forwarded once per (node, boot, incarnation, number) and acknowledged only after
-// everything the executor wrote because of it is durable. An undeclared machine is offered nothing but
+// Secrets named in an order are filled in by this class only, at the moment the order is handed to an
+// authenticated agent. An event is forwarded once per (node, boot, incarnation, number) and acknowledged only
+// after everything the executor wrote because of it is durable. An undeclared machine is offered nothing but
 // `inventory`, and its messages are not kept in the live log: any machine on the provisioning network can be
 // one while discovery is on. Authentication is the router's work: `node` is already verified. Thread: the
 // reactor's.

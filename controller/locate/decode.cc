@@ -42,7 +42,8 @@ class Decoder {
     return found.against.empty() ? strongest(Witness::mostly_passed) : found;
   }
 
-  // Most witnesses first, then the fewer passes: a part that always fails rather than one that also passes.
+  // Most failed probes first, then fewest passes: prefer a part that always fails to one that sometimes
+  // passes.
   Conviction strongest(Witness kind) const {
     Conviction best;
     for (size_t part = 0; part < failed_.size(); ++part) {

@@ -5,7 +5,7 @@
 // - two failed probes have nothing in common but this part, and
 // - every other part on them is a credible witness: it passed without this part, and its other failures are
 //   explained by parts already convicted.
-// So a good part that met two bad ones is not convicted: those two are no witnesses. A conviction explains
+// So a good part that met two bad ones is not convicted: those two are not witnesses. A conviction explains
 // failures, which can make witnesses of others; this is repeated until nothing changes.
 //
 // Where every good part met every bad one (all pairs, two bad nodes) there is no such witness. Then, and only

@@ -9,7 +9,7 @@
 namespace muster::locate {
 namespace {
 
-constexpr double kNearBest = 0.8;  // of the typical best: what is slower does not say what healthy is
+constexpr double kNearBest = 0.8;  // of the typical best: a slower result does not show what is healthy
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -163,7 +163,7 @@ std::optional<double> healthy_rate(size_t ends, const std::vector<Rate>& rates) 
       best[static_cast<size_t>(end)] = std::max(best[static_cast<size_t>(end)], r.value);
   std::erase_if(best, [](double value) { return value < 0; });
   if (best.empty()) return {};
-  // The best of an end that only met bad ones is low too: three of four ends may be so.
+  // The best of an end that only met bad ones is low, too: that may be three of four ends.
   const auto upper = best.begin() + static_cast<std::ptrdiff_t>(best.size() * 3 / 4);
   std::nth_element(best.begin(), upper, best.end());
   const double near = kNearBest * *upper;

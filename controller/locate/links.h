@@ -15,9 +15,9 @@ namespace muster::locate {
 
 struct LinkMeasurement {
   std::string from = {}, to = {};  // node names; data went this way
-  std::optional<double> mbps =
-      {};  // nullopt: tried and not measured (refused, hung, wrong data), which is a failure It had a limit
-  // to reach, and reached it: not a failure, however much faster others are.
+  // nullopt: tried and not measured (refused, hung, wrong data), which is a failure.
+  std::optional<double> mbps = {};
+  // It had a limit to reach, and reached it: not a failure, however much faster others are.
   bool as_expected = false;
 };
 
@@ -40,7 +40,7 @@ std::string_view to_string(LinkSuspect::Kind kind);
 struct LinkFindings {
   std::optional<double> reference = {};  // MB/s of a healthy pair; absent when nothing was measured
   std::optional<double> floor = {};      // below it a measurement is bad: floor_ratio x reference
-  std::string derivation = {};           // in words
+  std::string derivation = {};           // as text
   std::vector<LinkSuspect> suspects = {};
   // Names of the ends that explain a bad measurement between these two; empty if it was good or there is no
   // suspect.

@@ -1,5 +1,5 @@
 // Which ends are tested together. A round is a set of pairs without a common end, so that each end's
-// bandwidth belongs to one test. Ends are 0 ... n - 1; with an odd number one end rests in each round.
+// bandwidth belongs to one test. Ends are 0 ... n - 1; with an odd number one end is idle in each round.
 // Thread: pure functions; the same seed gives the same rounds on every machine.
 #pragma once
 

@@ -8,10 +8,11 @@
 namespace muster::locate {
 namespace {
 
-// A failed pair is tested again when both ends have so many passes with others for each of its tests. Failed
-// so often, it is the path: by then an end with an intermittent fault would have failed with another one.
+// A failed pair is tested again when both ends have this many passes with others for each of its tests. If it
+// failed this often, it is the path: by then an end with an intermittent fault would have failed with another
+// partner, too.
 constexpr size_t kClearing = 2, kPathTests = 3;
-// An end is tested until so many witnesses are against it: one of two may turn out to be bad itself later.
+// An end is tested until this many witnesses are against it: one of two may turn out to be bad itself later.
 constexpr size_t kConfirming = 3;
 constexpr std::ptrdiff_t kLeastTests = 3;  // with partners that are not bad, of every end
 
@@ -123,8 +124,8 @@ class Search {
     std::vector<int> order(ends_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
     numbers.shuffle(order);
-    // Witnesses are few: those that never passed come first, then who rested or met a bad one, last those
-    // that are convicted and not confirmed.
+    // Witnesses are few: those that never passed come first, then those that were idle or met a bad one, last
+    // those that are convicted but not confirmed.
     std::vector<int> first = order;
     std::stable_sort(first.begin(), first.end(), [&](int a, int b) {
       return std::pair(at(a).guilty, at(a).passed_with.size()) <

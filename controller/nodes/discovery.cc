@@ -53,9 +53,9 @@ void Discovery::off() {
 void Discovery::on_hello(const Hello& hello) {
   if (!active() || mac_of_unknown(hello.node).empty()) return;
   Asked& asked = asked_[hello.node];
-  // Ordered at its first message, before its boot was known.
+  // Ordered at the machine's first message, before its boot id was known.
   if (asked.boot_id.empty() && !asked.order.empty()) asked.boot_id = hello.boot_id;
-  // An agent that was started again in the same boot still has, or had, the order.
+  // An agent that restarted within the same boot still has, or had, the order.
   if (asked.boot_id != hello.boot_id) ask(hello.node, hello.boot_id);
 }
 
@@ -108,7 +108,7 @@ void Discovery::take(const std::string& name, const wire::Event& finished) {
     row.mode = std::string(wire::to_string(wire::Mode::ram));
     row.last_seen = row.facts_time = now;
     row.facts = text;
-    // A machine with this MAC later must be the same one: the operator admits the one that was shown.
+    // A machine that appears later with this MAC must be the same one: the operator admits what was shown.
     if (machine_of(row.product_uuid).empty()) row.product_uuid = machine_of(system.uuid);
     row.system_serial = names_one_thing(system.serial) ? system.serial : "";
   });

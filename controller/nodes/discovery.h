@@ -2,7 +2,7 @@
 // (controller/boot/boot_service.h) and get an order for their inventory, once per boot. They get no other
 // order: they are in no plan until an operator admits them.
 //
-// Off by default and again after every start of the controller; on() is for a time. What was seen stays in
+// Off by default and again after every start of the controller; on() has a time limit. What was seen stays in
 // the store as the row of "unknown-<MAC>" in state "unadmitted". Everything that a hostile machine can make
 // grow is bounded. Thread: the reactor's.
 #pragma once

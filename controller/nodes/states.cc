@@ -27,12 +27,12 @@ constexpr Words<RunState, 5> kRunWords = {{{RunState::running, "running"},
 std::string_view to_string(NodeState state) { return word_of(kNodeWords, state); }
 Result<NodeState> node_state_from_string(std::string_view word) {
   if (const auto state = value_of(kNodeWords, word)) return *state;
-  return fail(Code::invalid, "unknown state of a node '" + std::string(word) + "'");
+  return fail(Code::invalid, "unknown node state '" + std::string(word) + "'");
 }
 std::string_view to_string(RunState state) { return word_of(kRunWords, state); }
 Result<RunState> run_state_from_string(std::string_view word) {
   if (const auto state = value_of(kRunWords, word)) return *state;
-  return fail(Code::invalid, "unknown state of a run '" + std::string(word) + "'");
+  return fail(Code::invalid, "unknown run state '" + std::string(word) + "'");
 }
 
 }  // namespace muster

@@ -10,12 +10,12 @@ namespace muster {
 
 enum class NodeState {
   unknown,      // never seen
-  discovered,   // its hardware was seen; nothing is installed, or nothing that counts
+  discovered,   // its hardware was seen; nothing is installed, or nothing of use
   unadmitted,   // it was seen, and no spec declares it
   installing,   // a run works on it, for more than writing a slot beside its jobs
   accepted,     // it passed
   degraded,     // it works, below a floor of the profile
-  quarantined,  // taken out, by a run or an operator (held_by.h)
+  quarantined,  // excluded, by a run or an operator (held_by.h)
   draining,     // its work and data are moved off it
   drained       // off; brought back only by name
 };

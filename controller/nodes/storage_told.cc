@@ -99,7 +99,7 @@ Json of_node(const Section& section, const std::string& node, const Json* told, 
     const size_t plain = std::min(want.source.size(), want.source.find_first_not_of('*'));
     problem = fmt::format(
         "{} is {} ({}), not {}", s.mount, from, fs,
-        want.source.empty() ? want.fstype + " of the node's own drives" : want.source.substr(plain));
+        want.source.empty() ? want.fstype + " on the node's own drives" : want.source.substr(plain));
     return out;
   }
   if (is_true(mount, "silent")) {
@@ -135,7 +135,7 @@ class EnginesWord {
         silent_ = {{"node", node}, {"problem", engine + " does not answer"}};
     }
   }
-  // Null: none.
+  // Null: no problem.
   Json problem() const { return wrong_.is_null() && !well_ ? silent_ : wrong_; }
 
  private:
@@ -193,7 +193,7 @@ Json StorageTold::status(const Spec& spec, const std::function<bool(const std::s
       std::string problem;
       Json one = of_node(of, n.name, told, problem);
       add_sizes(one, local, section);
-      // A former master that was started again has none of the changes since.
+      // A former master that is running again lacks all changes since.
       const bool may_know = engine_of(s).leader_knows_health ? n.name == of.leader : is_member(s, n);
       if (told && may_know) engine.heard(s.engine, n.name, *told);
       if (!problem.empty()) section["problems"].push_back({{"node", n.name}, {"problem", problem}});

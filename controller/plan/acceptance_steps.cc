@@ -148,7 +148,7 @@ void write_acceptance(Planning& p) {
   find_started_programs(p);
   if (p.drafts.size() < p.spec.nodes.size())
     p.plan.notes.push_back(
-        "links are measured between the nodes of this plan only; `muster accept` measures all of them");
+        "links are measured only between the nodes of this plan; run `muster accept` to measure all of them");
   std::set<int> numbers;
   for (auto& d : p.drafts) {
     for (auto& s : d.accept) s.stage = 1;

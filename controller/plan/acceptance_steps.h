@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// Behind everything that the drafts have so far.
+// Appended after everything that the drafts have so far.
 void write_acceptance(Planning& p);
 
 }  // namespace muster

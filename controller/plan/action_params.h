@@ -1,6 +1,6 @@
-// ActionParams: what an action is done with, a JSON object. Orders for many nodes have the same steps and
-// name the same nodes: such members are held as text that the actions of a plan share, the others as they
-// are. A value; what it shares never changes.
+// ActionParams: the parameters of an action, a JSON object. Orders for many nodes have the same steps and
+// name the same nodes: such members are held as text that the actions of a plan share, the others as JSON. A
+// value; the shared texts never change.
 #pragma once
 
 #include <concepts>
@@ -18,32 +18,32 @@ namespace muster {
 class ActionParams {
  public:
   ActionParams() = default;  // {}
-  // Of a Json, and not of what could become one: braces around braces would mean something else here.
+  // From a Json only, not from types that convert to it: nested braces would mean something else.
   template <std::same_as<Json> Value>
   ActionParams(Value whole) : own_(std::move(whole)) {}
   ActionParams& operator=(Json whole) { return *this = ActionParams(std::move(whole)); }
-  // With the texts of its steps, and of what else the steps of an order are about, found in the pool.
+  // Takes the texts of its steps, and of the nodes that the steps are about, from the pool.
   static ActionParams with_texts(const Json& whole, TextPool& pool);
 
   void set_steps(std::vector<SharedText> steps);
   void set(const std::string& key, SharedText value);
   void set_own(const std::string& key, Json value);
 
-  // All of it; each call builds it again.
+  // The complete object; rebuilt by each call.
   Json json() const;
-  // Without what is held as text beside the steps: its rings.
+  // Without the other members held as text: the rings.
   Json without_shared() const;
   bool is_object() const { return own_.is_object(); }
   bool contains(const std::string& key) const;
-  // A copy of a member: changes to it have no effect here. Where there is none: null, or `otherwise`.
+  // A copy of a member: changes to it have no effect here. If it does not exist: null, or `otherwise`.
   const Json operator[](const std::string& key) const { return value(key, Json()); }
   Json value(const std::string& key, Json otherwise) const;
 
-  // What dump_json() writes of it, in pieces.
+  // The output of dump_json() for it, in pieces.
   void each_piece(const std::function<void(std::string_view)>& take) const;
   // Bytes of what is held as text.
   size_t size_of_texts() const;
-  // The members that are held as they are, and as text.
+  // The members held as JSON, and those held as text.
   const Json& own() const { return own_; }
   const std::vector<SharedText>& steps() const { return steps_; }
   const std::map<std::string, SharedText>& shared() const { return shared_; }

@@ -35,7 +35,7 @@ void write_image(Planning& p, Draft& d) {
   if (d.disks.os_is_ours)
     p.plan.notes.push_back(
         d.spec->name +
-        ": the OS disk carries muster's layout; its unused root slot is written, state is kept");
+        ": the OS disk has muster's layout; its unused root slot is written, its state is kept");
   if (!in_ram(d)) add_netboot(p, d);
   add(p, d,
       {"image", ActionKind::image, "image", "write image " + d.spec->image, wire::to_json(*job), kImage, 3});
@@ -50,8 +50,8 @@ void write_actions(Planning& p) {
   p.plan.kind = plan_kind(p);
   for (const auto& d : p.hopeless) {
     p.plan.left_out.push_back(d.spec->name);
-    p.plan.notes.push_back(d.spec->name + " was never seen and is left out; `muster up --limit " +
-                           d.spec->name + "` looks for it again");
+    p.plan.notes.push_back(d.spec->name + " was never seen and is left out; run `muster up --limit " +
+                           d.spec->name + "` to look for it again");
   }
   for (auto& d : p.drafts) {
     p.plan.nodes.push_back(d.spec->name);
@@ -88,7 +88,7 @@ void write_actions(Planning& p) {
       p.plan.notes.push_back(fmt::format("storage '{}' (engine {}) {}", s.name, s.engine, engine.caution));
     if (engine.may_name_leader && p.in.request.force.count(s.server))
       p.plan.notes.push_back("storage '" + s.name + "': " + s.server +
-                             " may begin from a copy of the metadata of any age, as forced");
+                             " may start from a metadata copy of any age, as forced");
   }
   std::map<std::string, std::string> rails;
   for (const auto& d : p.drafts)

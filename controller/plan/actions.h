@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// Of all drafts, which are prepared.
+// For all drafts, which must be prepared.
 void write_actions(Planning& p);
 
 }  // namespace muster

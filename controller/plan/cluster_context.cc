@@ -13,12 +13,12 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kForJobs = 95;  // percent; the rest is the kernel's and the daemons'
+constexpr int64_t kForJobs = 95;  // percent; the rest is for the kernel and the daemons
 
-// What slurmd reports is what the kernel gives programs, and a node that reports less than its RealMemory is
-// drained. Memory as installed is the same after every boot and stays the measure, except where it counts
-// more than the margin covers (blocks of 2 GiB that are there in part only). There it goes down by steps:
-// MemTotal moves by a MiB or two from boot to boot, and slurm.conf is not to move with it.
+// slurmd reports the memory that the kernel makes available, and a node that reports less than its RealMemory
+// is drained. Installed memory is the same after every boot and is used, unless it exceeds the available
+// memory by more than the margin covers (blocks of 2 GiB that are only partly present). Then it is lowered in
+// steps: MemTotal varies by a MiB or two from boot to boot, and slurm.conf must not change with it.
 int64_t memory_for_jobs_mib(const HardwareFacts& facts) {
   constexpr int64_t kMovesMib = 4, kStepMib = 64;
   const int64_t installed = static_cast<int64_t>(facts.memory_bytes) / 100 * kForJobs >> 20;
@@ -27,8 +27,8 @@ int64_t memory_for_jobs_mib(const HardwareFacts& facts) {
   return std::max<int64_t>(1, usable * kForJobs / 100 / kStepMib * kStepMib);
 }
 
-// What a scheduler wants to know of every node: found, or else declared; a node of which neither is known is
-// not in it. Device files are empty without GPUs.
+// What a scheduler needs about every node: found, or else declared; a node with neither is left out. Device
+// files are empty without GPUs.
 std::string gpu_files(int gpus) {
   return gpus == 0 ? "" : gpus == 1 ? "/dev/nvidia0" : fmt::format("/dev/nvidia[0-{}]", gpus - 1);
 }
@@ -58,7 +58,7 @@ Json machines_of(const std::vector<const NodeSpec*>& nodes,
   return out;
 }
 
-// Those of `machines` with GPUs. What is declared counts: a node that lost its GPUs is no node without GPUs.
+// Those of `machines` with GPUs. The declaration counts: a node that lost its GPUs is still a GPU node.
 Json gpu_nodes_of(const Spec& spec, const Json& machines) {
   Json out = Json::array();
   for (Json m : machines) {
@@ -160,7 +160,7 @@ NodeView ClusterContext::of(const std::string& playbook, const std::string& amon
   };
   if (!playbook.empty()) take(spec_.leader_of(playbook));
   if (!among.empty()) take(spec_.leader_of(among));
-  // Slurm's accounting has no leader where Slurm's has it not.
+  // Slurm's accounting has no leader if Slurm's leader does not have it.
   if (!set.members.empty() && (playbook != "accounting" || !among.empty())) take(set.members.front());
   return views_[key] = view;
 }

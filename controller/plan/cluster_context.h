@@ -1,5 +1,5 @@
-// What a playbook's templates get of the nodes of a cluster (docs/playbook-context.md): those that it is
-// about, their leader, their hardware. Made once for all nodes. Pure.
+// The data about a cluster's nodes for a playbook's templates (docs/playbook-context.md): the nodes that it
+// is about, their leader, their hardware. Made once for all nodes. Pure.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace muster {
 
-// Nodes that steps are about, as those of a playbook: who has it, and what the context says of them.
+// The nodes that steps are about, such as those of a playbook: its members and their context data.
 struct NodeSet {
   std::vector<const NodeSpec*> members;        // in order of name
   Json nodes, machines, gpu_nodes, gpu_fleet;  // as in docs/playbook-context.md
@@ -30,23 +30,23 @@ struct NodeSet {
   int place_of(const std::string& node) const;
   bool has(const NodeSpec& node) const { return place_of(node.name) >= 0; }
   size_t others_than(const NodeSpec& node) const { return members.size() - (has(node) ? 1 : 0); }
-  // The text of `nodes`, without one of them; or only those at these places.
+  // The text of `nodes` without one of them, or with only those at these places.
   SharedText text_without(const NodeSpec& node) const;
   SharedText text_of(const std::vector<int>& places) const;
 
  private:
   friend class ClusterContext;
   TextPtr text_;                // of `nodes`
-  std::vector<size_t> begins_;  // where each begins in it, and where one more would
+  std::vector<size_t> begins_;  // offset of each in it, and of its end
 };
 
-// The context of steps: the nodes they are about, and the leader there (null: none).
+// The context of steps: the nodes they are about, and their leader (null: none).
 struct NodeView {
   NodeSet* set = nullptr;
   const NodeSpec* leader = nullptr;
 };
 
-// A shared storage section, as far as it is the same for all who mount it.
+// The part of a shared storage section that is the same for all nodes that mount it.
 struct SharedSection {
   SectionNetwork network;
   const NodeSpec* leader;       // null: it has no members
@@ -55,7 +55,7 @@ struct SharedSection {
 };
 
 // What is the same for every node of a cluster, made once for all of them: it grows with the cluster, and a
-// copy for each of 1,000 nodes is what takes the time. Members of sections are lent to one NodeContext at a
+// copy for each of 1,000 nodes would take too long. Members of sections are lent to one NodeContext at a
 // time.
 class ClusterContext {
  public:
@@ -64,8 +64,8 @@ class ClusterContext {
   ClusterContext(const ClusterContext&) = delete;
   ClusterContext& operator=(const ClusterContext&) = delete;
 
-  // The nodes that have the playbook; with `among`, those that have that one, too. "" stands for an
-  // acceptance profile, which all nodes have.
+  // The nodes that have the playbook; with `among`, those that also have that one. "" means an acceptance
+  // profile, which all nodes have.
   NodeView of(const std::string& playbook, const std::string& among = "");
   // The nodes that mount a shared storage section; null for other names.
   NodeSet* of_section(const std::string& name);
@@ -81,7 +81,7 @@ class ClusterContext {
   const Spec& spec_;
   const std::map<std::string, const HardwareFacts*>& machines_;
   Json hosts_;
-  // Few: playbooks that the same roles have share one.
+  // There are few: playbooks of the same roles share one.
   std::map<std::vector<const NodeSpec*>, std::unique_ptr<NodeSet>> sets_;
   std::map<std::pair<std::string, std::string>, NodeView> views_;
   std::map<std::string, NodeSet*> sections_;

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// Words of a variable; empty when it is not declared.
+// The words of a variable; empty if it is not declared.
 Json words_of(const Json& vars, const char* name) {
   Json out = Json::array();
   const std::string text = vars.value(name, "");
@@ -36,7 +36,7 @@ Json hardware_of(const HardwareSpec& h) {
   return out;
 }
 
-// Behind the last node comes the first again.
+// After the last node comes the first again.
 const NodeSpec& next_of(const NodeSet& set, const NodeSpec& node) {
   if (set.members.empty()) return node;
   const auto next =
@@ -62,8 +62,8 @@ Json users_of(const Spec& spec) {
   return users;
 }
 
-// What machines ask the controller for while they boot, on the machine where it runs: DHCP from no address
-// yet, and TFTP. The rest is on ports that the nodes may use among themselves anyway.
+// Traffic that booting machines send to the controller's own machine: DHCP from no address yet, and TFTP. The
+// rest is on ports that the nodes may use among themselves anyway.
 Json controller_rules(const ContextInput& in) {
   if (in.node.address != in.controller_address) return Json::array();
   return {{{"port", 67}, {"proto", "udp"}, {"comment", "DHCP"}},
@@ -168,7 +168,7 @@ void NodeContext::enter(const NodeView& view) {
   values_["is_leader"] = leads();
 }
 
-// RDMA is declared by the playbook that sets it up: what is measured then must be there.
+// The playbook that sets RDMA up declares it: then it must be present to be measured.
 const NodeSet* NodeContext::set_of(const std::string& name) {
   if (name == "peers") return view_.set;
   if (name != "rdma_peers") return nullptr;

@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// The names of docs/playbook-context.md for one node, as the steps of one playbook at a time see them. What
-// the input refers to must outlive it.
+// The names of docs/playbook-context.md for one node, as seen by the steps of one playbook at a time. The
+// objects that the input refers to must outlive it.
 class NodeContext : public NamedValues {
  public:
   explicit NodeContext(const ContextInput& input);
@@ -22,18 +22,18 @@ class NodeContext : public NamedValues {
   NodeContext& operator=(const NodeContext&) = delete;
   ~NodeContext() { give_back_members(); }
 
-  // From here on as a step of this playbook sees it ("": of an acceptance profile), or with this view.
+  // From now on as a step of this playbook ("": of an acceptance profile) sees it, or with this view.
   void enter(const std::string& playbook);
   void enter(const NodeView& view);
-  // `item` of templates from here on; null: there is none.
+  // `item` of templates from now on; null: none.
   void set_item(const Json* item) { item_ = item; }
-  // From here on as if nothing were known of what is on disks (ContextInput::with_content).
+  // From now on as if the content of the disks were unknown (ContextInput::with_content).
   void forget_content();
 
-  // Of a dotted name. It stays until the view or the item is another one.
+  // The value of a dotted name. Valid until the view or the item changes.
   const Json* find(const std::string& name) override;
   void identify(const std::string& name, std::vector<uintptr_t>& into) override;
-  // Whose list, without this node, `peers` or `rdma_peers` is; null for other names.
+  // The set whose list, without this node, is `peers` or `rdma_peers`; null for other names.
   const NodeSet* set_of(const std::string& name);
 
   const NodeSpec& node() const { return in_.node; }
@@ -52,7 +52,7 @@ class NodeContext : public NamedValues {
   NodeView view_;
   const Json* item_ = nullptr;
   Json values_;
-  std::map<const NodeSet*, Json> without_self_;  // where templates want them one by one
+  std::map<const NodeSet*, Json> without_self_;  // for templates that use the elements one by one
 };
 
 // "10.20.0.0/24" -> "24"; "" without one.

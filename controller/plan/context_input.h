@@ -1,4 +1,4 @@
-// What the names of a playbook are computed from, for one node. Pure values.
+// The inputs for the names of a playbook, for one node. Pure values.
 #pragma once
 
 #include <map>
@@ -18,9 +18,9 @@ struct ContextInput {
   std::string controller_address;
   const std::map<std::string, std::string>& public_values;
   ClusterContext& cluster;
-  bool with_content = true;  // false: what is on the disks at this moment is left out (configuration digests)
+  bool with_content = true;  // false: the current content of the disks is left out (configuration digests)
   const std::set<std::string>& forced = kNobody;  // PlanRequest::force
-  // The nodes that the plan takes from their work until they are accepted again.
+  // The nodes that the plan takes out of service until they are accepted again.
   const std::set<std::string>& pausing = kNobody;
 
   static inline const std::set<std::string> kNobody = {};

@@ -20,14 +20,14 @@ std::string people(const DiskFacts& d) {
                      d.size_bytes);
 }
 
-// What is on it, and whose system that is where muster wrote one.
+// Its content, and the owner of the system if muster wrote one.
 std::string holds(const DiskFacts& d) {
   const std::string content = d.content.empty() ? (d.blank ? "blank" : "unknown") : d.content;
   if (d.muster_node.empty()) return content;
   return fmt::format(
       "{}; the system of node {} of {}{}", content, d.muster_node,
-      d.muster_cluster.empty() ? "a cluster that it does not name" : "cluster " + d.muster_cluster,
-      d.muster_authority.empty() ? "" : ", written from the controller whose CA is " + d.muster_authority);
+      d.muster_cluster.empty() ? "an unnamed cluster" : "cluster " + d.muster_cluster,
+      d.muster_authority.empty() ? "" : ", written by the controller whose CA is " + d.muster_authority);
 }
 
 Destruction destruction(const NodeSpec& node, const std::string& group, const DiskFacts& d, std::string why) {
@@ -35,7 +35,7 @@ Destruction destruction(const NodeSpec& node, const std::string& group, const Di
           d.name,    holds(d), d.content_hash, std::move(why)};
 }
 
-// "level=raid0" of a signature line; "" where it does not say.
+// "level=raid0" of a signature line; "" if it has none.
 std::string signature_word(const std::string& signature, const std::string& key) {
   const auto at = signature.find(" " + key + "=");
   if (at == std::string::npos) return "";
@@ -43,7 +43,7 @@ std::string signature_word(const std::string& signature, const std::string& key)
   return rest.substr(0, rest.find(' '));
 }
 
-// The label a signature line speaks of: "xfs label=DATA", "mdraid member of gpu01:scratch".
+// The label in a signature line: "xfs label=DATA", "mdraid member of gpu01:scratch".
 std::string label_of(const std::string& signature) {
   for (const std::string mark : {"label=", "member of "})
     if (const auto at = signature.find(mark); at != std::string::npos) {
@@ -54,7 +54,7 @@ std::string label_of(const std::string& signature) {
   return "";
 }
 
-// What is on a node's disk may belong to any storage section over its group.
+// The data on a node's disk may belong to any storage section over its group.
 const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::string& group) {
   for (const auto& s : spec.storage)
     if (s.disks == group && holds_data(s, node)) return &s;
@@ -63,7 +63,7 @@ const StorageSpec* owner(const Spec& spec, const NodeSpec& node, const std::stri
 
 bool all_same(const std::string& text) { return text.find_first_not_of(text[0]) == std::string::npos; }
 
-// Of these an authority sees to it that they are unique; other WWIDs are made of the serial number.
+// The uniqueness of these is ensured by an authority; other WWIDs are derived from the serial number.
 bool is_assigned(const std::string& wwid) {
   for (const char* prefix : {"eui.", "naa.", "uuid."})
     if (wwid.rfind(prefix, 0) == 0) return true;
@@ -80,7 +80,7 @@ bool is_own_member(const DiskFacts& disk, const std::string& node, const Storage
   size_t members = 0;
   for (const std::string& signature : disk.signatures) {
     if (signature.rfind(labelled, 0) == 0) {
-      // The whole label, blanks and all: what comes behind it is its UUID.
+      // The whole label, including spaces: its UUID follows.
       const std::string label = signature.substr(labelled.size(), signature.find(" uuid=") - labelled.size());
       if (!is_own_array(label, storage.name, node)) return false;
       ++members;
@@ -130,48 +130,49 @@ class Chooser {
     }
     for (const auto& disk : found) {
       if (identity(disk).empty())
-        refuse("disk-identity", people(disk) + " has neither serial nor wwid and cannot be told apart");
+        refuse("disk-identity", people(disk) + " has neither serial nor wwid and cannot be identified");
       if (const auto [it, fresh] = taken_.emplace(identity(disk) + "/" + disk.wwid, group.name); !fresh)
         refuse("disk-overlap",
                people(disk) + " is matched by group '" + it->second + "' and by group '" + group.name + "'");
       // The agent looks for it by the same rule.
       else if (const auto again = find_disk(facts_.disks, disk); !again.ok() && !identity(disk).empty())
         refuse("disk-identity", people(disk) + " of group '" + group.name +
-                                    "' could not be told apart on the node: " + again.error().message);
+                                    "' could not be identified on the node: " + again.error().message);
     }
   }
 
-  // An array goes on without a drive; it must not be created again for that.
+  // An array continues without a drive; it must not be recreated because of that.
   std::string array_hint(const DiskGroup& group, size_t found) const {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage || !is_redundant(storage->level) || found >= static_cast<size_t>(group.match.count))
       return "";
     return fmt::format(
-        ". If a drive died: the {} of storage '{}' goes on without it; docs/storage.md says how "
-        "to replace it",
+        ". If a drive failed, the {} of storage '{}' continues without it; to replace it, see "
+        "docs/storage.md",
         storage->level, storage->name);
   }
 
-  // An engine that takes disks as they are calls each by its serial number: in labels, folders and ids.
+  // An engine that uses disks individually names each by its serial number: in labels, folders and ids.
   void check_names(const DiskGroup& group, const StorageEngine& engine) {
     std::map<std::string, const DiskFacts*> seen;
     for (const auto& disk : out_.groups[group.name]) {
       const std::string name = engine.disk_label ? engine.disk_label(disk) : disk.serial;
       const auto [it, fresh] = seen.emplace(name, &disk);
       if (disk.serial.empty())
-        refuse("disk-identity",
-               fmt::format("{} of group '{}' has no serial number, and storage of engine {} calls "
-                           "its disks by theirs",
-                           people(disk), group.name, engine.name));
+        refuse(
+            "disk-identity",
+            fmt::format(
+                "{} of group '{}' has no serial number, which storage of engine {} needs to name its disks",
+                people(disk), group.name, engine.name));
       else if (!fresh)
         refuse("disk-identity",
-               fmt::format("{} and {} of group '{}' would both be called {} by storage of engine {}",
+               fmt::format("{} and {} of group '{}' would both be named {} by storage of engine {}",
                            people(*it->second), people(disk), group.name, name, engine.name));
     }
   }
 
-  // What the array on the disks is, where it differs from the section; the agent keeps an array as it is or
-  // not at all.
+  // Refuses an array on the disks that differs from the section; the agent keeps an array unchanged or not at
+  // all.
   void check_array(const DiskGroup& group, const StorageSpec& storage) {
     const auto& disks = out_.groups[group.name];
     std::set<std::string> uuids, levels, sizes;
@@ -185,25 +186,24 @@ class Chooser {
       }
     const std::string who = fmt::format("the disks of group '{}' carry ", group.name);
     if (uuids.size() > 1)
-      return refuse("array-mixed",
-                    fmt::format("{}{} arrays that are all called '{}'; keep the disks of one, or "
-                                "wipe them by hand (blkdiscard -z)",
-                                who, uuids.size(), storage.name));
+      return refuse("array-mixed", fmt::format("{}{} different arrays named '{}'; keep the disks of only "
+                                               "one, or wipe them by hand (blkdiscard -z)",
+                                               who, uuids.size(), storage.name));
     if (!levels.empty() && levels != std::set<std::string>{storage.level})
       return refuse("array-level",
-                    fmt::format("{}array '{}' of level {}, and the section declares {}; declare what "
-                                "is there, or wipe the disks by hand (blkdiscard -z)",
+                    fmt::format("{}array '{}' of level {}, but the section declares {}; declare the existing "
+                                "level, or wipe the disks by hand (blkdiscard -z)",
                                 who, storage.name, *levels.begin(), storage.level));
-    // Spares are no members in this number.
+    // Spares are not counted as members.
     const bool spares = is_redundant(storage.level) && sizes.size() == 1 &&
                         std::strtoul(sizes.begin()->c_str(), nullptr, 10) < disks.size();
     if (!sizes.empty() && !spares && sizes != std::set<std::string>{std::to_string(disks.size())})
-      refuse("array-incomplete", fmt::format("{}array '{}' of {} members, and {} are selected", who,
+      refuse("array-incomplete", fmt::format("{}array '{}' of {} members, but {} disks are selected", who,
                                              storage.name, *sizes.begin(), disks.size()));
   }
 
-  // A drive among members that carry the array is a replacement, which an operator adds to md: created again,
-  // the array would lose its data.
+  // A drive without the array among its members is a replacement, which an operator adds to md: recreating
+  // the array would destroy its data.
   void check_members(const DiskGroup& group) {
     const StorageSpec* storage = owner(spec_, node_, group.name);
     if (!storage) return;
@@ -218,20 +218,19 @@ class Chooser {
     if (!is_redundant(storage->level))
       return refuse(
           "array-incomplete",
-          fmt::format("the {} of storage '{}' is on {}, and not on {}: nothing of it can be read without "
-                      "all of its disks. If what is on them may be lost, wipe them by hand (blkdiscard "
-                      "-z) and plan again",
-                      storage->level, storage->name, ours, others));
-    refuse(
-        "array-degraded",
-        fmt::format("the {} of storage '{}' is on {}, and not on {}: an array that lacks a member is never "
-                    "created again. docs/storage.md says how to replace a drive",
-                    storage->level, storage->name, ours, others));
+          fmt::format(
+              "the {} of storage '{}' is on {}, but not on {}: none of it can be read without all of its "
+              "disks. If their data may be lost, wipe them by hand (blkdiscard -z) and plan again",
+              storage->level, storage->name, ours, others));
+    refuse("array-degraded",
+           fmt::format("the {} of storage '{}' is on {}, but not on {}: an array that lacks a member is "
+                       "never recreated. To replace a drive, see docs/storage.md",
+                       storage->level, storage->name, ours, others));
   }
 
   bool is_own_system(const DiskFacts& disk) const {
     if (!is_os_layout(disk)) return false;
-    // Names are chosen by people, and two sites may choose the same; the CA is this controller's alone.
+    // Names are chosen by people, and two sites may choose the same; the CA belongs to this controller only.
     const auto is_mine = [this](const std::string& noted, const std::string& mine) {
       return noted.empty() ? use_.imaged_here : noted == mine;
     };
@@ -240,10 +239,9 @@ class Chooser {
   }
 
   void refuse_read_only(const DiskGroup& group, const DiskFacts& disk) {
-    refuse("disk-read-only",
-           fmt::format("{} of group '{}' is read-only: the kernel lets nothing be written to it "
-                       "(write protection, or a drive at the end of its life)",
-                       people(disk), group.name));
+    refuse("disk-read-only", fmt::format("{} of group '{}' is read-only: the kernel rejects writes to it "
+                                         "(write protection, or a drive at the end of its life)",
+                                         people(disk), group.name));
   }
 
   void judge_os(const DiskGroup& group, const DiskFacts& disk) {
@@ -258,21 +256,21 @@ class Chooser {
                                              people(disk), holds(disk), use_.image));
     if (group.policy == DiskPolicy::format_if_blank && !disk.blank)
       return refuse("disk-foreign",
-                    fmt::format("the OS disk {} is not blank ({}) and its policy is format-if-blank; if that "
-                                "may be lost, declare policy: format",
+                    fmt::format("the OS disk {} is not blank ({}) and its policy is format-if-blank; if its "
+                                "data may be lost, declare policy: format",
                                 people(disk), holds(disk)));
     out_.destroys.push_back(destruction(node_, group.name, disk, "operating system image " + use_.image));
   }
 
-  // A running host that is adopted was named by its address and looked at; what it carries is its own.
+  // An adopted running host was chosen by its address and inspected; the data on its disks is its own.
   void check_owner(const StorageSpec& storage, const DiskGroup& group, const DiskFacts& disk) {
     if (engine_of(storage).signs_disks || node_.adopt.declared() || use_.imaged_here || out_.os_is_ours)
       return;
     refuse("disk-foreign",
-           fmt::format("{} of group '{}' carries storage '{}' ({}), and nothing says that it was made for "
-                       "this node of this cluster: {} was never installed from here and its OS disk is not "
-                       "cluster {}'s. To keep what is on it: install without that storage, then declare it; "
-                       "to give it up: `blkdiscard -z` by hand",
+           fmt::format("{} of group '{}' carries storage '{}' ({}), and nothing shows that it was made for "
+                       "this node of this cluster: this controller never installed {}, and its OS disk does "
+                       "not belong to cluster {}. To keep the data, install without that storage, then "
+                       "declare it; to discard the data, run `blkdiscard -z` by hand",
                        people(disk), group.name, storage.name, disk.content, node_.name, spec_.cluster));
   }
 
@@ -309,7 +307,7 @@ class Chooser {
 
 bool disk_matches(const DiskMatch& match, const DiskFacts& disk) {
   if (!is_local_transport(disk.transport)) return false;
-  // The spec's reader refuses empty text and bare wildcards. Whatever came past it selects no disk.
+  // The spec's reader refuses empty text and bare wildcards. Anything that gets past it selects no disk.
   const auto fits = [](const std::optional<std::string>& wanted, const std::string& found, bool glob) {
     if (!wanted) return true;
     if (wanted->find_first_not_of("*? \t") == std::string::npos) return false;
@@ -353,7 +351,7 @@ bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::s
   bool found = false;
   const auto look = [&](const std::string& label) {
     if (label.empty()) return true;
-    // What agent/steps/disk/partition.cc made for the section, and what lies in it: "scratch-log".
+    // What agent/steps/disk/partition.cc made for the section, and its content: "scratch-log".
     const bool part = !disk.partitions.empty() && label.rfind(storage.name + "-", 0) == 0;
     found = found || part || ours.count(label) > 0;
     return part || ours.count(label) > 0;
@@ -394,7 +392,7 @@ std::vector<Refusal> refuse_shared(const std::vector<SelectedDisk>& selected) {
     if (const std::string medium = medium_of(s.disk->serial, s.disk->wwid, s.disk->model); !medium.empty()) {
       auto& nodes = by_medium[medium];
       if (nodes.empty() || *nodes.back()->node != *s.node)
-        nodes.push_back(&s);  // twice on one node is that node's refusal
+        nodes.push_back(&s);  // a disk selected twice on one node is refused for that node
     }
   std::vector<Refusal> out;
   for (const auto& [medium, nodes] : by_medium) {
@@ -405,10 +403,10 @@ std::vector<Refusal> refuse_shared(const std::vector<SelectedDisk>& selected) {
     const SelectedDisk& other = planned == nodes.begin() ? *nodes[1] : *nodes[0];
     out.push_back(
         {*here.node, "disk-shared",
-         fmt::format("{} is selected here, and {} on {}{}: both have {}, so that they are one disk which "
-                     "several nodes see, and each would write to it. Let one node select it, for instance by "
-                     "'serials'. If the disk was moved, take the node it left out of the spec, `muster node "
-                     "rm` it, and declare it again",
+         fmt::format("{} is selected on this node, and {} on {}{}: both have {}, so they are one disk that "
+                     "several nodes see, and each node would write to it. Select it on one node only, for "
+                     "instance by 'serials'. If the disk was moved, remove its former node from the spec, "
+                     "run `muster node rm`, and declare the node again",
                      people(*here.disk), people(*other.disk), *other.node,
                      nodes.size() > 2 ? fmt::format(" and {} more nodes", nodes.size() - 2) : "", medium)});
   }

@@ -2,15 +2,15 @@
 // decides it.
 //
 // A disk is selected by serial, wwid, model, size and transport, never by its kernel name. A selector that
-// matches another number of disks than declared is refused, never narrowed. Remote disks (NVMe over fabrics,
-// iSCSI, Fibre Channel, SRP) and USB are never selected. One disk that two nodes see (a shared enclosure) may
-// be selected on one of them only. `ours` recognises what muster itself made for this node of this cluster:
-// its own layout on the OS disk, the RAID or file system of the same storage section, MooseFS data or the
-// Ceph object store of the same section. Such a disk is used again, not destroyed. Another cluster may have
-// nodes and sections of the same names, and another controller a cluster of the same name: the OS disk says
-// whose it is, by node, cluster and the fingerprint of the controller's CA; RAID and file systems do not, and
-// are this node's where its OS disk is, or where the controller imaged this machine before. Else they are
-// refused, whatever the policy.
+// matches a different number of disks than declared is refused, never narrowed. Remote disks (NVMe over
+// fabrics, iSCSI, Fibre Channel, SRP) and USB are never selected. One disk that two nodes see (a shared
+// enclosure) may be selected on one of them only. `ours` recognises what muster itself made for this node of
+// this cluster: its own layout on the OS disk, the RAID or file system of the same storage section, MooseFS
+// data or the Ceph object store of the same section. Such a disk is used again, not destroyed. A second
+// cluster may have nodes and sections of the same names, and a second controller a cluster of the same name:
+// the OS disk identifies its owner by node, cluster and the fingerprint of the controller's CA; RAID and file
+// systems do not, and count as this node's if its OS disk does, or if the controller imaged this machine
+// before. Otherwise they are refused, whatever the policy.
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ bool is_os_layout(const DiskFacts& disk);
 bool is_our_data(const DiskFacts& disk, const std::string& cluster, const std::string& node,
                  const StorageSpec& storage);
 
-// A disk that the section would use on this node carries what muster made for it.
+// A disk that the section would use on this node holds data that muster made for it.
 bool holds_our_data(const Spec& spec, const NodeSpec& node, const StorageSpec& storage,
                     const HardwareFacts& facts);
 
@@ -52,15 +52,15 @@ struct DiskUse {
 NodeDisks choose_disks(const Spec& spec, const NodeSpec& node, const HardwareFacts& facts,
                        const DiskUse& use);
 
-// What makes a disk the same one on whatever node it is seen; "" when nothing it says does (a serial number
-// that its maker gave to all).
+// The identity of a disk, the same on every node that sees it; "" if it has none (a serial number that its
+// maker gave to all drives).
 std::string medium_of(const std::string& serial, const std::string& wwid, const std::string& model);
 
-// A disk that a node's groups select, for as long as its node and facts live.
+// A disk that a node's groups select; valid as long as its node and facts.
 struct SelectedDisk {
   const std::string* node;
   const DiskFacts* disk;
-  bool planned;  // by a node of the plan that is being made; else by another node of the spec
+  bool planned;  // by a node of the current plan; else by a different node of the spec
 };
 // One refusal (disk-shared) for each disk that several nodes select, at least one of them planned.
 std::vector<Refusal> refuse_shared(const std::vector<SelectedDisk>& selected);

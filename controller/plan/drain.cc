@@ -12,7 +12,7 @@ namespace {
 
 constexpr DurationMs kDrain = 24 * 60 * kMinute;
 
-// What only this node has cannot be moved off it.
+// Data that only this node can hold cannot be moved off it.
 bool may_leave(Planning& p, const Draft& d) {
   for (const auto& s : p.spec.storage) {
     const StorageEngine& engine = engine_of(s);
@@ -43,7 +43,7 @@ void write_drain(Planning& p) {
       p.refuse(d.spec->name, "not-running", "its installed system is not online");
       continue;
     }
-    // Else a node that never passed its acceptance could become accepted on the way out and back in.
+    // Otherwise a node that never passed its acceptance could become accepted by a drain and an undrain.
     const NodeState state = d.seen->state;
     if (state != NodeState::drained && state != NodeState::draining &&
         !(out && state == NodeState::accepted)) {

@@ -5,8 +5,8 @@
 
 namespace muster {
 
-// What is on the nodes' disks is not looked at: nothing here may format one. Nodes go one after the other,
-// so that what leaves the first is not sent to the second.
+// The content of the nodes' disks is ignored: none of these plans may format one. Nodes are drained one after
+// the other, so that data leaving the first is not sent to the second.
 void write_drain(Planning& p);
 
 }  // namespace muster

@@ -14,8 +14,8 @@ std::string as_glob(const std::string& text) {
   return out;
 }
 
-// The server to check when it does not answer. CephFS is named by its cluster; its monitors may be among the
-// options.
+// The server to check if the mount does not answer. CephFS is named by its cluster; its monitors may be in
+// the options.
 std::string server_of(const StorageSpec& s) {
   if (s.fstype != "ceph") return s.source.substr(0, s.source.find(":/"));
   const std::string options = "," + s.options + ",", mark = ",mon_addr=";

@@ -1,4 +1,4 @@
-// What steps get of storage that the site serves (engine external). Pure.
+// The data for steps about storage that the site serves (engine external). Pure.
 #pragma once
 
 #include "base/json.h"
@@ -6,9 +6,9 @@
 
 namespace muster {
 
-// The sections that this node mounts, as elements of `storage_external`; with `writable_only`, those that
-// may be written to, as elements of `storage_shared` too: what goes over that list writes. The first node by
-// name that mounts a section leads it; no node of the cluster holds its data.
+// The sections that this node mounts, as elements of `storage_external`; with `writable_only`, those that may
+// be written to, as elements of `storage_shared` too: steps over that list write. The first node by name that
+// mounts a section leads it; no node of the cluster holds its data.
 Json external_storage(const Spec& spec, const NodeSpec& node, bool writable_only);
 
 }  // namespace muster

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// What is degraded where the profile does not say from where.
+// The ratio below which a node is degraded if the profile has none.
 constexpr double kDegradedBelow = 0.93;
 
 bool measures_own_gpus(const wire::Step& step) {
@@ -19,13 +19,13 @@ bool measures_own_gpus(const wire::Step& step) {
          step.params.value("kernel", "").rfind("gpu-", 0) == 0;
 }
 
-// A speed is what healthy machines have in common: what the profile compares with others of its kind.
+// Speeds are the values that are alike on healthy machines: those that the profile compares across the fleet.
 bool is_speed(const Json& limit) {
   return limit.is_object() && (limit.contains("derive") || limit.contains("fleet_min_ratio") ||
                                limit.contains("history_min_ratio"));
 }
 
-// Models this node's GPUs may turn out to be; empty: none of the results.
+// The models in the results that this node's GPUs may prove to be; empty: none.
 std::set<std::string> possible_models(const GpuResults& results, const NodeSpec& node,
                                       const HardwareFacts* facts) {
   std::set<std::string> out;
@@ -89,13 +89,13 @@ void hold_to_results(const GpuResults& results, const NodeSpec& node, const Hard
   if (!any || missing.empty()) return;
   if (models.empty())
     problems.push_back(
-        fmt::format("{}: acceptance.gpu is mandatory, and the signed results are of {}, not of {}", node.name,
-                    fmt::join(have, ", "), model_text(node, facts)));
+        fmt::format("{}: acceptance.gpu is mandatory, but the signed results are for {}, not for {}",
+                    node.name, fmt::join(have, ", "), model_text(node, facts)));
   else
-    problems.push_back(fmt::format(
-        "{}: acceptance.gpu is mandatory, and the signed results of {} have no {}: measure one such "
-        "node with this profile, or name the profile they were made with",
-        node.name, fmt::join(models, ", "), fmt::join(missing, ", ")));
+    problems.push_back(
+        fmt::format("{}: acceptance.gpu is mandatory, but the signed results for {} have no {}: measure one "
+                    "such node with this profile, or use the profile they were made with",
+                    node.name, fmt::join(models, ", "), fmt::join(missing, ", ")));
 }
 
 }  // namespace muster

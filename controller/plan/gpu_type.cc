@@ -22,7 +22,7 @@ constexpr Known kDevices[] = {
     {"10de:26b9", "l40s"}, {"10de:27b8", "l4"},        {"10de:2901", "b200"},
 };
 
-// Words that say who made it, how large its memory is, and how it is built in.
+// Words for the maker, the memory size and the form factor.
 bool tells_no_type(const std::string& word) {
   static const char* const kWords[] = {"nvidia", "tesla", "quadro", "pcie", "nvl",      "generation", "hbm2",
                                        "hbm2e",  "hbm3",  "hbm3e",  "gpu",  "graphics", "simulated"};
@@ -35,7 +35,7 @@ bool tells_no_type(const std::string& word) {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// A pattern that leaves open what is in the middle of a word: "H?00", "A1*0".
+// A pattern with a wildcard inside a word: "H?00", "A1*0".
 bool is_vague(const std::string& model) {
   if (model.find_first_of("?[") != std::string::npos) return true;
   for (size_t i = 1; i + 1 < model.size(); ++i)
@@ -61,7 +61,7 @@ std::string gpu_type(const std::string& model) {
     if (!word.empty() && !tells_no_type(word)) out += (out.empty() ? "" : "_") + word;
     word.clear();
   }
-  // A product has a letter in front and a number: "*NVIDIA*" names none, and a type like 100 would be a
+  // A product is a letter followed by a number: "*NVIDIA*" names none, and a type like 100 would be read as a
   // count.
   const bool product = !out.empty() && out.find_first_of("0123456789") != std::string::npos &&
                        std::isalpha(static_cast<unsigned char>(out[0]));

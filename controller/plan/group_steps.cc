@@ -14,7 +14,7 @@ namespace {
 
 // As the module has them (agent/checks/accept_group.cc).
 constexpr int64_t kLoadSeconds = 180, kPairSeconds = 60;
-// Of one round of pairs: the node that leads has its answer judged, and gets the next order.
+// For one round of pairs: the leader's result is judged, and it gets the next order.
 constexpr int64_t kBetweenRounds = 10, kPairsAtOnce = 16;
 constexpr int64_t kSpare = 120;
 
@@ -23,9 +23,9 @@ int64_t number_or(const Json& params, const char* key, int64_t fallback) {
   return at != params.end() && at->is_number_integer() ? at->get<int64_t>() : fallback;
 }
 
-// The load, then rounds of pairs (controller/locate/search.h): at most log2 N + 2, of N / 2 pairs each. That
-// every batch of one takes its whole deadline is not provided for: then the servers are gone and the rest of
-// the pairs tells nothing.
+// The load, then rounds of pairs (controller/locate/search.h): at most log2 N + 2, of N / 2 pairs each. The
+// time does not allow for every batch to use its whole deadline: in that case the servers are gone and the
+// remaining pairs show nothing.
 int64_t serving_seconds(const Json& params, size_t hosts) {
   int64_t rounds = 2;
   while ((size_t{1} << (rounds - 2)) < hosts) ++rounds;
@@ -39,7 +39,7 @@ std::string name_of(const Json& host) {
   return host.is_object() && name != host.end() && name->is_string() ? name->get<std::string>() : "";
 }
 
-// One such step: who has it in this plan.
+// One such step: the nodes that have it in this plan.
 class GroupStep {
  public:
   explicit GroupStep(const PlannedStep& first) : planned_(first) {}
@@ -53,7 +53,7 @@ class GroupStep {
     for (const Json& host : hosts_) members_.insert(name_of(host));
   }
 
-  // What this node does of it; false: nothing.
+  // This node's part in it; false: none.
   bool assign(const NodeSpec& node, PlannedStep& mine) const {
     if (hosts_.size() < 2 || !members_.count(node.name)) return false;
     const bool leads = name_of(hosts_.front()) == node.name;

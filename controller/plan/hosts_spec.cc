@@ -21,7 +21,7 @@ constexpr double kSameMemory = 0.02;
 constexpr uint64_t kMiB = 1 << 20;
 constexpr size_t kShownNames = 3;
 constexpr size_t kLongestCluster = 30;
-// What the schema of specs lets through.
+// What the spec's schema accepts.
 constexpr int kMostGpus = 64, kMostCpus = 8192, kMostPorts = 256;
 
 using Hosts = std::vector<const AcceptHost*>;
@@ -33,7 +33,7 @@ std::string some_of(const std::vector<std::string>& names) {
   return out;
 }
 
-// JSON's text in quotes is YAML's, whatever hardware calls itself.
+// Quoted JSON text is valid YAML, whatever the hardware's name contains.
 std::string quoted(const std::string& text) { return dump_json(Json(text)); }
 
 // ---- groups
@@ -55,7 +55,7 @@ struct Group {
   Hosts hosts;                // by name
 };
 
-// By name. Those that users named first, so that a made name gives way.
+// By name. Groups named by users first, so that generated names avoid them.
 std::vector<Group> make_groups(const std::vector<AcceptHost>& hosts) {
   std::map<std::string, Hosts> named, made;
   std::set<std::string> taken;
@@ -89,7 +89,7 @@ void note_groups(const std::vector<Group>& groups, std::vector<std::string>& not
     if (!group.product.empty())
       made.push_back(fmt::format("{} is {} ({})", group.name, group.product, group.hosts.size()));
   if (made.size() > 1)
-    notes.push_back(fmt::format("hosts without a group are compared with those of their product: {}",
+    notes.push_back(fmt::format("hosts without a group are compared with those of the same product: {}",
                                 fmt::join(made, ", ")));
 }
 
@@ -105,7 +105,7 @@ std::optional<T> majority(const std::vector<T>& values) {
   return {};
 }
 
-// The least of the most values that are nearly equal, where these are more than half.
+// The smallest value of the largest set of nearly equal values, if that set is more than half.
 std::optional<uint64_t> nearly_equal(std::vector<uint64_t> values) {
   if (values.size() < kFewestForMajority) return {};
   std::sort(values.begin(), values.end());
@@ -121,7 +121,7 @@ std::optional<uint64_t> nearly_equal(std::vector<uint64_t> values) {
   return values[best];
 }
 
-// The one model of a host's GPUs; "" where they differ or no driver has named them.
+// The model of a host's GPUs; "" if they differ or no driver has named them.
 std::string gpu_model(const HardwareFacts& facts) {
   std::set<std::string> models;
   for (const GpuFacts& gpu : facts.gpus) models.insert(is_named(gpu) ? gpu.model : "");
@@ -185,8 +185,8 @@ std::string hardware_of(const Group& group, std::vector<std::string>& notes) {
   const Seen seen = seen_of(group.hosts);
   if (seen.gpus.size() < kFewestForMajority) {
     notes.push_back(
-        fmt::format("group {}: fewer than three hosts with an inventory, so no majority; no hardware "
-                    "is declared, and each is compared with its own history only",
+        fmt::format("group {}: fewer than three hosts have an inventory, so there is no majority; no "
+                    "hardware is declared, and each host is compared only with its own history",
                     group.name));
     return "";
   }
@@ -200,7 +200,7 @@ std::string hardware_of(const Group& group, std::vector<std::string>& notes) {
 
 // ---- the parts of the spec
 
-// At least half have an active RDMA port: a host without one is then told apart.
+// At least half have an active RDMA port: a host without one then stands out.
 bool has_rdma(const Group& group) {
   size_t known = 0, active = 0;
   for (const AcceptHost* host : group.hosts) {
@@ -211,7 +211,7 @@ bool has_rdma(const Group& group) {
   return active > 0 && 2 * active >= known;
 }
 
-// The narrowest network in which each address is a host's.
+// The smallest network in which each address is a host address.
 std::optional<Cidr> network_of(const std::vector<uint32_t>& addresses) {
   for (int prefix = 30; prefix >= 8; --prefix) {
     Cidr network{addresses.front(), prefix};
@@ -222,7 +222,7 @@ std::optional<Cidr> network_of(const std::vector<uint32_t>& addresses) {
   return {};
 }
 
-// All that is wrong with the list, in words; and the addresses.
+// All errors in the list, in words; and the addresses.
 std::vector<std::string> wrong_in(const std::vector<AcceptHost>& hosts, std::vector<uint32_t>& addresses) {
   std::vector<std::string> wrong, missing, twice;
   std::set<std::string> names;
@@ -241,13 +241,14 @@ std::vector<std::string> wrong_in(const std::vector<AcceptHost>& hosts, std::vec
     }
     addresses.push_back(*address);
     if (const auto [other, fresh] = at.emplace(*address, host.name); !fresh)
-      wrong.push_back(fmt::format("{} and {} have one address, {}", other->second, host.name, host.address));
+      wrong.push_back(
+          fmt::format("{} and {} have the same address, {}", other->second, host.name, host.address));
   }
   if (!twice.empty()) wrong.push_back("listed twice: " + some_of(twice));
   if (!missing.empty())
     wrong.push_back(
-        fmt::format("no address is known of {}: give `address=` in the list of hosts", some_of(missing)));
-  if (hosts.empty()) wrong.push_back("no hosts");
+        fmt::format("no address is known for {}: give `address=` in the list of hosts", some_of(missing)));
+  if (hosts.empty()) wrong.push_back("the list has no hosts");
   return wrong;
 }
 
@@ -265,7 +266,7 @@ std::string spec_text(const std::vector<Group>& groups, const Cidr& network, Hos
     const bool rdma = has_rdma(group);
     const std::string role = free_name(group.name + (rdma ? "-rdma" : ""), taken);
     taken.insert(role);
-    // `interconnect` has acceptance measure RDMA between the nodes of its role.
+    // `interconnect` makes acceptance measure RDMA between the nodes of its role.
     roles += fmt::format("  {}: {{ playbooks: [{}] }}\n", quoted(role), rdma ? " interconnect " : "");
     const std::string hardware = hardware_of(group, out.notes);
     for (const AcceptHost* host : group.hosts) nodes += node_text(*host, role, hardware);
@@ -309,8 +310,9 @@ Result<HostsSpec> hosts_spec(const std::string& cluster, const std::string& prof
   if (!wrong.empty()) return fail(Code::invalid, fmt::format("{}", fmt::join(wrong, "; ")));
   const auto network = network_of(addresses);
   if (!network)
-    return fail(Code::invalid,
-                "no network of /8 to /30 holds the addresses of all hosts: measure them in parts");
+    return fail(
+        Code::invalid,
+        "no network of /8 to /30 contains the addresses of all hosts: measure them in several groups");
   const std::vector<Group> groups = make_groups(hosts);
   HostsSpec out;
   note_groups(groups, out.notes);
@@ -318,7 +320,7 @@ Result<HostsSpec> hosts_spec(const std::string& cluster, const std::string& prof
   for (const auto& [name, value] : vars)
     named += fmt::format("{}{}: {}", named.empty() ? "" : ", ", name, quoted(value));
   out.text = fmt::format(
-      "# Generated from a list of hosts. `hardware` is what most of a group have.\n"
+      "# Generated from a list of hosts. `hardware` is what most hosts of a group have.\n"
       "cluster: {}\n{}{}acceptance: {{ profile: {} }}\n",
       quoted(cluster), named.empty() ? "" : fmt::format("vars: {{ {} }}\n", named),
       spec_text(groups, *network, out), quoted(profile));

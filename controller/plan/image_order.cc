@@ -26,7 +26,7 @@ std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d) {
   const auto os = d.disks.groups.find("os");
   // Whatever went wrong before, a disk that was not chosen is never written.
   if (!image || os == d.disks.groups.end() || os->second.empty()) {
-    p.problems.push_back(d.spec->name + ": an image is to be written without image or OS disk");
+    p.problems.push_back(d.spec->name + ": an image would be written, but no image or OS disk is known");
     return std::nullopt;
   }
   const DiskFacts& disk = os->second.front();

@@ -9,7 +9,7 @@ namespace muster {
 
 // The node's address in its installed system: "10.20.0.11/24".
 std::string installed_address(const Spec& spec, const NodeSpec& node);
-// Without image or OS disk: nothing, and a problem of the plan, because prepare() should have refused both.
+// Without image or OS disk: nothing, and a problem in the plan, because prepare() should have refused both.
 std::optional<wire::ImageJob> image_order(Planning& p, const Draft& d);
 
 }  // namespace muster

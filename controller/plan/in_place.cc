@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 constexpr DurationMs kWrite = 45 * kMinute, kResume = 15 * kMinute;
-// Beside one boot: the node may lose its power, or its link, in the middle of it.
+// In addition to one boot: the node may lose its power or its link during it.
 constexpr DurationMs kCommit = 5 * kMinute;
 // So that the step's own deadline passes first: its error names the jobs that did not end.
 constexpr DurationMs kSpare = 15 * kMinute;
@@ -21,7 +21,7 @@ constexpr int kResumeAttempts = 60;
 
 struct Slots {
   std::string running, other;
-  std::string why;  // not empty: they are not certain, or the running one does not stand
+  std::string why;  // not empty: the slots are uncertain, or the running one is not the default
 };
 
 std::string other_of(const std::string& slot) { return slot == "a" ? "b" : "a"; }
@@ -32,8 +32,8 @@ const SlotFacts* slot_of(const BootFacts& boot, const std::string& letter) {
 }
 
 // The last inventory may be older than a commit, or than a return from a trial. The image digest is newer:
-// the agent reports it at every boot. An accepted node runs the standing slot, because it is accepted in
-// another one only after the commit. Should that be wrong all the same, the agent refuses the order.
+// the agent reports it at every boot. An accepted node runs the default slot, because it is accepted in a new
+// one only after the commit. If this is wrong after all, the agent rejects the order.
 Slots slots_of(const Draft& d) {
   const BootFacts& boot = d.seen->facts->boot;
   if (boot.running != "a" && boot.running != "b")
@@ -43,7 +43,7 @@ Slots slots_of(const Draft& d) {
   if (!seen || seen->digest == d.seen->image_digest || d.seen->image_digest.empty()) return out;
   const SlotFacts* other = slot_of(boot, out.other);
   if (!other || other->digest != d.seen->image_digest)
-    out.why = "it runs an image that is noted for neither of its root slots";
+    out.why = "it runs an image that is recorded for neither of its root slots";
   else if (boot.standing != out.other)
     out.why = "the system that it runs is not committed";
   else
@@ -58,7 +58,7 @@ std::string why_no_trial(const Planning& p, const Draft& d, Slots& slots) {
   if (!own_sign(p, *d.spec).empty()) return "the controller runs on it";
   if (!d.seen->online || d.seen->mode != wire::Mode::installed) return "its installed system is not online";
   if (d.seen->doubtful) return "its agent has not reported what it runs since the database was restored";
-  // A node that failed in its new system is what rollbacks are for.
+  // Rollbacks are meant for nodes that failed in their new system.
   const NodeState state = d.seen->state;
   const bool works = state == NodeState::accepted || state == NodeState::degraded ||
                      (p.rolls_back() && state == NodeState::quarantined);
@@ -71,7 +71,7 @@ std::string why_no_trial(const Planning& p, const Draft& d, Slots& slots) {
   if (d.disks.groups.count("os") == 0 || !d.disks.os_is_ours)
     return "its OS disk does not carry muster's layout";
   if (!d.disks.destroys.empty())
-    return "data disks of it are formatted, which going back to the old slot would not undo";
+    return "some of its data disks would be formatted, which rolling back to the old slot would not undo";
   return "";
 }
 
@@ -81,14 +81,14 @@ std::string why_not_in_place(const Planning& p, const Draft& d, Slots& slots) {
   const PlannerImage* image = p.image_of(d);
   if (!image || !image->trial)
     return fmt::format(
-        "image '{0}' does not go back by itself from a failed boot: `muster image build {0} "
+        "image '{0}' does not roll back by itself after a failed boot: run `muster image build {0} "
         "--rebuild`",
         d.spec->image);
   if (p.in.programs.empty()) return "the controller has no agent program to install with the image";
   const SlotFacts* running = slot_of(d.seen->facts->boot, slots.running);
   const std::string declared = installed_address(p.spec, *d.spec);
   if (running && !running->address.empty() && running->address != declared)
-    return fmt::format("its address is {} now and {} in the spec", running->address, declared);
+    return fmt::format("its address is now {}, but {} in the spec", running->address, declared);
   return "";
 }
 
@@ -98,39 +98,38 @@ std::string why_no_rollback(const Planning& p, const Draft& d, Slots& slots) {
   if (!other || other->stage.empty() || other->digest.empty())
     return fmt::format("nothing was ever written to its other root slot ({})", slots.other);
   if (other->stage != "written")
-    return fmt::format("its other root slot ({}) is half written ({})", slots.other, other->stage);
+    return fmt::format("its other root slot ({}) is only partly written ({})", slots.other, other->stage);
   if (other->image.empty())
     return fmt::format(
-        "its other root slot ({}) was written by an earlier muster, whose systems do not go back by "
+        "its other root slot ({}) was written by an earlier muster, whose systems do not roll back by "
         "themselves",
         slots.other);
   if (!other->trial) {
-    // A re-image writes that slot, and the one that runs now is the other one then.
+    // A re-image writes that slot; the slot that runs now then becomes the other one.
     const SlotFacts* running = slot_of(d.seen->facts->boot, slots.running);
     return fmt::format(
-        "its other root slot ({}) holds a system that is not known to go back by itself from a failed boot; "
-        "re-image it in place {}, then a rollback works",
+        "its other root slot ({}) holds a system that may not roll back by itself after a failed boot; "
+        "re-image the node in place {}, then a rollback is possible",
         slots.other, running && running->trial ? "once" : "twice");
   }
   if (other->image != d.spec->image)
-    return fmt::format("its other root slot ({}) holds image '{}', and the spec says '{}'", slots.other,
+    return fmt::format("its other root slot ({}) holds image '{}', but the spec declares '{}'", slots.other,
                        other->image, d.spec->image);
   const std::string declared = installed_address(p.spec, *d.spec);
   if (!other->address.empty() && other->address != declared)
-    return fmt::format("its address in the other root slot ({}) is {}, and {} in the spec", slots.other,
+    return fmt::format("its address in the other root slot ({}) is {}, but {} in the spec", slots.other,
                        other->address, declared);
   return "";
 }
 
-// A trial that is shorter than an acceptance takes back every system, good ones too.
+// A trial that is shorter than an acceptance rolls back every system, good ones too.
 void refuse_short_trial(Planning& p, const Draft& d) {
   if (d.slot.empty() || d.seen->proving_took <= p.spec.limits.trial) return;
-  p.refuse(
-      d.spec->name, "trial-short",
-      fmt::format("limits.trial is {}, and its configuration and acceptance took {} the last time: every new "
-                  "system would be taken back before it is committed; raise limits.trial{}",
-                  to_human(p.spec.limits.trial), to_human(d.seen->proving_took),
-                  p.rolls_back() ? "" : ", or `--through-ram`"));
+  p.refuse(d.spec->name, "trial-short",
+           fmt::format("limits.trial is {}, but its last configuration and acceptance took {}: every new "
+                       "system would be rolled back before it is committed; raise limits.trial{}",
+                       to_human(p.spec.limits.trial), to_human(d.seen->proving_took),
+                       p.rolls_back() ? "" : ", or use `--through-ram`"));
 }
 
 // For the whole partition, at half the allowed rate.
@@ -152,11 +151,11 @@ Action& add_when_failed(Planning& p, Draft& d, const std::string& before, NewAct
   return a;
 }
 
-// It goes through the RAM system, and its jobs may not end in time: then it is given back, still in its
-// system.
+// It goes through the RAM system, and its jobs may not end in time: then it is returned to service, still in
+// its system.
 bool may_stay(const Draft& d) { return !d.pause.empty() && in_installed(d) && d.seen->facts; }
 
-// An agent that does not report its slot is of an earlier version, and refuses orders with a step module that
+// An agent that does not report its slot is of an earlier version, and rejects orders with a step module that
 // it does not have. What the pause does not set, the resume need not unset.
 void drop_unknown_steps(Planning& p, Draft& d) {
   if (!d.seen->facts->boot.running.empty()) return;
@@ -164,8 +163,8 @@ void drop_unknown_steps(Planning& p, Draft& d) {
   std::erase_if(d.pause, has_new_module);
   std::erase_if(d.resume, has_new_module);
   p.plan.notes.push_back(d.spec->name +
-                         " has an agent of an earlier muster: while it is away, its storage may copy what "
-                         "the node holds");
+                         " has an agent of an earlier muster, which cannot prepare the storage: while the "
+                         "node is away, the storage may copy the data that it holds");
 }
 
 void choose_pause(Planning& p, Draft& d) {
@@ -176,11 +175,10 @@ void choose_pause(Planning& p, Draft& d) {
   if (d.pause.empty() || !p.forced(d)) return;
   d.pause.clear();
   d.resume.clear();
-  p.plan.notes.push_back(d.spec->name +
-                         " is not taken out of its work first, as forced: jobs there end with it");
+  p.plan.notes.push_back(d.spec->name + " is not drained first, as forced: its jobs are killed");
 }
 
-// As its agent reported it; where it reported none, as the marker on its disk notes it.
+// As reported by its agent; if it reported none, as recorded in the marker on its disk.
 std::string digest_of(const Draft& d, const std::string& slot) {
   const SlotFacts* noted = slot_of(d.seen->facts->boot, slot);
   return d.seen->image_digest.empty() && noted ? noted->digest : d.seen->image_digest;
@@ -195,26 +193,27 @@ void write_return(Planning& p, Draft& d) {
     before = add_when_failed(
                  p, d, "",
                  {"return", ActionKind::return_slot, "return",
-                  d.slot.empty() ? "where its jobs do not end: as it was"
-                                 : "where any of this fails: back to slot " + slots.running,
+                  d.slot.empty() ? "if its jobs do not end: back to its previous state"
+                                 : "if any of this fails: back to slot " + slots.running,
                   Json{{"slot", slots.running}, {"digest", digest_of(d, slots.running)}, {"state", state}},
                   patience, 2})
                  .id;
-  // Without `return`, which has the node's state in its params, look-old has it.
+  // `return` has the node's state in its params; without it, look-old has it.
   Json was = Json::object();
   if (before.empty()) was["state"] = state;
   if (!d.resume.empty())
     before = add_when_failed(p, d, before,
                              {"resume-old", ActionKind::steps, "resume",
-                              fmt::format("there: at work again ({} steps)", d.resume.size()),
+                              fmt::format("after going back: resume work ({} steps)", d.resume.size()),
                               order_params(d.resume, false), kResume, kResumeAttempts})
                  .id;
-  add_when_failed(p, d, before,
-                  {"look-old", ActionKind::inventory, "return", "there: look at it", was, kInventory});
+  add_when_failed(
+      p, d, before,
+      {"look-old", ActionKind::inventory, "return", "after going back: look at the node", was, kInventory});
 }
 
-// Fills in the draft of a node whose other slot can be written now. What does not fit is left to the batch
-// that the node is in.
+// Fills in the draft of a node whose other slot can be written now. Problems are left to the batch that the
+// node is in.
 bool may_prefetch(Planning& p, const std::string& name, Draft& d) {
   const auto seen = p.in.nodes.find(name);
   d.spec = p.spec.node(name);
@@ -235,8 +234,7 @@ bool may_prefetch(Planning& p, const std::string& name, Draft& d) {
 void note_way(Planning& p, const Draft& d) {
   p.plan.notes.push_back(fmt::format(
       "{} is {} in place: one reboot{}", d.spec->name, p.rolls_back() ? "rolled back" : "re-imaged",
-      ends_a_hang(*d.spec).empty() ? "; nothing here can end a hang of the new system, a person has to"
-                                   : ""));
+      ends_a_hang(*d.spec).empty() ? "; if the new system hangs, a person has to reset the node" : ""));
 }
 
 }  // namespace
@@ -270,12 +268,12 @@ void write_slot_and_pause(Planning& p, Draft& d) {
     const wire::SlotJob slot{*job, d.slot, p.in.programs, p.spec.limits.image_write_rate};
     add(p, d,
         {"write", ActionKind::write_slot, "image",
-         fmt::format("write image {} to slot {} beside the jobs", d.spec->image, d.slot), wire::to_json(slot),
+         fmt::format("write image {} to slot {} while jobs run", d.spec->image, d.slot), wire::to_json(slot),
          write_time(p, d), 3});
   }
   if (d.pause.empty()) return;
   add(p, d,
-      {"pause", ActionKind::steps, "pause", fmt::format("out of its work ({} steps)", d.pause.size()),
+      {"pause", ActionKind::steps, "pause", fmt::format("drain jobs ({} steps)", d.pause.size()),
        order_params(d.pause, false), p.spec.limits.drain_timeout + kSpare, 1});
 }
 
@@ -298,7 +296,7 @@ void write_prefetches(Planning& p) {
     add(p, d,
         {"look", ActionKind::inventory, "image", "look at what was written", Json::object(), kInventory});
     add_when_failed(p, d, "",
-                    {"look-old", ActionKind::inventory, "return", "as it was: look at it",
+                    {"look-old", ActionKind::inventory, "return", "nothing changed: look at the node",
                      Json{{"state", to_string(d.seen->state)}}, kInventory});
   }
   if (p.plan.actions.size() > actions) p.plan.barriers.push_back(std::move(batch));
@@ -316,7 +314,7 @@ void write_trials(Planning& p) {
     const std::string title = fmt::format(
         "boot slot {} once{}{}", d.slot,
         p.rolls_back() ? fmt::format(" (image {})", d.slot_digest.substr(0, 19)) : "",
-        ends.empty() ? ": nothing here can end a hang, a person has to" : "; a hang is ended by " + ends);
+        ends.empty() ? "; if it hangs, a person has to reset the node" : "; a hang is ended by " + ends);
     const bool others =
         std::any_of(barrier.begin(), barrier.end(), [&](const std::string& id) { return id != d.last; });
     const wire::BootSlotJob job{d.slot, d.slot_digest, p.spec.limits.trial};
@@ -329,8 +327,8 @@ void write_trials(Planning& p) {
   const auto paused = [](const Draft& d) { return !d.pause.empty(); };
   if (std::count_if(p.drafts.begin(), p.drafts.end(), paused) > 1)
     p.plan.notes.push_back(
-        "nodes that are re-imaged in place leave their systems together, when the last node of this plan has "
-        "no jobs any more: until then the others take none; name them one by one, or lower "
+        "nodes that are re-imaged in place reboot together, once the last node of this plan has no jobs "
+        "left: until then the others take no new jobs; to avoid this, re-image them one by one or lower "
         "limits.drain_timeout");
 }
 
@@ -343,13 +341,13 @@ void write_ends(Planning& p) {
       commit.phase = "commit";
       commit.params = {{"slot", d.slot}, {"digest", d.slot_digest}};
       add(p, d,
-          {"commit", ActionKind::steps, "commit", fmt::format("slot {} is booted from now on", d.slot),
+          {"commit", ActionKind::steps, "commit", fmt::format("make slot {} the default", d.slot),
            order_params({PlannedStep{"commit", std::make_shared<const RenderedStep>(commit)}}, false),
            p.spec.limits.boot + kCommit, 2});
     }
     if (!d.resume.empty())
       add(p, d,
-          {"resume", ActionKind::steps, "resume", fmt::format("at work again ({} steps)", d.resume.size()),
+          {"resume", ActionKind::steps, "resume", fmt::format("resume work ({} steps)", d.resume.size()),
            order_params(d.resume, false), kResume, kResumeAttempts});
     if (!d.slot.empty() || may_stay(d)) write_return(p, d);
   }

@@ -33,7 +33,7 @@ Json qos_of(const RailQos& qos) {
   return out;
 }
 
-// From the others on a rail to this node's own address there, and to no other of its addresses.
+// From the others on a rail to this node's own address there, and to none of its other addresses.
 Json rules_of(const NodeSpec& node) {
   Json out = Json::array();
   for (size_t i = 0; i < node.rails.size(); ++i)

@@ -1,5 +1,5 @@
-// Rails and the storage network, as the names that a playbook may use (docs/playbook-context.md), and over
-// which network a storage section runs. Pure.
+// Rails and the storage network, as names for playbooks (docs/playbook-context.md), and the network of a
+// storage section. Pure.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace muster {
 // {rails, rail_gpus, storage_port, rail_qos, rail_rules, rails_infiniband, foreign_ports}
 Json interconnect_of(const Spec& spec, const NodeSpec& node);
 
-// Over which network the section's daemons and clients speak: the storage network where every node that
-// mounts it has a port there, else the provisioning network. Never both: a server tells its clients one
-// address of each of the others.
+// The network for the section's daemons and clients: the storage network if every node that mounts it has a
+// port there, else the provisioning network. Never both: a server gives its clients one address for each of
+// the other servers.
 class SectionNetwork {
  public:
   SectionNetwork(const Spec& spec, const StorageSpec& section);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kAtOnce = 16 << 10;
 
-// Nothing of it is escaped in ASCII.
+// None of it needs escaping in ASCII.
 bool is_plain(std::string_view text) {
   unsigned char highest = 0;
   for (const char c : text) highest = std::max(highest, static_cast<unsigned char>(c));

@@ -1,5 +1,4 @@
-// JSON that is put together from text: what dump_json() writes of a part is what it writes of it in the
-// whole. Pure.
+// JSON assembled from text: dump_json() writes a part the same way alone and within the whole. Pure.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace muster {
 
-// The text of an object around the value of one more member, which is there as text.
+// The text of an object with one more member, whose value is given as text.
 struct TextAround {
   std::string before, after;
 };

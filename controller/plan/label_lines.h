@@ -1,5 +1,5 @@
-// What earlier versions of muster wrote on a node and that chooses a device by a label: taken over by the
-// next plan, which says so. Pure.
+// Lines that earlier versions of muster wrote on a node and that choose a device by label: the next plan
+// replaces them and notes it. Pure.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace muster {
 
 // Of HardwareFacts::by_label those that muster wrote: of the system's own disk, and of mounts of the node's
-// storage sections. Lines that a host brought along are not among them.
+// storage sections. A host's own lines are not included.
 struct LabelLines {
   std::vector<std::string> of_system, of_storage;
   bool any() const { return !of_system.empty() || !of_storage.empty(); }

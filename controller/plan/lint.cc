@@ -14,8 +14,7 @@ namespace {
 
 using Problems = std::vector<std::string>;
 
-// What a text has in it for certain where it is one to be taken apart and looked into. What many nodes share
-// is looked through once.
+// Strings that a text must contain to be worth parsing. Texts shared by many nodes are searched once.
 using Marks = std::vector<std::string>;
 const Marks kMarksOfDisks = {"\"content_hash\":"};
 const Marks kMarksOfSecrets = {"PRIVATE KEY-----", "\"password\":", "\"secret\":", "\"private_key\":"};
@@ -46,12 +45,12 @@ Json json_of(const SharedText& text) { return parse_json(text.text()).value_or(J
 void check_actions(const Plan& plan, Problems& problems) {
   std::set<std::string> nodes(plan.nodes.begin(), plan.nodes.end()), ids;
   for (const auto& a : plan.actions) {
-    if (!ids.insert(a.id).second) problems.push_back(a.id + ": this id is there twice");
+    if (!ids.insert(a.id).second) problems.push_back(a.id + ": this id occurs twice");
     if (a.id.rfind(a.node + "/", 0) != 0)
       problems.push_back(a.id + ": an id must be node/name, and the node is " + a.node);
     if (!nodes.count(a.node)) problems.push_back(a.id + ": its node does not take part in the plan");
     if ((a.kind == ActionKind::wake) != (plan.kind == PlanKind::wake))
-      problems.push_back(a.id + ": nodes are woken in a plan of that alone");
+      problems.push_back(a.id + ": nodes are woken only in a plan that does nothing else");
     if (a.timeout <= 0 || a.max_attempts <= 0)
       problems.push_back(a.id + ": timeout and attempts must be positive");
   }
@@ -59,7 +58,7 @@ void check_actions(const Plan& plan, Problems& problems) {
     if (nodes.count(node)) problems.push_back(node + ": both unchanged and part of the plan");
 }
 
-// What is done instead of the rest of a node's way stands behind it, and nothing waits for it.
+// The actions that replace the rest of a node's way come after it, and nothing waits for them.
 void check_when_failed(const Plan& plan, Problems& problems) {
   std::set<std::string> apart, begun;
   for (const auto& a : plan.actions)
@@ -67,24 +66,24 @@ void check_when_failed(const Plan& plan, Problems& problems) {
   for (const auto& a : plan.actions) {
     if (a.when_failed) begun.insert(a.node);
     if (!a.when_failed && begun.count(a.node))
-      problems.push_back(a.id + ": stands behind what is done when its node failed");
+      problems.push_back(a.id + ": follows an action that is done only when its node failed");
     if (a.when_failed && a.behind >= 0) problems.push_back(a.id + ": a failed node waits at no barrier");
     for (const auto& d : a.after)
       if (a.when_failed != (apart.count(d.action) > 0) ||
           (a.when_failed && d.action.rfind(a.node + "/", 0) != 0))
-        problems.push_back(a.id + ": depends on '" + d.action + "', which is not of the same way");
+        problems.push_back(a.id + ": depends on '" + d.action + "', which belongs to a different way");
     if (a.kind == ActionKind::return_slot && !a.when_failed)
       problems.push_back(a.id + ": a node goes back only when it failed");
     if (a.kind == ActionKind::boot_slot && a.max_attempts != 1)
       problems.push_back(a.id + ": a slot is tried once");
     if (a.kind == ActionKind::write_slot &&
         !a.params.own().value("image", Json::object()).value("allow_ours", false))
-      problems.push_back(a.id + ": writes a slot of a disk that is not known as the node's own");
+      problems.push_back(a.id + ": writes a slot of a disk that is not known to be the node's own");
   }
   for (const auto& barrier : plan.barriers)
     for (const auto& id : barrier)
       if (apart.count(id))
-        problems.push_back(id + ": is done only when its node failed, and others wait for it");
+        problems.push_back(id + ": is done only when its node failed, but others wait for it");
 }
 
 // Kahn's algorithm over declared dependencies and the order of each node's actions.
@@ -93,7 +92,7 @@ void check_order(const Plan& plan, Problems& problems) {
   std::map<std::string, std::vector<std::string>> next;
   std::map<std::string, std::string> last_of_node;
   for (const auto& a : plan.actions) before[a.id];
-  // A barrier counts as an action of its own: a slash in front is in no id.
+  // A barrier counts as an action of its own: no id begins with a slash.
   const auto barrier = [](size_t i) { return "/barrier-" + std::to_string(i); };
   for (size_t i = 0; i < plan.barriers.size(); ++i)
     for (const auto& member : plan.barriers[i])
@@ -108,7 +107,7 @@ void check_order(const Plan& plan, Problems& problems) {
       else
         before[a.id].insert(d.action);
     if (a.behind >= static_cast<int>(plan.barriers.size()))
-      problems.push_back(a.id + ": behind a barrier that does not exist");
+      problems.push_back(a.id + ": waits at a barrier that does not exist");
     else if (a.behind >= 0)
       before[a.id].insert(barrier(static_cast<size_t>(a.behind)));
     if (auto& last = last_of_node[a.node]; !last.empty() && last != a.id) before[a.id].insert(last);
@@ -164,28 +163,28 @@ void check_whole_machines(const Plan& plan, Problems& problems) {
   for (const auto& node : installed_by_provider(plan)) installed.insert(node);
   for (const auto& node : installed)
     if (!lost.count(node))
-      problems.push_back(node + ": its provider reinstalls it, and it is not in the destruction list");
+      problems.push_back(node + ": its provider reinstalls it, but it is not in the destruction list");
   for (const auto& node : lost)
     if (!installed.count(node))
-      problems.push_back(node + ": the destruction list has all of it, and no action destroys it");
+      problems.push_back(node + ": the destruction list has all its disks, but no action destroys them");
 }
 
 void check_destruction(const Plan& plan, Texts& texts, Problems& problems) {
   check_whole_machines(plan, problems);
   Destroyed destroyed;
-  std::map<std::string, std::string> node_of;  // by what makes a disk the same one wherever it is seen
+  std::map<std::string, std::string> node_of;  // by a disk's identity, the same on every node
   for (const auto& d : plan.destroys) {
     if (d.every_disk) continue;
     const std::string identity = disk_title(d.serial, d.wwid);
-    if (identity.empty()) problems.push_back(d.node + ": a disk without serial and wwid is to be destroyed");
+    if (identity.empty()) problems.push_back(d.node + ": a disk without serial and wwid would be destroyed");
     if (d.content_hash.empty())
-      problems.push_back(d.node + ": disk " + identity + " is not bound to what is on it now");
+      problems.push_back(d.node + ": disk " + identity + " is not bound to its current content");
     if (!destroyed.insert({d.node, disk_key(d.serial, d.wwid)}).second)
       problems.push_back(d.node + ": disk " + identity + " is destroyed twice");
     const std::string medium = medium_of(d.serial, d.wwid, d.model);
     if (const auto [it, fresh] = node_of.emplace(medium, d.node);
         !fresh && !medium.empty() && it->second != d.node)
-      problems.push_back(fmt::format("{}: disk {} is to be destroyed, and on {} too: {} is one disk", d.node,
+      problems.push_back(fmt::format("{}: disk {} would be destroyed, also on {}: {} is one disk", d.node,
                                      identity, it->second, medium));
   }
   for (const auto& a : plan.actions) {
@@ -206,7 +205,7 @@ void find_secrets(const Json& json, const std::string& where, Problems& problems
   if (json.is_string()) {
     const auto& text = json.get_ref<const std::string&>();
     if (text.find("PRIVATE KEY-----") != std::string::npos)
-      problems.push_back(where + ": holds a private key");
+      problems.push_back(where + ": contains a private key");
     return;
   }
   if (json.is_object()) {
@@ -214,7 +213,7 @@ void find_secrets(const Json& json, const std::string& where, Problems& problems
       if ((key == "password" || key == "secret" || key == "private_key") && value.is_string() &&
           value.get_ref<const std::string&>().rfind("secret:", 0) != 0 &&
           !value.get_ref<const std::string&>().empty())
-        problems.push_back(where + "." + key + ": holds a value instead of secret:NAME");
+        problems.push_back(where + "." + key + ": contains a value instead of secret:NAME");
       find_secrets(value, where + "." + key, problems);
     }
   } else if (json.is_array()) {

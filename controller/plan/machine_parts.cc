@@ -16,14 +16,14 @@
 namespace muster {
 namespace {
 
-// "uninitialized" is what systemd writes into an image that has no machine yet (machine-id(5)).
+// "uninitialized" is what systemd writes into an image that has no machine-id yet (machine-id(5)).
 std::string own_machine_id(const std::string& given) {
   const std::string id = lower(given);
   const bool digits = id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string::npos;
   return digits && id.find_first_not_of(id[0]) != std::string::npos ? id : "";
 }
 
-// The same for any part: which lists there are, and what each is called.
+// All lists of parts, each with its name.
 struct Kind {
   const char* what;
   const std::set<std::string> MachineParts::*list;
@@ -33,8 +33,7 @@ constexpr Kind kKinds[] = {
 
 struct Shared {
   size_t shared = 0, before = 0, now = 0;
-  // Of GPUs and ports. Drives are pulled out and put in elsewhere, and an enclosure may show one to two
-  // hosts.
+  // Of GPUs and ports. Drives are moved between machines, and an enclosure may show one to two hosts.
   bool fixed_known = false, fixed_shared = false;
 };
 
@@ -84,7 +83,7 @@ void add_changed(const MachineParts& before, const MachineParts& now, std::vecto
   }
 }
 
-// The names behind one key, and the keys that a machine has: what two share makes them worth a comparison.
+// The keys of a machine: two machines that share one are compared.
 std::vector<std::string> keys_of(const MachineParts& parts) {
   std::vector<std::string> out;
   // Either byte order of one UUID begins differently; the last two fields are the same in both.
@@ -95,7 +94,7 @@ std::vector<std::string> keys_of(const MachineParts& parts) {
   return out;
 }
 
-// Machines by number; find() gives the least number of those that are joined.
+// Machines by number; find() returns the lowest number of those that are joined.
 class Joined {
  public:
   explicit Joined(size_t count) : root_(count) {
@@ -151,10 +150,10 @@ MachineChange compare_machines(const MachineParts& before, const MachineParts& n
   MachineChange out;
   out.same = is_same(before, now);
   if (!before.uuid.empty() && !now.uuid.empty() && !same_uuid(before.uuid, now.uuid))
-    out.changed.push_back("the product UUID is another");
+    out.changed.push_back("the product UUID has changed");
   add_changed(before, now, out.changed);
   if (!before.machine_id.empty() && !now.machine_id.empty() && before.machine_id != now.machine_id)
-    out.changed.push_back("the machine-id is another: the system was installed again");
+    out.changed.push_back("the machine-id has changed: the system was reinstalled");
   return out;
 }
 

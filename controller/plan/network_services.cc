@@ -8,8 +8,8 @@
 namespace muster {
 namespace {
 
-// What is reached without the proxy: the cluster itself, and what is declared. Not every program accepts
-// networks here, so the nodes' names are in it, too.
+// Destinations reached without the proxy: the cluster itself, and what is declared. Not every program accepts
+// networks, so the nodes' names are included.
 std::string without_proxy(const Spec& spec) {
   std::string out = "localhost,127.0.0.1,::1," + spec.network.provisioning.cidr;
   if (spec.network.storage.declared()) out += "," + spec.network.storage.cidr;
@@ -19,7 +19,7 @@ std::string without_proxy(const Spec& spec) {
   return out;
 }
 
-// Of section [Network] of the provisioning port's file; null when nothing is declared.
+// For section [Network] of the provisioning port's file; null if nothing is declared.
 Json port_settings(const Network& network) {
   Json out;
   if (!network.gateway.empty()) out["Gateway"] = network.gateway;
@@ -30,7 +30,7 @@ Json port_settings(const Network& network) {
 
 Json network_of(const Spec& spec, const NodeSpec& node) {
   const Network& n = spec.network;
-  const bool ours = !node.adopt.declared();  // an adopted host's network is its own
+  const bool ours = !node.adopt.declared();  // muster does not manage an adopted host's network
   return {{"provisioning", n.provisioning.cidr},
           {"bmc", n.bmc.cidr},
           {"storage", n.storage.cidr},

@@ -1,5 +1,5 @@
-// What the spec says of the network around a node, its firewall, packages and kernel parameters, as the names
-// that a playbook may use (docs/playbook-context.md). Pure.
+// The spec's network services, firewall, packages and kernel parameters of a node, as names for playbooks
+// (docs/playbook-context.md). Pure.
 #pragma once
 
 #include "base/json.h"
@@ -10,8 +10,8 @@ namespace muster {
 // {network, time_zone, firewall, packages, sysctls}
 Json services_of(const Spec& spec, const NodeSpec& node);
 
-// A parameter that the spec declares has that value in every step of module sysctl: two steps that want two
-// values would undo each other for ever.
+// A parameter that the spec declares has that value in every step of module sysctl: two steps with different
+// values would undo each other forever.
 void prefer_declared(const Json& sysctls, Json& params);
 
 }  // namespace muster

@@ -76,7 +76,7 @@ std::string names_in_ranges(std::vector<std::string> names) {
 void note_older_builds(Planning& p) {
   if (p.kind() != RequestKind::up) return;
   constexpr size_t kShown = 3;
-  // An agent of an earlier version does not report its image's name, which may be another one.
+  // An agent of an earlier version does not report its image's name, which may differ.
   std::map<std::pair<std::string, bool>, std::vector<std::string>> by_image;
   for (const auto& d : p.drafts)
     if (d.older && !d.imaging)
@@ -86,9 +86,9 @@ void note_older_builds(Planning& p) {
     const std::vector<std::string> shown(nodes.begin(),
                                          nodes.begin() + std::min<long>(kShown, std::ssize(nodes)));
     p.plan.notes.push_back(
-        fmt::format("{} node{} {} '{}' ({}{}): `muster reimage {}` or `muster up --reimage`", nodes.size(),
-                    nodes.size() == 1 ? " runs" : "s run",
-                    known ? "an older build of image" : "another image than the newest build of", image,
+        fmt::format("{} node{} {} '{}' ({}{}): run `muster reimage {}` or `muster up --reimage`",
+                    nodes.size(), nodes.size() == 1 ? " runs" : "s run",
+                    known ? "an older build of image" : "an image that is not the newest build of", image,
                     fmt::join(shown, ", "), nodes.size() > kShown ? ", ..." : "", names_in_ranges(nodes)));
   }
 }

@@ -14,7 +14,7 @@ bool is_own_uuid(const OwnMachine& own, const std::string& uuid) {
   return !uuid.empty() && names_one_machine(own.uuid) && same_uuid(own.uuid, uuid);
 }
 
-// What a port shows may be another machine's as well: only what its maker gave to it alone is a sign.
+// A port's address may also exist on a different machine: only a maker-assigned, unique one is a sign.
 bool is_own_port(const OwnMachine& own, const NicFacts& nic) {
   return nic.address_kind.empty() && !is_usb_driver(nic.driver) && names_one_port(nic.mac) &&
          own.macs.count(lower(nic.mac)) > 0;
@@ -26,7 +26,7 @@ std::string sign_of_own_machine(const OwnMachine& own, const NodeSpec& node, con
                                 const HardwareFacts* facts) {
   for (const std::string& at : {node.address, node.adopt.host})
     if (!at.empty() && own.addresses.count(at)) return fmt::format("its address {} is the controller's", at);
-  // As declared it may be one that software made up: a lab's are.
+  // A declared MAC may be made up by software: a lab's are.
   if (!node.mac.empty() && own.macs.count(lower(node.mac)))
     return fmt::format("its MAC {} is one of the controller's ports", node.mac);
   for (const std::string& uuid : {bound_uuid, facts ? facts->system.uuid : std::string()})

@@ -35,7 +35,7 @@ constexpr Words<PlanKind, 12> kPlanWords = {{{PlanKind::discover, "discover"},
                                              {PlanKind::undrain, "undrain"},
                                              {PlanKind::none, "none"}}};
 
-// All but its parameters.
+// Everything except its parameters.
 Json action_head(const Action& a) {
   Json after = Json::array();
   for (const auto& d : a.after) after.push_back({{"action", d.action}, {"hard", d.hard}});
@@ -133,7 +133,7 @@ Status read_limits(const Json& json, PlanLimits& l) {
   return r.finish();
 }
 
-// All but the actions.
+// Everything except the actions.
 Json plan_head(const Plan& p) {
   Json destroys = Json::array();
   for (const auto& d : p.destroys) destroys.push_back(destruction_json(d));
@@ -163,7 +163,7 @@ std::string size_text(int64_t bytes) {
   return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
 }
 
-// What came from hardware is shown with control characters replaced.
+// Text from hardware is shown with control characters replaced.
 std::string printable(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
@@ -176,7 +176,7 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-// Of a machine without an inventory there is no list of disks.
+// A machine without an inventory has no list of disks.
 std::string render_destroys(const Plan& plan) {
   std::vector<std::string> whole;
   std::string disks;
@@ -194,7 +194,8 @@ std::string render_destroys(const Plan& plan) {
   std::string out;
   if (!whole.empty())
     out += fmt::format(
-        "WILL BE DESTROYED: everything on every disk of {}, unseen: their provider reinstalls them\n",
+        "WILL BE DESTROYED: all data on all disks of {}, whose content is unknown: the provider reinstalls "
+        "them\n",
         joined(whole));
   if (count > 0) out += fmt::format("WILL BE DESTROYED: {} disk{}\n{}", count, count == 1 ? "" : "s", disks);
   return out.empty() ? "Nothing will be destroyed.\n" : out;
@@ -302,7 +303,7 @@ Result<Plan> plan_from_json(const Json& json) {
   r.get("notes", p.notes);
   r.get("config_digests", p.config_digests);
   TRY_(r.finish());
-  if (version != 1) return fail(Code::invalid, fmt::format("plan: version {} is not known here", version));
+  if (version != 1) return fail(Code::invalid, fmt::format("plan: version {} is not supported", version));
   TRY(p.kind, plan_kind_from_string(kind));
   TRY_(read_limits(limits, p.limits));
   TextPool texts;

@@ -2,7 +2,7 @@
 // destroyed.
 //
 // Made by controller/plan/planner.h (pure), approved by its digest, carried out by controller/run/executor.h,
-// which has no choices left: it adds nothing and skips only what a quarantined node would have done. A plan
+// which makes no choices: it adds nothing and skips only what a quarantined node would have done. A plan
 // never holds a secret: parameters name secrets ("secret:NAME"), the daemon resolves them when an order is
 // sent.
 #pragma once
@@ -30,13 +30,13 @@ enum class ActionKind {
   boot_disk,  // agent order (mode ram): reboot from disk; done when the agent says hello in mode installed
               // with params.digest
   // agent order (mode installed): playbook steps; params = {"steps":[wire::Step...], "mode":"apply"}. Steps
-  // may ask for peers that are live when the order is sent ("peers_live", "next_live":
+  // may request peers that are live when the order is sent ("peers_live", "next_live":
   // controller/run/narrow.h); nothing else about an order is left open.
   steps,
   check,      // agent order: acceptance steps; never changes configuration
   reboot,     // agent order (mode installed): reboot; done when a new boot id says hello
   power_off,  // through the power driver
-  wake,       // power on if it is off, wait until the agent says anything; the power is never cut, nothing is
+  wake,       // power on if it is off, wait until the agent reports; the power is never cut, nothing is
               // booted but what is there
   // agent order (mode installed): params = wire::SlotJob
   write_slot,
@@ -92,8 +92,8 @@ struct Action {
   // repeatable by the agent's journal (same id = same result) as long as that journal lives; `image` is
   // repeatable by hashing the disk.
   bool repeatable = true;
-  // Not of the node's ordinary way: those of a node, in order, are what is done instead of the rest of it
-  // when one of its other actions failed for good. Behind them the node is `returned`, not quarantined.
+  // Not part of the node's ordinary actions: if one of those failed for good, these are done, in order,
+  // instead of the rest. After them the node is `returned`, not quarantined.
   bool when_failed = false;
 };
 
@@ -104,10 +104,10 @@ struct Destruction {
   int64_t size_bytes = 0;
   std::string kernel_name;   // for people only
   std::string content;       // what is on it now, for people; "blank" when nothing was found
-  std::string content_hash;  // bound: the agent refuses when it differs just before writing
+  std::string content_hash;  // binding: the agent writes nothing if it differs just before writing
   std::string why;           // "operating system image debian-12", "RAID0 for /scratch"
-  // Of a machine without an inventory: whatever is on any of its disks. Then only node, content and why
-  // are known.
+  // For a machine without an inventory: all data on all of its disks. Then only node, content and why are
+  // known.
   bool every_disk = false;
 };
 
@@ -115,7 +115,7 @@ struct PlanLimits {
   int parallel_imaging = 16;     // nodes in `image` at once
   int parallel_netboot = 16;     // nodes between power-on and join at once
   DurationMs power_stagger = 0;  // at least this long between two power-ons
-  // So many nodes may be quarantined or go back; after more of them no further node is started, and none
+  // The number of nodes that may be quarantined or go back; beyond it no further node is started, and none
   // leaves its system in place.
   int failure_budget = 1000000;
   DurationMs netboot = 20 * kMinute;  // power-on to the RAM agent's hello, whichever action it is for
@@ -124,8 +124,8 @@ struct PlanLimits {
 struct Plan {
   PlanKind kind = PlanKind::none;
   std::string cluster;
-  // What the plan comes after: the newest run, of which history of the database. Behind the next run the same
-  // plan has another digest: an approval is for one run.
+  // What the plan follows: the newest run, and the database's history. After the next run the same plan has a
+  // different digest: an approval is for one run.
   std::string follows;
   int64_t spec_revision = 0;
   std::string profile;                        // of acceptance; empty: nothing is measured
@@ -136,16 +136,16 @@ struct Plan {
   // of them, those that only let others use their storage: their own state stays as it is
   std::vector<std::string> serving;
   std::vector<std::string> unchanged;  // nodes that are already as declared
-  // nodes in question that nothing is done about: quarantined by an operator, never found
+  // affected nodes that are not in the plan: quarantined by an operator, never found
   std::vector<std::string> left_out;
   std::map<std::string, std::string>
       left_out_rules;           // of them, those that a rule leaves out: hardware-unlike, on-trial
   std::vector<Action> actions;  // grouped by node, each node's in order
-  // Actions that many others wait for together, softly: a stage of all nodes is behind what each of them did
-  // before.
+  // Actions that many others wait for together, softly: a stage of all nodes comes after what each of them
+  // did before.
   std::vector<std::vector<std::string>> barriers;
   std::vector<Destruction> destroys;
-  std::vector<std::string> notes;  // honest remarks for the operator
+  std::vector<std::string> notes;  // remarks for the operator
   // node -> digest of what was planned for it; recorded when the node is accepted, compared by the next plan.
   std::map<std::string, std::string> config_digests;
 
@@ -158,7 +158,8 @@ struct Plan {
 
 Json to_json(const Plan& plan);  // canonical
 Result<Plan> plan_from_json(const Json& json);
-// dump_json(to_json(plan)), as one or in pieces, without the tree: of 1,000 nodes that is gigabytes.
+// dump_json(to_json(plan)), as one text or in pieces, without building the tree: for 1,000 nodes that takes
+// gigabytes.
 std::string plan_text(const Plan& plan);
 void write_plan(const Plan& plan, const std::function<void(std::string_view)>& take);
 // The nodes whose provider reinstalls them before anything else.

@@ -17,7 +17,8 @@ std::string item_label(const Json& item, size_t index) {
   return std::to_string(index);
 }
 
-// Stands for a step whose list is empty here, or whose `when` says no: the report says why it was not run.
+// Stands for a step whose list is empty on this node, or whose `when` is false: the report shows why it was
+// not run.
 PlannedStep not_here(const PlaybookStep& step, const std::string& id, const std::string& why) {
   PlannedStep planned;
   planned.name = step.name;
@@ -57,7 +58,7 @@ class StepPlanner {
                                     step.name, context_.node().name, text));
   }
 
-  // Of a storage section its own leader is meant, which holds what the others ask for.
+  // For a storage section its own leader is meant, which holds what the others need.
   bool is_for(const PlaybookStep& step, const Json& item) const {
     if (step.among == kGroup) return true;  // assign_groups()
     const bool leads = context_.leads();
@@ -65,7 +66,7 @@ class StepPlanner {
     return step.on == "all" || (step.on == "leader") == leads_it;
   }
 
-  // From here on the nodes that the step is among. Where there is none, the leader of all reports why.
+  // From here on, the nodes that the step is among. If there are none, the leader of all nodes reports why.
   bool is_among(const PlaybookStep& step) {
     if (step.among.empty() || step.among == kGroup) return true;
     const NodeView view = context_.cluster().of(context_.playbook(), step.among);
@@ -77,11 +78,11 @@ class StepPlanner {
     return true;
   }
 
-  // A cluster of one node has nothing between nodes; no reason is needed.
+  // A cluster of one node has no steps between nodes; no reason is needed.
   void say_why(const PlaybookStep& step) {
     if (step.otherwise.empty() || home_.set->members.size() < 2) return;
     add_not_here(step);
-    out_.back().on = "all";  // it does nothing that others would wait for
+    out_.back().on = "all";  // it does nothing that others need to wait for
     out_.back().about = context_.view().set;
   }
 
@@ -100,7 +101,7 @@ class StepPlanner {
     }
     const Json* list = context_.find(step.for_each);
     if (!list || !list->is_array())
-      return complain(step, "for_each: '" + step.for_each + "' is not a list of the context");
+      return complain(step, "for_each: '" + step.for_each + "' is not a list in the context");
     const Json& items = *list;
     if (items.empty() && !step.otherwise.empty() && is_for(step, Json())) add_not_here(step);
     const NodeView all = context_.view();
@@ -108,7 +109,7 @@ class StepPlanner {
         step.for_each == "own_gpus" && has_stand_ins() ? fmt::format(", {}", kSimulatedGpu) : "";
     for (size_t i = 0; i < items.size(); ++i) {
       if (!is_for(step, items[i])) continue;
-      // What is about the nodes is about those that have this storage section mounted.
+      // Steps about the nodes are about those that mount this storage section.
       NodeSet* section = step.for_each.rfind("storage_", 0) == 0 && items[i].is_object()
                              ? context_.cluster().of_section(items[i].value("name", ""))
                              : nullptr;
@@ -125,7 +126,7 @@ class StepPlanner {
     return found != machines.end() && simulated_gpus(*found->second) > 0;
   }
 
-  // False when `when` says no.
+  // False if `when` is false.
   bool plan_item(const PlaybookStep& step, std::string id) {
     const std::string wanted = id_of(step);
     for (int n = 2; !ids_.insert(id).second; ++n) id = fmt::format("{}#{}", wanted, n);

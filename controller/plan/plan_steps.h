@@ -1,5 +1,4 @@
-// The steps that a playbook gives one node: its lists gone through, its conditions asked, its texts rendered.
-// Pure.
+// The steps of a playbook for one node: lists expanded, conditions evaluated, texts rendered. Pure.
 #pragma once
 
 #include <string>
@@ -13,12 +12,12 @@
 namespace muster {
 
 struct PlannedStep {
-  std::string name;  // the playbook step's: what its checks are called by, whatever it is done for
+  std::string name;  // of the playbook's step: the name of its checks, whatever element it is for
   RenderedStepPtr rendered;
   int stage = 1;
   std::string on = "all";
   const NodeSet* about = nullptr;  // the cluster context's: what "the nodes" of the step meant
-  // Of RenderedStep::peers: the list, and whose it is.
+  // For RenderedStep::peers: the list and its owner.
   SharedText peers = {};
   const NodeSet* peers_of = nullptr;
 

@@ -27,8 +27,8 @@ void find_machines(Planning& p) {
   p.cluster.emplace(p.spec, p.machines);
 }
 
-// Behind everything that decides: whatever else goes wrong in here, no plan does this to a host that muster
-// did not install.
+// A check after all decisions: whatever else goes wrong in the planner, no plan does this to a host that
+// muster did not install.
 void check_adopted_are_kept(Planning& p) {
   for (const auto& action : p.plan.actions) {
     const NodeSpec* node = p.spec.node(action.node);
@@ -37,9 +37,9 @@ void check_adopted_are_kept(Planning& p) {
                           action.kind == ActionKind::write_slot || action.kind == ActionKind::boot_slot ||
                           action.kind == ActionKind::return_slot;
     if (node && node->adopt.declared() && replaces)
-      p.problems.push_back(action.id + ": not on an adopted node");
+      p.problems.push_back(action.id + ": not allowed on an adopted node");
     if (node && (replaces || action.kind == ActionKind::wake) && !own_sign(p, *node).empty())
-      p.problems.push_back(action.id + ": not on the controller's own machine");
+      p.problems.push_back(action.id + ": not allowed on the controller's own machine");
   }
 }
 
@@ -50,7 +50,7 @@ Error joined(const std::vector<std::string>& problems) {
 }
 
 NodeWay way_of(const Planning& p, const std::string& name) {
-  NodeWay out{name, NodeWay::By::none, "it cannot be planned for now"};
+  NodeWay out{name, NodeWay::By::none, "it cannot be planned at present"};
   const auto refused = std::find_if(p.refusals.begin(), p.refusals.end(),
                                     [&](const Refusal& refusal) { return refusal.node == name; });
   if (refused != p.refusals.end()) {
@@ -63,8 +63,8 @@ NodeWay way_of(const Planning& p, const std::string& name) {
   if (!draft->unlike.empty())
     out.why = draft->unlike;
   else if (!draft->disks.destroys.empty())
-    out.why =
-        "disks of it would be formatted, which takes an approval of its own: `muster reimage " + name + "`";
+    out.why = "some of its disks would be formatted, which needs a separate approval: run `muster reimage " +
+              name + "`";
   else
     out = {name, draft->slot.empty() ? NodeWay::By::through_ram : NodeWay::By::in_place, draft->not_in_place};
   return out;
@@ -78,7 +78,8 @@ Result<std::vector<NodeWay>> ways_of(const PlannerInput& input) {
   find_machines(p);
   choose_nodes(p);
   for (const auto& d : p.drafts)
-    if (!d.seen->facts) p.refuse(d.spec->name, "not-seen", "what is in it is not known: `muster up` looks");
+    if (!d.seen->facts)
+      p.refuse(d.spec->name, "not-seen", "its hardware is not known: run `muster up` to inspect it");
   std::erase_if(p.drafts, [](const Draft& d) { return !d.seen->facts; });
   prepare_all(p);
   if (!p.problems.empty()) return joined(p.problems);
@@ -89,7 +90,7 @@ Result<std::vector<NodeWay>> ways_of(const PlannerInput& input) {
 
 Result<PlanOutcome> make_plan(const PlannerInput& input) {
   Planning p(input);
-  // Also one that was stored before controllers refused it.
+  // Also for a spec that was stored before controllers rejected this.
   if (!p.in.lab) TRY_(refuse_lab_only(p.spec, p.in.revision, p.profile()));
   p.plan.cluster = p.spec.cluster;
   p.plan.follows = p.in.follows;
@@ -124,7 +125,7 @@ Result<PlanOutcome> make_plan(const PlannerInput& input) {
     for (const auto& problem : lint_plan(p.plan)) p.problems.push_back(problem);
   if (p.refusals.empty()) check_adopted_are_kept(p);
   if (!p.problems.empty())
-    return fail(Code::failed, "the planner made a plan that lint refuses: " + p.problems.front());
+    return fail(Code::failed, "internal: the plan failed its own check: " + p.problems.front());
   return PlanOutcome{std::move(p.plan), std::move(p.refusals)};
 }
 

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// `up` also has the words of what it may come to: older requests use these names.
+// `up` is also accepted under the names of its possible results: older requests use them.
 constexpr Words<RequestKind, 12> kRequestWords = {{{RequestKind::up, "auto"},
                                                    {RequestKind::up, "up"},
                                                    {RequestKind::up, "install"},

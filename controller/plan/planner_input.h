@@ -1,5 +1,5 @@
-// What a plan is made from: the spec and its playbooks, what was seen of each node, the images that are
-// built, and what was requested. Values; controller/plan/planner.h makes the plan. Pure.
+// What a plan is made from: the spec and its playbooks, what was seen of each node, the built images, and the
+// request. Values; controller/plan/planner.h makes the plan. Pure.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ namespace muster {
 struct PlannerImage {
   std::string digest;
   std::string manifest_path;  // on the boot HTTP server: "/images/<name>/<digest>/manifest.json"
-  bool trial = false;         // it rolls back from a boot that is not committed (ImageManifest::trial)
+  bool trial = false;         // it rolls back a boot that is not committed (ImageManifest::trial)
 };
 
 // What is known of one node now: its row in the store and its agent.
@@ -32,33 +32,33 @@ struct NodeObservation {
   // the last facts however old: processors, memory and GPUs do not change with a re-image
   std::optional<HardwareFacts> machine;
   std::optional<wire::Mode> mode;           // of its agent, last seen
-  bool online = false;                      // its agent was heard in the last minute
+  bool online = false;                      // its agent reported in the last minute
   NodeState state = NodeState::unknown;     // NodeRow::state
   std::string image_digest, config_digest;  // NodeRow
-  std::string product_uuid;  // machine the name is bound to (NodeRow); facts.system.uuid is what was found
+  std::string
+      product_uuid;  // machine that the name is bound to (NodeRow); facts.system.uuid is the one found
   bool doubtful =
-      false;  // the database is an older copy and its agent was not heard since: its row may say anything
-  // A node that a run quarantined is planned again, one that an operator quarantined is not (a part on order,
-  // a technician at work).
+      false;  // the database is an older copy and its agent has not reported since: its row may be wrong
+  // A node quarantined by a run is planned again, one quarantined by an operator is not (a part on order, a
+  // technician at work).
   HeldBy held_by = HeldBy::nobody;
   std::string reason;  // of its quarantine
-  // The system it runs is not committed: the node goes back to the slot that stands, at any time and by
-  // itself.
+  // The system it runs is not committed: the node may go back to its default slot at any time by itself.
   bool on_trial = false;
   std::string slot;  // that it runs from, as its agent reported; "": not known
-  // What its own configuration and acceptance took when it was accepted last; 0: not known.
+  // Duration of its own configuration and acceptance when it was last accepted; 0: unknown.
   DurationMs proving_took = 0;
 };
 
-// `up` finds out itself what is to be done: discover, wake, install or apply.
+// `up` determines itself what to do: discover, wake, install or apply.
 enum class RequestKind { up, reimage, rollback, accept, admit, adopt, drain, undrain };
-// By its word in the API; invalid for a word that is none of them.
+// By its word in the API; invalid for an unknown word.
 Result<RequestKind> request_kind_from_string(std::string_view word);
 
-// A batch of a rollout (controller/rollout/): what takes the place of the spec's limits, and what is done
-// beside it.
+// A batch of a rollout (controller/rollout/): the values that replace the spec's limits, and the work done at
+// the same time.
 struct BatchTerms {
-  std::set<std::string> prefetch;  // nodes of the next batch: their other slot is written, and nothing else
+  std::set<std::string> prefetch;  // nodes of the next batch: only their other slot is written
   DurationMs drain_timeout = 0, trial = 0;
   int failure_budget = 0;  // negative: any number
 };
@@ -66,12 +66,12 @@ struct BatchTerms {
 struct PlanRequest {
   RequestKind kind = RequestKind::up;
   std::vector<std::string> nodes;  // --limit; empty: all (not for reimage and admit)
-  // Of them: up, also when nothing changed; admit and reimage, also when another machine answers; all of
-  // these, also when it has other hardware than declared.
+  // A subset of them. up: even if nothing changed; admit and reimage: even if a different machine answers;
+  // all of these: even if its hardware differs from the declaration.
   std::set<std::string> force = {};
-  std::string profile = {};  // accept, and batches: another acceptance profile than the spec's
-  bool through_ram = false;  // reimage: by way of the RAM system, also where it could be done in place
-  bool reimage = false;      // up: also accepted nodes that run an older build of their image
+  std::string profile = {};              // accept, and batches: acceptance profile instead of the spec's
+  bool through_ram = false;              // reimage: through the RAM system, even if it could be done in place
+  bool reimage = false;                  // up: also accepted nodes that run an older build of their image
   std::optional<BatchTerms> batch = {};  // reimage: it is one of a rollout
 };
 
@@ -83,16 +83,16 @@ struct PlannerInput {
   std::map<std::string, NodeObservation> nodes;
   PlanRequest request;
   std::map<std::string, std::string> public_values;
-  std::string authority = {};      // fingerprint of the controller's CA: what its disks are known by
+  std::string authority = {};      // fingerprint of the controller's CA, which identifies its disks
   std::string follows = {};        // Plan::follows
   std::string controller_address;  // on the provisioning network; empty: from the spec
   OwnMachine own = {};             // where the controller itself runs
-  // What every system carries beside its image, by digest (wire::SlotJob), and what hosts that have no image
-  // are given with the orders that need it.
+  // The programs of every system in addition to its image, by digest (wire::SlotJob), also sent to hosts
+  // without an image with the orders that need them.
   std::vector<wire::SlotProgram> programs = {};
   std::string kernel_options;                  // of every installed system, before the spec's own
   bool lab = false;                            // a lab's controller: may plan what lab_only.h lists
-  std::optional<GpuResults> gpu_results = {};  // where the spec says that GPUs are held to them
+  std::optional<GpuResults> gpu_results = {};  // if the spec requires them of its GPUs
 };
 
 // The controller's address on the provisioning network: declared, or the first host of the network.

@@ -34,7 +34,7 @@ bool rented(const NodeSpec& node) { return node.power.driver == "sakura-phy"; }
 bool in_band(const NodeSpec& node) { return node.power.driver == "ssh" || rented(node); }
 
 bool provider_installs(const Draft& d) {
-  // Whatever was ever heard of an installed or adopted system there, or done to one, is a sign of data.
+  // Any record of an installed or adopted system on it, or of an action on one, is a sign of data.
   const bool never_ours = d.seen->image_digest.empty() && d.seen->config_digest.empty() &&
                           (!d.seen->mode || *d.seen->mode == wire::Mode::ram);
   return rented(*d.spec) && !d.spec->power.install_image.empty() && !in_ram(d) && !in_installed(d) &&
@@ -89,7 +89,7 @@ std::string image_digest_of(const Planning& p, const Draft& d) {
   return image ? image->digest : "";
 }
 
-// A quarantined node's services go on running, so that it may have jobs and serve storage.
+// A quarantined node's services keep running, so it may have jobs and serve storage.
 bool may_work(const Draft& d) {
   switch (d.seen->state) {
     case NodeState::accepted:
@@ -126,7 +126,7 @@ Action& add(Planning& p, Draft& d, NewAction what) {
 }
 
 void add_netboot(Planning& p, Draft& d) {
-  // Beside the boot: the provider's part (controller/power/sakura/provider_install.h).
+  // In addition to the boot: the provider's part (controller/power/sakura/provider_install.h).
   constexpr DurationMs kReinstall = 90 * kMinute;
   const PowerSpec& power = d.spec->power;
   if (provider_installs(d)) {
@@ -139,7 +139,7 @@ void add_netboot(Planning& p, Draft& d) {
     Destruction lost;
     lost.node = d.spec->name;
     lost.model = "every disk";
-    lost.content = "whatever is there: unseen";
+    lost.content = "content unknown";
     lost.why = "its provider reinstalls it (" + power.install_image + ")";
     lost.every_disk = true;
     p.plan.destroys.push_back(std::move(lost));
@@ -148,20 +148,20 @@ void add_netboot(Planning& p, Draft& d) {
   const bool own = in_band(*d.spec);
   add(p, d,
       {"netboot", ActionKind::netboot, "power",
-       own                ? "hand over to the RAM system (kexec)"
-       : by_hand(*d.spec) ? "network boot, by hand"
+       own                ? "start the RAM system (kexec)"
+       : by_hand(*d.spec) ? "network boot, switched by hand"
                           : "network boot",
        Json::object(), p.spec.limits.netboot, 3});
   if (by_hand(*d.spec))
     p.plan.notes.push_back(
-        fmt::format("{}{} is switched by hand: the run says when, and waits for up to {}", d.spec->name,
+        fmt::format("{}{} is switched by hand: the run shows when, and waits up to {}", d.spec->name,
                     d.spec->power.address.empty() ? "" : " (" + d.spec->power.address + ")",
                     to_human(d.spec->power.within)));
   if (own)
     p.plan.notes.push_back(d.spec->name +
                            (rented(*d.spec) ? " cannot be booted from the network" : " has no BMC") +
-                           ": its own system starts the RAM system, which goes back to it as long "
-                           "as it did not reach the controller; a later fault needs a person at the machine");
+                           ": its own system starts the RAM system, which returns to it if it cannot reach "
+                           "the controller; a later fault needs a person at the machine");
 }
 
 void group_by_node(Planning& p) {

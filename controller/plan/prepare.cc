@@ -20,17 +20,20 @@ void check_identity(Planning& p, const Draft& d, const HardwareFacts& facts) {
   const bool allowed = p.forced(d) && (p.kind() == RequestKind::admit || p.kind() == RequestKind::reimage);
   if (swapped && allowed)
     p.plan.notes.push_back(
-        fmt::format("{} is installed as forced, although another machine answers here: product UUID {} "
-                    "instead of {}",
+        fmt::format("{} is installed as forced, although a different machine answers under this name: "
+                    "product UUID {} instead of {}",
                     d.spec->name, facts.system.uuid, bound));
   if (swapped && !allowed)
-    p.refuse(d.spec->name, "node-swapped",
-             fmt::format("another machine answers here: product UUID {} instead of {}; when it was replaced "
-                         "on purpose: take {} out of the spec, `muster node rm {}`, and declare it again",
-                         facts.system.uuid, bound, d.spec->name, d.spec->name));
+    p.refuse(
+        d.spec->name, "node-swapped",
+        fmt::format(
+            "a different machine answers under this name: product UUID {} instead of {}; if it was replaced "
+            "on purpose, remove {} from the spec, run `muster node rm {}`, and declare it again",
+            facts.system.uuid, bound, d.spec->name, d.spec->name));
 }
 
-// On it, not even a disk that the spec says to format over what it holds: that may be the controller's.
+// On the controller's machine not even a disk with policy `format` is formatted if it holds data: the data
+// may be the controller's.
 void refuse_own_disks(Planning& p, const Draft& d) {
   if (d.disks.destroys.empty()) return;
   const std::string sign = own_sign(p, *d.spec);
@@ -41,10 +44,11 @@ void refuse_own_disks(Planning& p, const Draft& d) {
       return disk.serial == lost.serial && disk.wwid == lost.wwid && disk.blank && !disk.mounted;
     });
     if (blank == facts.disks.end())
-      p.refuse(d.spec->name, "own-machine",
-               fmt::format("the controller runs on this machine ({}), and disk {} holds {}: here only blank "
-                           "disks are formatted; wipe it by hand if its data may be lost",
-                           sign, lost.serial, lost.content));
+      p.refuse(
+          d.spec->name, "own-machine",
+          fmt::format("the controller runs on this machine ({}), and disk {} holds {}: on the controller "
+                      "host only blank disks are formatted; wipe it by hand if its data may be lost",
+                      sign, lost.serial, lost.content));
   }
 }
 
@@ -54,12 +58,12 @@ void note_labels(Planning& p, const Draft& d, const HardwareFacts& facts) {
   for (const auto* list : {&lines.of_system, &lines.of_storage})
     for (const auto& line : *list)
       p.plan.notes.push_back(
-          fmt::format("{} has {}, written by an earlier version: another disk may have that label; "
-                      "the UUID takes its place",
+          fmt::format("{} has {}, written by an earlier version: a second disk could have that label, so the "
+                      "UUID replaces it",
                       d.spec->name, line));
 }
 
-// Whether its image is written, by whichever way.
+// Whether its image is written, by either way.
 bool is_imaged(const Planning& p, const Draft& d) {
   if (d.spec->adopt.declared() || p.kind() == RequestKind::accept || p.rolls_back()) return false;
   const PlannerImage* image = p.image_of(d);
@@ -123,8 +127,8 @@ void drop_unlike(Planning& p) {
     p.leaving.erase(name);
     p.pausing.erase(name);
     const std::string what = fmt::format(
-        "{}. Correct `hardware` in the spec or the machine, or install it all the same: `muster plan "
-        "{}--limit {} --force {}`",
+        "{}. Correct `hardware` in the spec or the machine, or install it anyway with `muster plan {}--limit "
+        "{} --force {}`",
         d.unlike, p.kind() == RequestKind::reimage ? "--kind reimage " : "", name, name);
     if (std::find(named.begin(), named.end(), name) != named.end()) {
       p.refuse(name, "hardware-unlike", what);

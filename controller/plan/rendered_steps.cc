@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// So many of the last different values of a name: as many groups of nodes may take turns.
+// The number of recent values kept per name: this many groups of nodes may alternate.
 constexpr size_t kKnown = 16;
 
 bool truthy(const Json& value) {
@@ -102,7 +102,7 @@ Result<RenderedStepPtr> RenderedSteps::render(const PlaybookStep& step, const st
   TRY(out.params, put_in(source.params));
   TRY(out.verify, put_in(step.verify));
   TRY(out.expect, put_in(step.expect));
-  // There, because agents of an older version refuse a step with a key they do not know.
+  // Placed there because agents of an older version reject a step with an unknown key.
   if (!step.blocks.empty()) out.expect["blocks"] = step.blocks;
   out.needs = step.needs;
   if (out.params.is_null()) out.params = Json::object();

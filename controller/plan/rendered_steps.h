@@ -1,4 +1,4 @@
-// The steps of playbooks as they are rendered for nodes: one for all nodes to which it says the same. Pure.
+// The steps of playbooks as rendered for nodes: nodes with the same result share one. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@
 
 namespace muster {
 
-// What a template's names stand for, for one node at a time.
+// The values of a template's names, for one node at a time.
 class NamedValues {
  public:
   virtual ~NamedValues() = default;
   // null: the name is unknown.
   virtual const Json* find(const std::string& name) = 0;
-  // Adds what tells the value of a name from other values that it has or had, for this node or another one.
+  // Adds a key that distinguishes the value of a name from its other values, for this or other nodes.
   virtual void identify(const std::string& name, std::vector<uintptr_t>& into) = 0;
 };
 
 // A step as it is sent, and its text.
 struct RenderedStep {
-  // `peers`: "peers" or "rdma_peers" where that list, without the node itself, is what the step's parameter
-  // `peers` says. It is not in `step`: as text it stands between `text` and `rest`.
+  // `peers`: "peers" or "rdma_peers" if the step's parameter `peers` is that list without the node itself. It
+  // is not in `step`: its text goes between `text` and `rest`.
   explicit RenderedStep(wire::Step what, std::string peers = "");
 
   wire::Step step;
@@ -39,7 +39,7 @@ struct RenderedStep {
 };
 using RenderedStepPtr = std::shared_ptr<const RenderedStep>;
 
-// Tells values apart: equal ones that were seen lately have the same number, null has 0.
+// Numbers values: equal ones that were seen recently have the same number, null has 0.
 class KnownValues {
  public:
   uintptr_t number_of(const std::string& name, const Json* value);
@@ -49,21 +49,21 @@ class KnownValues {
   std::map<std::string, std::deque<std::pair<Json, uintptr_t>>> values_;  // newest first
 };
 
-// What was rendered so far, by the values of all names that a step's templates have: nodes that agree in them
-// share what is rendered. `playbooks` passed to it must outlive it.
+// The steps rendered so far, by the values of all names in a step's templates: nodes with equal values share
+// the result. `playbooks` passed to it must outlive it.
 class RenderedSteps {
  public:
-  // With this id for what the context sees now; null: its `when` says no.
+  // Rendered with this id for the current context; null: its `when` is false.
   Result<RenderedStepPtr> of(const PlaybookStep& step, const std::string& id, NamedValues& context);
 
-  // A template whose value is text, for what the context sees now.
+  // Renders a template whose value is text, for the current context.
   Result<std::string> text(const std::string& source, NamedValues& context);
 
   KnownValues& values() { return values_; }
 
  private:
   struct Source {
-    Json params;  // without `peers`, where that is a list as in RenderedStep
+    Json params;  // without `peers` if that is a list as in RenderedStep
     std::string peers;
     std::vector<std::string> names;  // all that its rendering depends on
   };

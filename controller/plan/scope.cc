@@ -7,15 +7,15 @@
 namespace muster {
 namespace {
 
-// The machine under the controller's feet keeps its system, whatever the spec and the request say.
+// The machine that the controller runs on keeps its system, whatever the spec and the request contain.
 bool refuse_own(Planning& p, const Draft& d) {
   if (d.spec->adopt.declared() && !p.asks_for_image()) return false;
   const std::string sign = own_sign(p, *d.spec);
   if (sign.empty()) return false;
   p.refuse(d.spec->name, "own-machine",
-           fmt::format("the controller runs on this machine ({}): it is never installed or switched off from "
-                       "here. To manage it with the system it has, declare it with 'adopt' and without "
-                       "image, mac and power: `muster node add {} --adopt HOST`",
+           fmt::format("the controller runs on this machine ({}): muster never installs it or switches it "
+                       "off. To manage it with its existing system, declare it with 'adopt' and without "
+                       "image, mac and power: run `muster node add {} --adopt HOST`",
                        sign, d.spec->name));
   return true;
 }
@@ -36,29 +36,31 @@ bool out_of_reach(Planning& p, const std::string& name, const std::string& why, 
   return false;
 }
 
-// Nothing but its own agent can reach an adopted node, and nothing but `adopt` brings that agent back.
+// Only its own agent can reach an adopted node, and only `adopt` can restore that agent.
 bool may_plan_adopted(Planning& p, const Draft& d, bool named) {
   const std::string& name = d.spec->name;
   if (p.kind() == RequestKind::adopt) return true;
   if (p.asks_for_image()) {
     p.refuse(name, "adopted-node",
-             "it was adopted with the operating system it had, and is never re-imaged; to have muster "
+             "it was adopted with its existing operating system and is never re-imaged; to have muster "
              "install it, declare image, mac, power and the disk group 'os' instead of 'adopt'");
     return false;
   }
   if (p.rolls_back()) {
-    p.refuse(name, "rollback", "it was adopted with the operating system it had, and has no other root slot");
+    p.refuse(name, "rollback",
+             "it was adopted with its existing operating system and has no other root slot");
     return false;
   }
   if (in_installed(d)) return true;
   const bool ever = d.seen->mode.has_value();
-  const std::string why = fmt::format("{}; `muster node add {} --adopt {}` {}",
+  const std::string why = fmt::format("{}; run `muster node add {} --adopt {}`{}",
                                       ever ? "its agent does not answer" : "it was never adopted", name,
-                                      d.spec->adopt.host, ever ? "starts it again" : "does it");
+                                      d.spec->adopt.host, ever ? " to restart it" : "");
   return out_of_reach(p, name, why, named);
 }
 
-// Its provider switches it, and can install it, which is more than a node is worth that muster installed.
+// Its provider switches it and can install it, but that would be too destructive for a node that muster
+// installed.
 bool may_reach_rented(Planning& p, const Draft& d, bool named) {
   if (p.drains() || asleep(p, d) || provider_installs(d)) return true;
   const std::string& name = d.spec->name;
@@ -67,11 +69,11 @@ bool may_reach_rented(Planning& p, const Draft& d, bool named) {
       p, name,
       ours ? fmt::format("its agent does not answer, and its provider cannot boot it from the network; "
                          "`muster up` powers it on and waits for it. To have its provider reinstall it, "
-                         "with everything on its disks lost: `muster node rm {}`, then `muster up`",
+                         "which destroys all data on its disks, run `muster node rm {}`, then `muster up`",
                          name)
-           : std::string("it has no agent, and its provider cannot boot it from the network; with "
-                         "power.install in the spec the provider reinstalls it, with everything on its "
-                         "disks lost"),
+           : std::string(
+                 "it has no agent, and its provider cannot boot it from the network; with power.install in "
+                 "the spec the provider reinstalls it, which destroys all data on its disks"),
       named);
 }
 
@@ -82,41 +84,41 @@ bool may_reach(Planning& p, const Draft& d, bool named) {
   return out_of_reach(
       p, name,
       d.seen->mode.has_value()
-          ? "its agent does not answer, and nothing here can switch it (power driver ssh)"
-          : fmt::format("it has no BMC (power driver ssh) and no agent yet; adopt the system it runs with "
+          ? "its agent does not answer, and muster cannot switch its power (power driver ssh)"
+          : fmt::format("it has no BMC (power driver ssh) and no agent yet; adopt its running system with "
                         "`muster node add {} --adopt HOST`, then declare it with image, mac, power and the "
                         "disk group 'os' instead of 'adopt'",
                         name),
       named);
 }
 
-// Nothing but the system that it runs can boot the other slot.
+// Only its running system can boot the other slot.
 bool may_roll_back(Planning& p, const Draft& d) {
   if (!p.rolls_back()) return true;
   std::string why;
   if (!d.seen->online || d.seen->mode != wire::Mode::installed)
     why = "its installed system is not online";
   else if (d.seen->doubtful || !d.seen->facts)
-    why = "what it runs is not known; `muster up` looks";
+    why = "it is not known what it runs; run `muster up` to inspect it";
   if (!why.empty()) p.refuse(d.spec->name, "rollback", why);
   return why.empty();
 }
 
 void hold(Planning& p, const std::string& node, const std::string& reason, bool named) {
   if (named)
-    return p.refuse(
-        node, "node-held",
-        fmt::format("quarantined {}; `muster node quarantine {} --release` gives it back", reason, node));
+    return p.refuse(node, "node-held",
+                    fmt::format("quarantined {}; to release it, run `muster node quarantine {} --release`",
+                                reason, node));
   p.plan.left_out.push_back(node);
   p.plan.notes.push_back(fmt::format("{} is left out: quarantined {}", node, reason));
 }
 
-// What is done to the system that it runs is lost with it.
+// Changes to a system on trial are lost if it is rolled back.
 void leave_on_trial(Planning& p, const Draft& d, bool named) {
   const std::string& name = d.spec->name;
-  const std::string why =
-      fmt::format("runs {} on trial: not committed, it goes back by itself; then `muster up`",
-                  d.seen->slot.empty() ? "its new system" : "slot " + d.seen->slot);
+  const std::string why = fmt::format(
+      "runs {} on trial: if it is not committed, it rolls back by itself; after that, run `muster up`",
+      d.seen->slot.empty() ? "its new system" : "slot " + d.seen->slot);
   if (named) return p.refuse(name, "on-trial", "it " + why);
   p.plan.left_out.push_back(name);
   p.plan.left_out_rules[name] = "on-trial";
@@ -137,7 +139,7 @@ void choose_nodes(Planning& p) {
   const auto& wanted = p.in.request.nodes;
   if (wanted.empty() &&
       (p.asks_for_image() || p.rolls_back() || p.kind() == RequestKind::adopt || p.drains()))
-    p.problems.push_back("name the nodes");
+    p.problems.push_back("this plan needs the names of its nodes");
   for (const auto& name : wanted)
     if (!p.spec.node(name))
       p.problems.push_back(fmt::format("there is no node '{}' in the spec{}", name, suggestion(p, name)));
@@ -158,8 +160,9 @@ void choose_nodes(Planning& p) {
     if (refuse_own(p, draft)) continue;
     if (draft.seen->state == NodeState::drained && wanted.empty()) {
       p.plan.left_out.push_back(node.name);
-      p.plan.notes.push_back(node.name + " is left out: it is drained; `muster undrain " + node.name +
-                             "` gives it back");
+      p.plan.notes.push_back(node.name +
+                             " is left out: it is drained; to return it to service, run `muster undrain " +
+                             node.name + "`");
       continue;
     }
     if (node.adopt.declared() ? !may_plan_adopted(p, draft, !wanted.empty())

@@ -1,5 +1,5 @@
-// SharedText: text in pieces, of which each is held once by all who have it: a copy copies no text. A value;
-// what it shares never changes.
+// SharedText: text in pieces, each stored once and shared by all copies: copying copies no text. A value; the
+// shared pieces never change.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class SharedText {
   std::string text() const;
   // The pieces in order.
   void each(const std::function<void(std::string_view)>& take) const;
-  // The texts that the pieces are from, whole.
+  // The whole texts that the pieces come from.
   void each_source(const std::function<void(std::string_view)>& take) const;
 
   friend bool operator==(const SharedText& a, const SharedText& b) { return a.text() == b.text(); }
@@ -43,13 +43,13 @@ class SharedText {
   std::vector<Piece> pieces_;
 };
 
-// Finds texts by what they say, so that each is there once.
+// Finds texts by content, so that each is stored once.
 class TextPool {
  public:
   TextPtr of(std::string text);
 
  private:
-  std::map<std::pair<size_t, std::string_view>, TextPtr> texts_;  // by length first: most differ in that
+  std::map<std::pair<size_t, std::string_view>, TextPtr> texts_;  // by length first: most differ in length
 };
 
 }  // namespace muster

@@ -14,8 +14,8 @@ namespace muster {
 
 namespace {
 
-// The number times the scale; never below `least` unless it was below before. Kept as what it was: a whole
-// number stays one, and text (a template was rendered into it) stays text.
+// The number times the scale; never below `least` unless it was below before. The type is kept: a whole
+// number stays one, and text (from a template) stays text.
 void scale(Json& value, double by, double least) {
   const bool text = value.is_string();
   if (!text && !value.is_number()) return;
@@ -33,8 +33,8 @@ struct Amount {
   const char* key;
   double least;
 };
-// Seconds; MiB; bytes of the largest message. Not how long a server stands for its partners: that is
-// patience, which slow machines need most.
+// Seconds; MiB; bytes of the largest message. Not how long a server waits for its partners: slow machines
+// need that time most.
 constexpr Amount kAmounts[] = {
     {"seconds", 1}, {"random-seconds", 1}, {"parallel-seconds", 1}, {"size", 8}, {"max_bytes", 1 << 20}};
 
@@ -100,14 +100,14 @@ std::vector<std::string> Simulated::notes(const std::string& profile) const {
   sort(what_.limits);
   sort(what_.options);
   std::string text =
-      fmt::format("profile {} as the spec's lab section changes it for simulated hardware", profile);
+      fmt::format("profile {} as changed by the spec's lab section for simulated hardware", profile);
   if (what_.time_scale < 1) text += fmt::format("; times and sizes x {:g}", what_.time_scale);
-  if (!what_.compare) text += "; nothing is compared with other machines, earlier runs or derived values";
+  if (!what_.compare) text += "; no comparison with other machines, earlier runs or derived values";
   if (!changed.empty()) text += fmt::format("; {}", fmt::join(changed, ", "));
   out.push_back(text);
   if (!unknown.empty())
-    out.push_back(fmt::format("the spec's lab.acceptance names what profile {} does not have: {}", profile,
-                              fmt::join(unknown, ", ")));
+    out.push_back(fmt::format("the spec's lab.acceptance has entries that profile {} does not have: {}",
+                              profile, fmt::join(unknown, ", ")));
   return out;
 }
 
@@ -117,7 +117,7 @@ std::string simulated_gpu_note(const std::map<std::string, const HardwareFacts*>
     if (const int count = simulated_gpus(*facts); count > 0)
       those.push_back(fmt::format("{} ({})", name, count));
   if (those.empty()) return "";
-  return fmt::format("{}: stood in for by the lab on {}; nothing is measured on them", kSimulatedGpu,
+  return fmt::format("{}: provided by the lab on {}; nothing is measured on them", kSimulatedGpu,
                      fmt::join(those, ", "));
 }
 

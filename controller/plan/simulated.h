@@ -1,5 +1,5 @@
-// Acceptance of simulated hardware: a profile as it is shipped, with the limits, times and sizes that the
-// spec's `lab.acceptance` gives to virtual machines. What it changed is said in the plan and in the report.
+// Acceptance of simulated hardware: a shipped profile with the limits, times and sizes that the spec's
+// `lab.acceptance` gives for virtual machines. The changes are listed in the plan and in the report.
 #pragma once
 
 #include <map>
@@ -12,12 +12,12 @@
 
 namespace muster {
 
-// Changes the steps of an acceptance profile, and keeps account of what was there to be changed.
+// Changes the steps of an acceptance profile and records which changes applied.
 class Simulated {
  public:
   explicit Simulated(const LabAcceptance& what) : what_(what) {}
   void change(std::vector<PlannedStep>& steps);
-  // For the operator: what applies, and which names of the spec the profile does not have.
+  // For the operator: what applies, and which of the spec's names the profile does not have.
   std::vector<std::string> notes(const std::string& profile) const;
 
  private:
@@ -26,10 +26,10 @@ class Simulated {
 
   const LabAcceptance& what_;
   std::set<std::string> used_;
-  std::map<RenderedStepPtr, RenderedStepPtr> changed_ = {};  // nodes that share one share what it becomes
+  std::map<RenderedStepPtr, RenderedStepPtr> changed_ = {};  // nodes that share a step share its changed form
 };
 
-// For the operator: on which of these machines a lab stands in for GPUs; "" when on none.
+// For the operator: on which of these machines a lab provides simulated GPUs; "" if on none.
 std::string simulated_gpu_note(const std::map<std::string, const HardwareFacts*>& machines);
 
 }  // namespace muster

@@ -31,9 +31,9 @@ DurationMs check_timeout(const std::vector<PlannedStep>& steps) {
   return std::max(kCheck, sum);
 }
 
-// In the order in which nodes name them first, but behind everything that a role names before it: what one
-// role has between two playbooks of another one comes between them. Where roles contradict each other, the
-// first to name both is right.
+// In the order in which nodes first name them, but after everything that a role names before them: what one
+// role has between two playbooks of a second role comes between them. If roles contradict each other, the
+// first to name both decides.
 std::vector<std::string> playbooks_in_order(const Planning& p) {
   std::vector<std::string> waiting, out;
   std::map<std::string, std::set<std::string>> behind;
@@ -72,7 +72,7 @@ std::vector<Stage> stages(const Planning& p) {
   return out;
 }
 
-// Hard: a node that a leader does something for does not go on without it. Other nodes do.
+// Hard: a node for which a leader does something does not continue without it. Other nodes do.
 void put_behind_leaders(Planning& p, Draft& d, Action& a) {
   bool newest = true;
   for (auto led = p.led.rbegin(); led != p.led.rend(); ++led) {
@@ -115,7 +115,7 @@ void write_stage(Planning& p, const StageOf& stage) {
         p, d, {stage.name, stage.kind, stage.phase, stage.title, std::move(params), timeout, check ? 1 : 2});
     if (!barrier.empty()) a.behind = behind, used = true;
     put_behind_leaders(p, d, a);
-    // A measurement that a leader makes is no condition of what others do afterwards.
+    // A leader's measurement is not a condition for what others do afterwards.
     if (audience.empty() || check) continue;
     d.behind.insert(a.id);
     // Of those with the same audience in one stage the last one counts.

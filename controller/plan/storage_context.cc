@@ -19,8 +19,8 @@ Json disk_list(const NodeDisks& disks, const NodeSpec& node, const std::string& 
   const char* word = policy == DiskPolicy::keep     ? "keep"
                      : policy == DiskPolicy::format ? "format"
                                                     : "format-if-blank";
-  // The hash is the right to write: only what the destruction list names gets one. A disk that is used again
-  // as it is has none, and the agent refuses to format it whatever its policy says.
+  // The hash is the permission to write: only disks in the destruction list get one. A disk that is reused
+  // unchanged has none, and the agent does not format it, whatever its policy.
   const auto approved = [&](const DiskFacts& d) {
     return std::any_of(disks.destroys.begin(), disks.destroys.end(), [&](const Destruction& gone) {
       return gone.group == group && gone.serial == d.serial && gone.wwid == d.wwid;
@@ -55,7 +55,8 @@ Json local_storage(const ContextInput& in) {
   return out;
 }
 
-// Who mounts the section but its leader, who serves it. For the leader only: N nodes need no N lists.
+// The nodes that mount the section, except its leader, which serves it. For the leader only: N nodes do not
+// need N lists.
 Json clients_of(const Spec& spec, const StorageSpec& s, const SectionNetwork& network,
                 const std::string& leader) {
   Json out = Json::array();
@@ -92,8 +93,8 @@ Json shared_section(const ContextInput& in, const StorageSpec& s, List list) {
               {"network", network.cidr()},
               {"clients", leads ? clients_of(in.spec, s, network, in.node.name) : Json::array()},
               {"disks", member ? disk_list(in.disks, in.node, s.disks, in.with_content) : Json::array()}};
-  // Whether its metadata may be begun: the engines' playbooks give a disk its label only once there is
-  // metadata, so a label says that there was some. Not part of the configuration digest.
+  // Whether its metadata may be newly created: the engines' playbooks give a disk its label only once there
+  // is metadata, so a label shows that there was some. Not part of the configuration digest.
   if (engine.keeps_metadata) out["may_create"] = !in.with_content || !shared.holds_data;
   if (engine.add_context) engine.add_context(in, s, out);
   return out;

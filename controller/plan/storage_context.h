@@ -1,4 +1,4 @@
-// What a playbook's templates get of the storage that a node has, serves or mounts
+// The data for a playbook's templates about the storage that a node has, serves or mounts
 // (docs/playbook-context.md). Pure.
 #pragma once
 

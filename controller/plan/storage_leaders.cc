@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// A former master that came back has metadata, too, and does not lead: it was held, or looked at since.
+// A former master that came back also has metadata but does not lead: it was held, or inspected since.
 bool was_settled(const NodeObservation& seen) {
   return seen.state == NodeState::accepted || seen.state == NodeState::degraded;
 }
@@ -32,21 +32,21 @@ std::string data_on(const Planning& p, const StorageSpec& s) {
   return out.empty() ? out : out + (out.find(',') == std::string::npos ? " holds data" : " hold data");
 }
 
-// Certain: what is only not known is left to the agent, which looks.
+// Only if certain: an unknown state is left to the agent, which checks.
 bool lacks_metadata(const Planning& p, const StorageSpec& s, const Draft& d) {
   if (!d.disks.refusals.empty() || data_on(p, s).empty()) return false;
   if (d.imaging && !d.disks.os_is_ours) return true;
-  // Data and no metadata at the same moment. Without data of its own it may have been seen before either
-  // was made.
-  // A declared master may take it from a copy, which its agent looks for before the former one is stopped.
+  // Data but no metadata at the same moment. Without data of its own the node may have been seen before
+  // either was made. A declared master may take the metadata from a copy, which its agent looks for before
+  // the former master is stopped.
   if (engine_of(s).may_name_leader && !s.server.empty()) return false;
   const auto found = d.seen->facts->storage_metadata.find(s.engine);
   return found != d.seen->facts->storage_metadata.end() && !found->second &&
          holds_our_data(p.spec, *d.spec, s, *d.seen->facts);
 }
 
-// The master of before is stopped so that the declared one takes over: not by a plan in which that one has
-// no part, or none but to let others mount.
+// The former master is stopped so that the declared one takes over: not by a plan that does not include the
+// declared one, or only to let others mount.
 void keep_former_master(Planning& p, const StorageSpec& s) {
   if (!engine_of(s).may_name_leader || s.server.empty()) return;
   const auto declared = p.in.nodes.find(s.server);
@@ -57,9 +57,10 @@ void keep_former_master(Planning& p, const StorageSpec& s) {
     if (is_member(s, *d.spec) && has_metadata(s, *d.seen))
       p.refuse(
           d.spec->name, "storage-leader",
-          fmt::format("it may be the master of storage '{}', {} is to be, and this plan does not make it "
-                      "the master: there would be none. `muster up` without --limit",
-                      s.name, s.server));
+          fmt::format(
+              "it may be the current master of storage '{}'; the spec declares {} as master, but this plan "
+              "does not make it the master, so there would be none. Run `muster up` without --limit",
+              s.name, s.server));
 }
 
 // Whether the step is the one that sets which nodes a server admits.
@@ -78,8 +79,8 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
   const auto& facts = seen.facts ? seen.facts : seen.machine;
   if (!in_installed(d) || !facts || seen.on_trial || seen.held_by == HeldBy::an_operator) {
     p.plan.notes.push_back(
-        fmt::format("{} serves storage '{}' and does not take part: a node that is new to it cannot mount "
-                    "it before `muster up` reached {}",
+        fmt::format("{} serves storage '{}' but is not part of this plan: a new node cannot mount it until "
+                    "`muster up` has reached {}",
                     node.name, storage, node.name));
     return;
   }
@@ -88,7 +89,7 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
   d.older = runs_older_build(p, d);
   render(p, d, image_digest_of(p, d));
   if (d.digest == seen.config_digest) return;
-  d.digest = seen.config_digest;  // the rest of what changed is for a plan that is about it
+  d.digest = seen.config_digest;  // its other changes are left to a plan that is about it
   d.configure.clear();
   d.accept.clear();
   d.accept_cluster.clear();
@@ -98,8 +99,8 @@ void add_server(Planning& p, const NodeSpec& node, const NodeObservation& seen, 
     it = it->second.empty() ? d.cluster.erase(it) : std::next(it);
   }
   if (d.cluster.empty()) return;
-  p.plan.notes.push_back(
-      fmt::format("{} lets the others mount storage '{}'; nothing else happens there", node.name, storage));
+  p.plan.notes.push_back(fmt::format(
+      "{} only allows the others to mount storage '{}'; nothing else changes on it", node.name, storage));
   p.plan.serving.push_back(node.name);
   p.drafts.push_back(std::move(d));
 }
@@ -124,27 +125,29 @@ void add_servers(Planning& p) {
 void check_storage_leaders(Planning& p) {
   if (p.kind() == RequestKind::accept) return;
   for (const auto& s : p.spec.storage) {
-    // Where there is a quorum, a new one joins the others.
+    // If there is a quorum, a new leader joins the others.
     if (!engine_of(s).keeps_metadata || has_quorum(p, s)) continue;
     const auto leader =
         std::find_if(p.drafts.begin(), p.drafts.end(), [&](const Draft& d) { return leads(p, s, *d.spec); });
-    // One that came along for its own step alone is not asked what it would begin with (add_servers).
+    // A leader that was added only to admit others (add_servers) is not checked for metadata.
     if (leader == p.drafts.end() || leader->serves) keep_former_master(p, s);
     if (leader == p.drafts.end() || !lacks_metadata(p, s, *leader)) continue;
     const std::string& name = leader->spec->name;
-    const std::string what = fmt::format("it leads storage '{}' and has no {}, but {} of it", s.name,
+    const std::string what = fmt::format("it leads storage '{}' but has no {}, although {} of it", s.name,
                                          engine_of(s).metadata_word, data_on(p, s));
     const auto& named = p.in.request.nodes;
     if (std::find(named.begin(), named.end(), name) != named.end())
       p.plan.notes.push_back(fmt::format(
-          "{}: {}; it will not begin an empty one: docs/storage.md, losing the metadata", name, what));
+          "{}: {}; it will not start with empty metadata: see docs/storage.md, losing the metadata", name,
+          what));
     else
       p.refuse(
           name, "storage-leader",
-          fmt::format("{}: an empty one in its place would lose them. When the spec changed who comes "
-                      "first, change that back; when {} lost its disk, `muster up --limit {}` installs it "
-                      "without an empty one, and docs/storage.md says how to restore the metadata",
-                      what, name, name));
+          fmt::format(
+              "{}: with empty metadata all files would be lost. If a change to the spec made a different "
+              "node the leader, revert it; if {} lost its disk, run `muster up --limit {}` to install it "
+              "without creating empty metadata, then restore the metadata (see docs/storage.md)",
+              what, name, name));
   }
 }
 

@@ -34,29 +34,29 @@ bool is_away(const Planning& p, const std::string& node) {
          seen->second.on_trial;
 }
 
-// For people: an operator who looks finds that one online.
+// For people: an operator would see a node on trial online.
 std::string shown(const Planning& p, const std::string& away) {
   const auto seen = p.in.nodes.find(away);
   const bool on_trial = seen != p.in.nodes.end() && seen->second.on_trial;
-  return away + (on_trial ? " (on trial, it restarts by itself)" : "");
+  return away + (on_trial ? " (on trial, it may restart by itself)" : "");
 }
 
 // `up` has no --force, but it can leave the node out.
 std::string way_out(const Planning& p, const std::string& node) {
   const bool up = p.kind() == RequestKind::up;
-  return fmt::format("{}`{}--force {}` does it all the same, and its jobs end with it",
-                     up ? "leave it out with --limit, or " : "",
+  return fmt::format("{}`{}--force {}` overrides this, and its jobs are killed",
+                     up ? "exclude it with --limit, or " : "",
                      up ? fmt::format("muster reimage {} ", node) : "", node);
 }
 
 void say(Planning& p, const std::string& node, const std::string& why) {
   if (p.in.request.force.count(node))
-    p.plan.notes.push_back(fmt::format("{} is taken away as forced, although {}", node, why));
+    p.plan.notes.push_back(fmt::format("{} is taken out of service as forced, although {}", node, why));
   else
     p.refuse(node, "storage-needed", fmt::format("{}; {}", why, way_out(p, node)));
 }
 
-// `few`: of the section's members, the nodes that are counted.
+// `few`: the section's members that count.
 void refuse_too_many(Planning& p, const StorageSpec& s, const std::vector<const NodeSpec*>& few, int most,
                      const std::string& what) {
   std::vector<std::string> taken, away;
@@ -68,12 +68,12 @@ void refuse_too_many(Planning& p, const StorageSpec& s, const std::vector<const 
   const auto missing = static_cast<int>(taken.size() + away.size());
   if (taken.empty() || missing <= most) return;
   const std::string now = away.empty() ? ""
-                                       : fmt::format(", and {} {} away already", fmt::join(away, ", "),
+                                       : fmt::format("; {} {} already away", fmt::join(away, ", "),
                                                      away.size() == 1 ? "is" : "are");
   for (const auto& node : taken)
     say(p, node,
-        fmt::format("storage '{}' can miss {} of its {} at once, and {} would be away{}", s.name, most, what,
-                    missing, now));
+        fmt::format("storage '{}' can do without {} of its {} at a time, but {} would be away{}", s.name,
+                    most, what, missing, now));
 }
 
 void refuse_of(Planning& p, const StorageSpec& s) {
@@ -101,8 +101,7 @@ void refuse_needed(Planning& p) {
   if (const NodeSpec* slurm = p.spec.leader_of("scheduler"); slurm && p.leaving.count(slurm->name))
     p.plan.notes.push_back(
         slurm->name +
-        " runs Slurm's controller: jobs of the other nodes go on, and none is started until "
-        "it is back");
+        " runs Slurm's controller: jobs on the other nodes continue, but no new job starts until it is back");
 }
 
 }  // namespace muster

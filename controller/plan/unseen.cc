@@ -24,14 +24,14 @@ bool wake(Planning& p) {
     } else if (d.seen->state == NodeState::quarantined && !names(named, name)) {
       p.plan.left_out.push_back(name);
       p.plan.notes.push_back(
-          fmt::format("{} is left out: its agent is silent; `muster up --limit {}` powers it on and waits "
-                      "for it, `muster reimage {}` reinstalls it",
+          fmt::format("{} is left out: its agent is silent; run `muster up --limit {}` to power it on and "
+                      "wait for it, or `muster reimage {}` to reinstall it",
                       name, name, name));
     } else if (by_hand(*d.spec) && !names(named, name)) {
       p.plan.left_out.push_back(name);
       p.plan.notes.push_back(
-          fmt::format("{} is left out: its agent is silent, and a person switches it; `muster up --limit {}` "
-                      "asks for it",
+          fmt::format("{} is left out: its agent is silent, and a person has to switch it on; run `muster up "
+                      "--limit {}` to include it",
                       name, name));
     } else {
       silent.push_back(std::move(d));
@@ -45,11 +45,11 @@ bool wake(Planning& p) {
     p.plan.notes.push_back(fmt::format(
         "{}: {}", d.spec->name,
         d.seen->doubtful
-            ? "its agent was not heard since the database was put back: what it runs is not known"
-            : "its agent is silent: it is powered on if it is off, and waited for; nothing of it is "
-              "written"));
+            ? "its agent has not reported since the database was restored: it is not known what it runs"
+            : "its agent is silent: muster powers it on if it is off and waits for it; nothing is written to "
+              "it"));
     add(p, d,
-        {"wake", ActionKind::wake, "power", "wait for its agent, power on if off", Json::object(),
+        {"wake", ActionKind::wake, "power", "power on if off, wait for its agent", Json::object(),
          p.spec.limits.boot, 1});
   }
   p.drafts.clear();
@@ -67,8 +67,8 @@ void write_discovery(Planning& p, std::vector<Draft> unseen) {
         {"inventory", ActionKind::inventory, "discover", "look at the hardware", Json::object(), kInventory});
   }
   const bool provider_writes = std::any_of(p.drafts.begin(), p.drafts.end(), provider_installs);
-  p.plan.notes.push_back(std::string(provider_writes ? "beside what the provider does, " : "") +
-                         "nothing is written to any disk; the plan to install follows from what is found");
+  p.plan.notes.push_back(std::string(provider_writes ? "apart from what the provider does, " : "") +
+                         "nothing is written to any disk; the plan to install is made from what is found");
 }
 
 bool discover(Planning& p) {

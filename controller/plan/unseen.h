@@ -1,4 +1,4 @@
-// Plans that only look: nodes that are silent are woken, nodes that were never seen are discovered. Pure.
+// Read-only plans: silent nodes are woken, nodes that were never seen are discovered. Pure.
 #pragma once
 
 #include <vector>

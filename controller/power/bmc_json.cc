@@ -11,11 +11,12 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 constexpr std::string_view kGzip = "\x1f\x8b";
-constexpr int kAnyWindow = 15 + 32;  // zlib finds out whether it is gzip or its own format
+constexpr int kAnyWindow = 15 + 32;  // zlib detects whether it is gzip or its own format
 
 Result<std::string> unpack(std::string_view packed, size_t most) {
   z_stream stream = {};
-  if (inflateInit2(&stream, kAnyWindow) != Z_OK) return fail(Code::failed, "no memory to decompress it");
+  if (inflateInit2(&stream, kAnyWindow) != Z_OK)
+    return fail(Code::failed, "not enough memory to decompress it");
   // zlib takes it as not const, and does not write there.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
@@ -30,7 +31,7 @@ Result<std::string> unpack(std::string_view packed, size_t most) {
   }
   inflateEnd(&stream);
   if (out.size() > most) return fail(Code::invalid, "too large when decompressed");
-  if (state != Z_STREAM_END) return fail(Code::invalid, "compressed, and cannot be decompressed");
+  if (state != Z_STREAM_END) return fail(Code::invalid, "compressed, but cannot be decompressed");
   return out;
 }
 
@@ -60,7 +61,7 @@ std::string cleaned(std::string_view text) {
     const char c = text[at];
     const size_t length = character(text, at);
     if (control(c)) {
-      // An escape with a control character behind it keeps its backslash as text.
+      // An escape followed by a control character keeps its backslash as text.
       if (quoted) out.append(escaped ? "\\" : "").append(kReplacement);
       if (!quoted && (c == '\n' || c == '\r' || c == '\t')) out += c;
     } else if (length == 0) {

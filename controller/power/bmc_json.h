@@ -2,7 +2,7 @@
 // and without bytes that are invalid in JSON. Vendors print the raw memory of a part, and an unneeded text
 // must not hide the state of the machine.
 //
-// Bytes that are no UTF-8, and control characters inside a text, become U+FFFD; outside of texts control
+// Bytes that are not UTF-8, and control characters inside a text, become U+FFFD; outside of texts control
 // characters are left out. Valid JSON stays as it is. Pure.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace muster {
 // describes what came instead of JSON.
 Result<Json> parse_bmc_json(std::string_view body, const std::string& encoding, size_t most);
 
-// Field access that survives any JSON: "" or null where the shape is another.
+// Field access that survives any JSON: "" or null where the shape differs.
 std::string json_text(const Json& json, const char* key);
 const Json& json_at(const Json& json, const std::vector<std::string>& path);
 

@@ -5,7 +5,7 @@ namespace muster {
 std::string_view to_string(ByHand::Task task) {
   switch (task) {
     case ByHand::Task::netboot:
-      return "restart it, booting from the network";
+      return "restart it and boot it from the network";
     case ByHand::Task::on:
       return "switch it on";
     case ByHand::Task::off:
@@ -37,7 +37,7 @@ void ByHand::saw_agent(const std::string& node) {
 
 Result<ByHand::Task> ByHand::said_done(const std::string& node) {
   const auto task = asked(node);
-  if (!task) return fail(Code::conflict, "no manual task is pending at " + node + " now");
+  if (!task) return fail(Code::conflict, "no manual task is pending for " + node);
   end(node, Ok{});
   return *task;
 }

@@ -2,7 +2,7 @@
 //
 // One task per node, in memory: a run that continues after a restart of the controller creates it again. A
 // task ends when its effect is seen, when the operator reports it done (`muster power done`), or as
-// `cancelled` when it is no longer needed or another replaces it. It never ends by time: the caller has a
+// `cancelled` when it is no longer needed or is replaced by another. It never ends by time: the caller has a
 // deadline. Silence is not an effect: that a machine is off must be reported by a person.
 //
 // Thread: the reactor's. `done` never runs inside a call.
@@ -46,7 +46,7 @@ class ByHand {
   std::map<std::string, Open> open_;
 };
 
-// "switch it off and on, and have it boot from the network"
+// "restart it and boot it from the network"
 std::string_view to_string(ByHand::Task task);
 
 }  // namespace muster

@@ -33,13 +33,15 @@ Status must_be_ours(const std::string& path, bool folder) {
   if (folder ? !S_ISDIR(info.st_mode) : !S_ISREG(info.st_mode))
     return fail(Code::invalid, fmt::format("{} is not a {}", path, folder ? "folder" : "regular file"));
   if ((info.st_uid != 0 && info.st_uid != ::geteuid()) || (info.st_mode & (S_IWGRP | S_IWOTH)))
-    return fail(Code::denied,
-                fmt::format("{} is writable by others than root: `chown root` and `chmod go-w` it", path));
+    return fail(
+        Code::denied,
+        fmt::format("{} is writable by users other than root: run `chown root` and `chmod go-w` on it",
+                    path));
   if (!(info.st_mode & S_IXUSR)) return fail(Code::invalid, path + " is not executable");
   return Ok{};
 }
 
-// A path would let the spec name any program of the computer.
+// A path would allow the spec to name any program of the controller host.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.size() <= 63 && name.front() != '.' && name.front() != '-' &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.-") == std::string::npos;

@@ -2,7 +2,7 @@
 // provider's API). One call is one run of it: one JSON object on its standard input, one on its standard
 // output. The contract, with an example, is docs/drivers.md#command.
 //
-// Programs lie in /etc/muster/power.d (MUSTER_POWER_PROGRAMS: another folder, for tests and labs) and are
+// Programs are in /etc/muster/power.d (MUSTER_POWER_PROGRAMS: another folder, for tests and labs) and are
 // named without a path. One that is writable by users other than root or musterd's own is not run. No shell;
 // the environment is ours; killed at the deadline. Like a BMC's answer, its report is not enough: a state
 // counts when it was read back. `timeout` if it did not report the result of an order.

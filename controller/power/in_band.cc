@@ -9,9 +9,9 @@ class InBand : public Power {
 
   // Its agent's reports say more, and are handled elsewhere.
   Result<PowerState> state(DurationMs) override { return PowerState::unknown; }
-  Status on(DurationMs) override { return impossible("on"); }
-  Status off(DurationMs, bool) override { return impossible("off, which nothing could undo"); }
-  Status boot_once_network(DurationMs) override { return impossible("into a network boot"); }
+  Status on(DurationMs) override { return impossible("powered on"); }
+  Status off(DurationMs, bool) override { return impossible("powered off, which nothing could undo"); }
+  Status boot_once_network(DurationMs) override { return impossible("booted from the network"); }
   Result<Json> describe(DurationMs) override {
     return Json{
         {"driver", "ssh"},
@@ -21,8 +21,8 @@ class InBand : public Power {
 
  private:
   Status impossible(const std::string& what) const {
-    return fail(Code::invalid, node_ + " has no BMC (driver ssh): there is no way to power it " + what +
-                                   "; `muster reimage " + node_ + "` goes through the system it runs");
+    return fail(Code::invalid, node_ + " has no BMC (driver ssh): it cannot be " + what +
+                                   "; `muster reimage " + node_ + "` uses the system it runs instead");
   }
   std::string node_;
 };

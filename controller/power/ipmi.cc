@@ -81,8 +81,8 @@ class Ipmi : public Power {
 
   PowerTarget target_;
   IpmiTool tool_;
-  bool no_guid_ = false;  // the BMC does not know the command
-  std::string guid_;      // as it shows it; "" when it shows none that tells machines apart
+  bool no_guid_ = false;  // the BMC does not support the command
+  std::string guid_;      // as it reports it; "" when it reports none that identifies a machine
   // The next boot was set to the network by this object, and has not begun.
   bool armed_ = false;
   bool shows_validity_ = false;  // some BMCs and simulators drop that bit at once
@@ -119,15 +119,15 @@ Status Ipmi::check_identity(const IpmiBytes& guid) {
                                         guid_.empty() ? "no GUID" : fmt::format("the GUID {}", pin));
   if (!target_.pin_sha256.empty() && target_.pin_sha256 != pin)
     return fail(Code::denied,
-                fmt::format("{}, but the one of {} has {}: nothing was done. If the BMC was replaced, set "
+                fmt::format("{}, but the BMC of {} has {}: nothing was done. If the BMC was replaced, set "
                             "power.pin, or run `muster node rm {}` to have it pinned again",
                             whose, target_.node, target_.pin_sha256, target_.node));
   if (guid_.empty()) return Ok{};  // such a BMC cannot be distinguished from another
   const std::string expected = machine_of(target_.expected_uuid);
   const bool same = same_uuid(shown, expected) || same_uuid(reversed, expected);
   if (!expected.empty() && !same && target_.pin_sha256.empty())
-    return fail(Code::denied, fmt::format("{}, but {} is machine {}: nothing was done. If that BMC belongs "
-                                          "to the node nevertheless, set power.pin to {}",
+    return fail(Code::denied, fmt::format("{}, but {} is machine {}: nothing was done. If that BMC does "
+                                          "belong to the node, set power.pin to {}",
                                           whose, target_.node, expected, pin));
   if (expected.empty() && target_.machines) {
     std::string other = target_.machines->node_of(shown);

@@ -1,5 +1,5 @@
-// The IPMI power driver: one BMC over RMCP+ (UDP), spoken by Debian's `ipmitool` as a process. Protocol only:
-// retries are controller/power/wrap.h.
+// The IPMI power driver: one BMC over RMCP+ (UDP), by running Debian's `ipmitool` as a process. Protocol
+// only: retries are controller/power/wrap.h.
 //
 // Every order is raw bytes, because `chassis bootdev` ends with 0 even if the BMC refused, and counts when it
 // was read back. The password is passed in the environment, never in arguments. A BMC is identified by its

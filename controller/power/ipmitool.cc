@@ -30,8 +30,8 @@ bool has_any(const std::string& text, std::initializer_list<const char*> parts) 
   return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return has(text, part); });
 }
 
-// No answer to a suite, for a reason that says nothing of the suite: a full table, and answers to another
-// question.
+// No answer to a suite, for a reason that says nothing about the suite: a full table, or an answer to a
+// different request.
 bool passes(const std::string& complaint) {
   return has_any(lower(complaint), {"insufficient resources", "unexpected open session response"});
 }
@@ -49,7 +49,7 @@ std::string last_line(const std::string& text) {
   return line;
 }
 
-// The number behind `key`, such as rsp=0xcc; -1 where there is none.
+// The number after `key`, such as rsp=0xcc; -1 where there is none.
 int number_behind(const std::string& line, const char* key) {
   const size_t at = line.find(key);
   if (at == std::string::npos) return -1;
@@ -106,7 +106,7 @@ std::vector<std::string> IpmiTool::options(const PowerTarget& target, int suite,
 }
 
 // The commands come by standard input: as arguments each would need a session of its own. -v distinguishes a
-// rejected login from an unreachable BMC; it prints nothing of the password.
+// rejected login from an unreachable BMC; it does not print the password.
 Result<Output> IpmiTool::run(const std::string& script, int suite) {
   if (last_ && waiter_.now() - *last_ < kPace) pause(*last_ + kPace - waiter_.now());
   if (left() <= 0)
@@ -126,7 +126,7 @@ Result<Output> IpmiTool::run(const std::string& script, int suite) {
   Error error = std::move(output).error();
   if (error.code == Code::not_found)
     return fail(Code::invalid, "ipmitool is not installed on the controller host (package ipmitool)");
-  // Killed in the middle, or more output than a BMC has to give.
+  // Killed in the middle, or more output than a BMC can return.
   if (error.code != Code::unavailable) error.code = Code::timeout;
   patient_ = true;
   return std::move(error).with("BMC " + target_.address);
@@ -139,20 +139,20 @@ IpmiTool::Login IpmiTool::login_of(const std::string& complaint) {
   if (has(text, "get auth capabilities")) return Login::absent;
   // Full tables pass by themselves.
   if (has(text, "insufficient resources")) return Login::no_answer;
-  // Nothing of a user or password was sent before the answer to the request for a session.
+  // No user or password was sent before the answer to the request for a session.
   const bool opening = has(text, "open session response message");
   if (!opening && has_any(text, {"unauthorized name", "hmac is invalid", "integrity check value"}))
     return Login::refused;
   if (has(text, "no response from")) return Login::no_answer;
   if (has_any(text, {"invalid role", "unauthorized role"})) return Login::not_allowed;
-  // Without a reason behind it the BMC was silent.
+  // Without a reason after it the BMC was silent.
   if (has(text, "privilege level to") && has(text, " failed: ")) return Login::not_allowed;
   if (has_any(text, {"algorithm", "integrity payload", "cipher suite"})) return Login::other_suite;
   if (opening || has(text, "message indicates an error")) return Login::mixed_up;
   return Login::no_answer;
 }
 
-// 17 first, since 3 rests on SHA-1.
+// 17 first, since 3 relies on SHA-1.
 std::vector<int> IpmiTool::suites_to_try() const {
   if (target_.cipher_suite) return {target_.cipher_suite};
   if (suite_) return {suite_};
@@ -173,8 +173,8 @@ Status IpmiTool::failed_login(const std::string& why) {
   return fail(Code::denied,
               fmt::format("BMC {} rejects the user and password ({}){}", target_.address, why,
                           target_.as_operator ? ""
-                                              : "; some BMCs answer this when the user is no administrator: "
-                                                "try `power.privilege: operator`"));
+                                              : "; some BMCs answer this when the user is not an "
+                                                "administrator: try `power.privilege: operator`"));
 }
 
 // A session with the first suite that gives one. An odd answer counts only when a fresh session, with the
@@ -199,9 +199,9 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
     if (login == Login::not_allowed && ++not_allowed == 2)
       return fail(
           Code::denied,
-          fmt::format("BMC {} does not grant this user the privilege {}: {}", target_.address,
-                      target_.as_operator ? "an operator"
-                                          : "administrator (`power.privilege: operator` requests less)",
+          fmt::format("BMC {} does not grant this user the privilege level {}: {}", target_.address,
+                      target_.as_operator ? "operator"
+                                          : "administrator (set `power.privilege: operator` to request less)",
                       why));
     if (login == Login::absent) {
       patient_ = true;
@@ -213,7 +213,7 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
       none_offered = false;
     const bool lost = has(output.err, "no response from");
     patient_ = patient_ || lost || login == Login::refused;
-    // Some BMCs are silent about a suite that they do not know, refuse the level with it, or compute its
+    // Some BMCs do not answer for a suite that they do not support, refuse the level with it, or compute its
     // codes wrong, which reads as a wrong password.
     other_failed = other_failed || login == Login::other_suite || login == Login::not_allowed ||
                    login == Login::refused || (login == Login::no_answer && !lost && !passes(output.err));
@@ -225,7 +225,7 @@ Result<Output> IpmiTool::in_a_suite(const std::string& script) {
   }
   patient_ = true;
   return fail(none_offered ? Code::invalid : Code::unavailable,
-              fmt::format("BMC {} opens no IPMI session: {}", target_.address, said));
+              fmt::format("BMC {} did not open an IPMI session: {}", target_.address, said));
 }
 
 // What the BMC answered to a command that it did not carry out.
@@ -264,7 +264,7 @@ Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& comma
   if (target_.password.size() > kLongestPassword || target_.user.size() > kLongestUser)
     return fail(
         Code::invalid,
-        fmt::format("IPMI users have at most {} characters and passwords {}: the secret of {} is longer",
+        fmt::format("IPMI user names have at most {} characters and passwords {}: the secret of {} is longer",
                     kLongestUser, kLongestPassword, target_.node));
   std::string script;
   for (const auto& command : commands) {
@@ -276,7 +276,8 @@ Result<std::vector<IpmiBytes>> IpmiTool::ask(const std::vector<IpmiBytes>& comma
   if (!output.ok()) {
     Error error = judge(output.err);
     if (refusal_.completion != kNoPrivilege) return error;
-    // Once is no judgement: a session whose level came late. What went before may be done twice.
+    // One such answer is not final: a session's level may come late. The commands before it may be carried
+    // out twice.
     TRY(output, in_a_suite(script));
     if (!output.ok()) return judge(output.err);
     refusal_ = {};

@@ -8,10 +8,10 @@ class Manual : public Power {
   explicit Manual(PowerTarget target) : target_(std::move(target)) {}
 
   Result<PowerState> state(DurationMs) override { return PowerState::unknown; }
-  Status on(DurationMs) override { return by_hand("on"); }
-  Status off(DurationMs, bool) override { return by_hand("off"); }
-  Status boot_once_network(DurationMs) override { return by_hand("into a network boot"); }
-  Status can_boot_network(DurationMs) override { return by_hand("into a network boot"); }
+  Status on(DurationMs) override { return by_hand("switch it on"); }
+  Status off(DurationMs, bool) override { return by_hand("switch it off"); }
+  Status boot_once_network(DurationMs) override { return by_hand("boot it from the network"); }
+  Status can_boot_network(DurationMs) override { return by_hand("boot it from the network"); }
   Result<Json> describe(DurationMs) override {
     return Json{{"driver", "manual"},
                 {"where", target_.address},
@@ -21,7 +21,7 @@ class Manual : public Power {
 
  private:
   Status by_hand(const std::string& what) const {
-    return fail(Code::invalid, target_.node + " is switched by hand (driver manual): switch it " + what +
+    return fail(Code::invalid, target_.node + " is switched by hand (driver manual): " + what +
                                    " yourself; `muster status` lists what a run needs done");
   }
   PowerTarget target_;
@@ -32,7 +32,7 @@ class Manual : public Power {
 PowerDriver manual_driver() {
   PowerDriver driver;
   driver.name = "manual";
-  driver.help = "a person switches it when a run needs that; `address`: where it stands";
+  driver.help = "a person switches it when a run requires that; `address`: its location";
   driver.make = [](PowerTarget target) -> Result<std::unique_ptr<Power>> {
     return std::unique_ptr<Power>(std::make_unique<Manual>(std::move(target)));
   };

@@ -37,20 +37,20 @@ struct PowerTarget {
   // sakura-phy: the server ("server:..."). Empty: pinned on first use (reported through on_pin).
   std::string pin_sha256;
   std::function<void(const std::string& fingerprint)> on_pin = {};
-  std::function<void()> on_refused =
-      {};  // the BMC rejected user and password: each further try may lock the account
+  // The BMC rejected user and password: each further try may lock the account.
+  std::function<void()> on_refused = {};
   // The BMC's answers to this user and password in other calls; null: unknown.
   std::shared_ptr<Logins> logins = {};
   std::shared_ptr<const Waiter> waiter = {};  // null: the monotonic clock
-  std::string expected_uuid;  // SMBIOS uuid bound to this node, empty when never seen: acting on another
-                              // machine is refused
+  // SMBIOS uuid bound to this node, empty when never seen: acting on another machine is refused.
+  std::string expected_uuid;
   // While `expected_uuid` is empty: all machines bound to other nodes; acting on one of them is refused.
   std::shared_ptr<const Machines> machines = {};
   int cipher_suite = 0;      // ipmi; 0: 17, or 3 if the BMC does not accept that
   bool as_operator = false;  // ipmi: requests the level OPERATOR, not ADMINISTRATOR
   std::string program = {};  // command: its name in the folder of such programs
-  std::string api = {};      // sakura-phy: "10.20.1.250:443", a stand-in for the provider's sakura-phy: the
-  // controller's folder STATE, for what must survive a restart; "" nothing is kept.
+  std::string api = {};      // sakura-phy: "10.20.1.250:443", a stand-in for the provider's API
+  // sakura-phy: the controller's folder STATE, for what must survive a restart; "" nothing is kept.
   std::string state = {};
   // sakura-phy: the other nodes, by the ids, nicknames and pins of their servers. A server belongs to one
   // node: a name that leads to one of these is refused.
@@ -68,7 +68,7 @@ class Power {
   // minute and a half, which may be longer than `deadline`.
   virtual Status on(DurationMs deadline) = 0;
   virtual Status off(DurationMs deadline, bool graceful) = 0;  // Ok only when a settled Off was read back
-  // Next boot only: from the network. Read back before Ok.
+  // Sets the next boot, and no other, to the network. Read back before Ok.
   virtual Status boot_once_network(DurationMs deadline) = 0;
   // Whether this driver can do so at all, without doing it: checked before a machine is switched off for it.
   virtual Status can_boot_network(DurationMs) { return Ok{}; }

@@ -188,7 +188,7 @@ void PowerService::start(const std::string& address, Job job) {
   if (!driver) {
     return give_up(
         address, job,
-        where.ok() ? fail(Code::invalid, "no power driver '" + where->driver + "'") : where.error());
+        where.ok() ? fail(Code::invalid, "unknown power driver '" + where->driver + "'") : where.error());
   }
   PowerTarget target = std::move(where->target);
   if (auto refused = logins_->find(target)) return give_up(address, job, std::move(*refused));

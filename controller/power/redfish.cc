@@ -19,7 +19,7 @@ constexpr DurationMs kMember =
 constexpr DurationMs kConflictPause = 5 * kSecond;
 // "On" is refused for so long after a power-off: iDRAC 10 takes 62 s.
 constexpr DurationMs kConflictLasts = 90 * kSecond;
-// A machine that was switched by another shows its old state for some seconds, and refuses the order.
+// A machine that was switched by another client shows its old state for some seconds, and refuses the order.
 constexpr DurationMs kShownLate = 10 * kSecond;
 
 std::vector<std::string> texts(const Json& list) {
@@ -172,10 +172,10 @@ Status Redfish::look_at(const std::vector<std::string>& paths, Seen& seen) {
   return Ok{};
 }
 
-// A system that cannot be read may be the node's machine, or one that must be told from it. What is left over
-// beside it is taken only when nothing speaks against it: it can be reset, it shows no other machine's UUID,
-// and the BMC answered for the others, twice, that they cannot be read. That is a DGX that is off: its
-// baseboard goes with the host's power.
+// A system that cannot be read may be the node's machine, or one that must be told from it. The remaining
+// system is used only when nothing contradicts it: it can be reset, it shows no other machine's UUID, and the
+// BMC answered for the others, twice, that they cannot be read. That is a DGX that is off: its baseboard goes
+// with the host's power.
 Result<std::string> Redfish::choose(const Seen& seen, size_t members) const {
   const bool bound = !expected_uuid_.empty();
   if (seen.matched) return seen.able.front().path;
@@ -188,7 +188,7 @@ Result<std::string> Redfish::choose(const Seen& seen, size_t members) const {
     return seen.able.front().path;
   if (!seen.unread.empty() && (bound || seen.able.size() < 2)) {
     const Error& first = seen.unread.front().error;
-    // Nothing was done, and it may pass.
+    // Nothing was done, and it may be temporary.
     const Code code = first.code == Code::failed ? Code::failed : Code::unavailable;
     return fail(
         code, fmt::format(
@@ -215,11 +215,12 @@ Result<System> Redfish::read_system() {
                             lower(system.uuid()), node_, expected_uuid_));
   if (const std::string other = expected_uuid_.empty() && machines_ ? machines_->node_of(system.uuid()) : "";
       !other.empty())
-    return fail(Code::denied,
-                fmt::format("BMC {} controls machine {}, which is {}, but {} was never seen: nothing was "
-                            "done. Find out where that address leads and correct power.address of {}; if "
-                            "that machine is to become {}: remove {} from the spec, then `muster node rm {}`",
-                            address_, lower(system.uuid()), other, node_, node_, node_, other, other));
+    return fail(
+        Code::denied,
+        fmt::format("BMC {} controls machine {}, which is {}, but {} was never seen: nothing was "
+                    "done. Find out where that address leads and correct power.address of {}; if that "
+                    "machine is meant to be {}, remove {} from the spec, then run `muster node rm {}`",
+                    address_, lower(system.uuid()), other, node_, node_, node_, other, other));
   return system;
 }
 
@@ -359,9 +360,9 @@ struct Override {
   std::string enabled, target;
 };
 
-// Where it was written; or the system itself, where a settings object goes on showing nothing, or what is
-// left of settings that were applied at once. One that the system showed before says nothing then: it may be
-// that of the last boot.
+// Where it was written; or the system itself, where a settings object still shows nothing, or the rest of
+// settings that were applied at once. An override that the system showed before proves nothing then: it may
+// be that of the last boot.
 Status Redfish::confirm_boot(const System& system, const System& resource) {
   const bool before = Override(system.body).network();
   std::string seen;

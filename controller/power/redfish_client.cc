@@ -32,7 +32,7 @@ bool offers_basic(const RedfishAnswer& answer) {
   return lower(header(answer, "WWW-Authenticate")).find("basic") != std::string::npos;
 }
 
-// An order that is carried out while its task is looked at; 303 is how the BMCs of some DPUs say so.
+// An order that is carried out while its task is polled; the BMCs of some DPUs report that with 303.
 bool is_accepted(const RedfishAnswer& answer) { return answer.status == 202 || answer.status == 303; }
 
 std::string etag_of(const RedfishAnswer& answer) {
@@ -127,7 +127,7 @@ Result<RedfishAnswer> RedfishClient::exchange(const std::string& method, const s
     return error;
   }
   RedfishAnswer answer{response->status, nullptr, std::move(response->headers)};
-  // What cannot be read, or not without danger, counts as nothing: the status says enough.
+  // What cannot be read, or not without danger, counts as nothing: the status is enough.
   auto read = parse_bmc_json(response->body, header(answer, "Content-Encoding"), kMaxAnswer);
   if (read.ok())
     answer.body = std::move(read).value();
@@ -202,7 +202,7 @@ Status RedfishClient::enter() {
   if (!token_.empty()) return Ok{};
   Status opened = open_session();
   if (opened.ok()) return opened;
-  // No session to be had, but Basic was only refused once.
+  // No session is available, but Basic was only refused once.
   no_sessions_ = no_sessions_ || opened.error().code == Code::not_found;
   if (!basic_off_ || no_sessions_) TRY_(use_basic());
   if (opened.error().code == Code::not_found) return may_log_in();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kLongest = 300;  // bytes of a message that are shown
 
-// Parts of ids. Dell: SYS518 data sources, SWC0700 iDRAC, RAC0508 its providers are not there yet; RAC0218
+// Parts of ids. Dell: SYS518 data sources, SWC0700 iDRAC, RAC0508 its providers are not ready yet; RAC0218
 // all sessions are taken.
 constexpr const char* kPassing[] = {"SystemPOST",
                                     "InvalidOperationForSystemState",

@@ -41,7 +41,7 @@ class Reinstall {
   virtual ~Reinstall() = default;
   struct Ready {
     std::string server;   // as the provider names it
-    std::string address;  // where the new system will be reached; "" the provider does not say
+    std::string address;  // where the new system will be reached; "" the provider does not report it
     std::string user;     // user whose key it will accept
     bool needs_password = false;
   };
@@ -50,7 +50,7 @@ class Reinstall {
   virtual Result<Ready> prepare(const std::string& image, DurationMs deadline) = 0;
   struct Order {
     std::string image, public_key, password;
-    // As in Ready and as recorded: denied if the node's address leads to another one now.
+    // As in Ready and as recorded: denied if the node's address leads to a different one now.
     std::string server;
     std::shared_ptr<Permit> permit;  // taken right before the request is sent; never null
   };

@@ -56,7 +56,7 @@ bool must_wait(const PowerTarget& target) {
 
 bool needs_time(const PowerTarget& target) { return target.logins && target.logins->needs_time(target); }
 
-// A new terminal: its master, and the path of the other end. -1: there is none to be had.
+// A new terminal: its master, and the path of the other end. -1: none is available.
 int open_terminal(std::string& slave) {
   const int fd = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   std::array<char, 64> name{};
@@ -69,7 +69,8 @@ int open_terminal(std::string& slave) {
   return -1;
 }
 
-// Leader of a session of its own, so that the terminal is its own, and its end with this process is its end.
+// Leader of a session of its own, so that the terminal belongs to it, and closing this process's end of it
+// ends the session.
 pid_t spawn_on(const std::string& slave, const std::vector<std::string>& words, const std::string& password) {
   std::vector<std::string> env = {"LC_ALL=C", "HOME=/", "IPMITOOL_PASSWORD=" + password};
   const char* path = std::getenv("PATH");
@@ -105,7 +106,7 @@ pid_t spawn_on(const std::string& slave, const std::vector<std::string>& words, 
 SolReader::SolReader(Heard heard, std::string program, DurationMs again)
     : heard_(std::move(heard)), program_(std::move(program)), again_(again) {
   if (::pipe2(wake_, O_CLOEXEC | O_NONBLOCK) != 0) {
-    log::error("consoles are not read: no pipe");
+    log::error("consoles are not read: cannot create a pipe");
     return;
   }
   thread_ = std::thread([this] { loop(); });
@@ -179,7 +180,7 @@ void SolReader::open(Session& session, TimeMs now) {
   std::string slave;
   const int fd = open_terminal(slave);
   if (fd < 0) return;
-  // Held until the child has it: without any other end a terminal reads as if all were over.
+  // Held until the child has it: with no other end open a terminal reads as closed.
   const int held = ::open(slave.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
   const auto suites = suites_of(session.target);
   session.pid = spawn_on(slave,
@@ -253,7 +254,7 @@ void SolReader::ended(Session& session, TimeMs now) {
       session.next_try = now;
       break;
     case IpmiTool::Login::no_answer:
-      ++session.suite;  // some do not answer at all to a suite that they do not know
+      ++session.suite;  // some do not answer at all for a suite that they do not support
       session.not_offered = 0;
       break;
     case IpmiTool::Login::absent:

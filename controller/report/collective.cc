@@ -68,8 +68,8 @@ locate::Progress search(const MeasuredStep& step, const std::vector<PairTest>& t
   return options.ends < 2 ? locate::Progress{} : locate::proceed(options, tested);
 }
 
-// What the checks of this step say, worst first; its words for people. Mandatory when one of them is: of a
-// step that stops a node for wrong data alone, the metrics that it then lacks stop none.
+// The worst verdict of this step's checks, and its text for people. Mandatory when one of them is: of a step
+// that stops a node for wrong data alone, the metrics that it then lacks stop none.
 struct Outcome {
   Verdict verdict = Verdict::pass;
   std::string reason = {}, title = {};
@@ -96,7 +96,7 @@ void take_off(std::vector<Check>& checks, const MeasuredStep& step, const std::s
     if (check.name.rfind(step.group + "/", 0) != 0 || !is_finding(check.verdict)) continue;
     if (check.verdict != Verdict::degraded) check.verdict = Verdict::degraded;
     check.mandatory = false;
-    check.blame.clear();  // who received wrong data is not who made it wrong
+    check.blame.clear();  // the node that received wrong data is not the one that corrupted it
     check.reason += (check.reason.empty() ? "" : "; ") + why;
   }
 }
@@ -153,7 +153,7 @@ Open open_of(const MeasuredStep& step, const std::vector<PairTest>& tests, const
   else if (passed == 0)
     out.words = fmt::format("no pair passes, and {} started all of them", step.node);
   else if (!pairs.empty())
-    out.words = "these pairs fail and it is open why: " + pairs;
+    out.words = "these pairs fail, for an unknown reason: " + pairs;
   else
     out.words = fmt::format("all of {} pairs pass", tests.size());
   if (out.nodes.empty() || passed == 0) out.nodes = {step.members.begin(), step.members.end()};
@@ -175,7 +175,7 @@ std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& 
   std::vector<std::pair<std::string, std::string>> out;
   if (step.members.size() < 2 || could_not_run(step)) return out;
   const auto tests = tests_of(step, facts);
-  // A round that brought nothing would be asked for again.
+  // A round without results would be requested again.
   const size_t rounds = step.rounds.is_array() ? step.rounds.size() : 0;
   if (rounds > 0 && (tests.empty() || static_cast<size_t>(tests.back().round) + 1 != rounds)) return out;
   for (const auto& [a, b] : search(step, tests).next)
@@ -217,7 +217,7 @@ void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
     for (const auto& name : open.nodes.empty() ? std::set<std::string>{step.node} : open.nodes) {
       Check check = located(step, outcome);
       check.verdict = Verdict::degraded;
-      check.derivation = "a test of several nodes together accuses all of them";
+      check.derivation = "a test of several nodes together does not show which of them is at fault";
       check.reason = fmt::format("not located: {} over {} nodes: {}; {}", step.group, step.members.size(),
                                  outcome.reason, open.words);
       checks[name].push_back(std::move(check));

@@ -32,12 +32,12 @@ bool could_not_run(const MeasuredStep& step);
 std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& step,
                                                             const FactsByNode& facts = {});
 
-// Moves the failure of a collective off the node that started it. Named are: the node that the pairs isolate
-// ("GROUP/located", as bad as the whole test); else the faulty link that was located before, when the data
-// was right; else the test is "not located", and counts for the pairs that stay open, or when there are none
-// for all members: degraded, since none is proven faulty. A test over GPUs that had to
-// run and did not is hold_unrun()'s (controller/report/gpu_checks.h). `checks` by node, as
-// judge_measurements() and blame_links() left them; `guilty_links`: names, when there are any.
+// Moves the failure of a collective off the node that started it. It names the node that the pairs isolate
+// ("GROUP/located", as bad as the whole test); else the faulty link that was located before, if the data was
+// right; else the test is "not located", and counts for the pairs that stay open, or for all members if there
+// are none: degraded, since none is proven faulty. A test over GPUs that had to run and did not is handled by
+// hold_unrun() (controller/report/gpu_checks.h). `checks` by node, as judge_measurements() and blame_links()
+// left them; `guilty_links`: names, when there are any.
 void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
                        const std::vector<MeasuredStep>& steps, const std::string& guilty_links,
                        const FactsByNode& facts = {});

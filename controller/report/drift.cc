@@ -88,7 +88,7 @@ Result<DriftProperty> read_property(const Json& json, const std::vector<std::str
   const Json& values = r.raw("values");
   TRY_(r.finish());
   const auto known = value_of(kWords, agreement);
-  if (!known || !values.is_array()) return fail(Code::invalid, "drift.property: another shape");
+  if (!known || !values.is_array()) return fail(Code::invalid, "drift.property: unexpected shape");
   out.agreement = *known;
   for (const Json& value : values) {
     DriftValue& one = out.values.emplace_back();
@@ -188,7 +188,7 @@ std::map<std::string, std::string> drift_properties(const HardwareFacts& facts) 
   put("kernel", facts.kernel);
   put("operating system", facts.os);
   put("BIOS version", facts.firmware);
-  // Of a host whose firmware is unknown it is not known either.
+  // If the host's firmware is unknown, so is its boot mode.
   if (!facts.firmware.empty()) put("boot mode", facts.uefi ? "UEFI" : "legacy BIOS");
   put("system", facts.system.vendor + " " + facts.system.product);
   put("processor model", facts.cpus.model);

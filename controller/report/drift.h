@@ -1,7 +1,7 @@
-// Drift: where hosts that should be alike are not. Of each property (kernel, driver, firmware of a model, a
-// BIOS setting, mount options) the value that most of a group have, and who has another.
+// Drift: where hosts that should be alike are not. For each property (kernel, driver, firmware of a model, a
+// BIOS setting, mount options) the value that most hosts of a group have, and which hosts differ.
 //
-// The majority is no proof of what is right, so nothing here is a verdict: at a tie, without a value on more
+// The majority does not prove what is right, so nothing here is a verdict: at a tie, without a value on more
 // than half of the hosts, and with fewer than three hosts, none is called the odd one. A property that was
 // not looked at on a host is neither equal nor different there. Thread: values and pure functions.
 #pragma once
@@ -33,7 +33,7 @@ std::string of_all_parts(std::vector<std::string> values);
 
 enum class Agreement {
   equal,     // on all that were looked at, three at least
-  outliers,  // more than half have one value, the others another
+  outliers,  // more than half have one value, the others differ
   tie,       // several values are the most frequent
   split,     // one is the most frequent, on no more than half
   few,       // fewer than three were looked at
@@ -57,7 +57,7 @@ struct DriftProperty {
 struct DriftGroup {
   std::string name;
   std::vector<std::string> hosts;         // by name
-  std::vector<DriftProperty> properties;  // by name; each one that any host of any group was given
+  std::vector<DriftProperty> properties;  // by name; every one that any host of any group has
 };
 using Drift = std::vector<DriftGroup>;  // by name
 

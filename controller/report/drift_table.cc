@@ -69,8 +69,8 @@ std::string table(const DriftGroup& group) {
 std::string drift(const Report& report) {
   if (report.drift.empty()) return "";
   std::string out =
-      "<p class=\"muted\">Among nodes of one role and product. The majority is no proof of what is right: "
-      "nothing here is a verdict.</p>";
+      "<p class=\"muted\">Compares nodes of one role and product. The majority does not prove what is right: "
+      "nothing in this section is a verdict.</p>";
   for (const DriftGroup& group : report.drift) out += table(group);
   return out;
 }

@@ -16,7 +16,7 @@ namespace {
 // a PM1733a (Longhorn 1.12's benchmark), 75 us on a CD7 (KIOXIA), 92 to 150 us on a Micron 9200 (its data
 // sheet).
 constexpr double kReadsEach = 10000;  // per second
-// What a link carries of its rate: 128 of 130 bits, and a tenth for headers and flow control.
+// Usable share of a link's rate: 128b/130b encoding, less a tenth for headers and flow control.
 constexpr double kLinkPayload = 128.0 / 130 * 0.9;
 
 double figure_of(const DriveModel& model, const std::string& metric) {
@@ -25,7 +25,7 @@ double figure_of(const DriveModel& model, const std::string& metric) {
   return model.read_mbps;
 }
 
-// MB/s of "16.0 GT/s x4"; 0: nothing to go by.
+// MB/s of "16.0 GT/s x4"; 0: unknown.
 double link_payload(const std::string& link) {
   double rate = 0;
   int lanes = 0;
@@ -49,17 +49,17 @@ struct Kind {
 
 // One drive's part; without a value the text says why.
 Derived one_drive(const std::string& metric, const DriveFound& drive, const std::vector<DriveModel>& table) {
-  if (drive.model.empty()) return {std::nullopt, "it does not tell its model"};
+  if (drive.model.empty()) return {std::nullopt, "its model is unknown"};
   const DriveModel* known = find_drive_model(table, drive.model);
   const double figure = known ? figure_of(*known, metric) : 0;
   if (figure <= 0)
-    return {std::nullopt, fmt::format("the table of drives has no {} of {} (acceptance.drives in the spec)",
+    return {std::nullopt, fmt::format("the drive table has no {} for {} (set acceptance.drives in the spec)",
                                       metric == "parallel_mbps" ? "read_mbps" : metric, drive.model)};
   const double link = metric == "random_read_iops" ? 0 : link_payload(drive.link);
   if (link > 0 && link < figure)
-    return {link, fmt::format("{:.0f} by its link {}, where {} says {:.0f}", link, drive.link, known->source,
+    return {link, fmt::format("{:.0f}, limited by its link {} ({}: {:.0f})", link, drive.link, known->source,
                               figure)};
-  return {figure, fmt::format("{:.0f} by {}", figure, known->source)};
+  return {figure, fmt::format("{:.0f} according to {}", figure, known->source)};
 }
 
 }  // namespace
@@ -91,10 +91,10 @@ Derived drive_value(const MeasuredStep& step, const std::string& metric, const s
   std::vector<std::string> serials;
   if (raw) serials.push_back(step.subject);
   for (const Json& serial : raw ? Json::array() : field(detail, "drives")) serials.push_back(text_of(serial));
-  if (serials.empty()) return {std::nullopt, "the measurement does not name the drives under it"};
+  if (serials.empty()) return {std::nullopt, "the measurement does not name its drives"};
   const std::string level = text_of(field(detail, "level"));
   if (metric == "write_mbps" && (level == "raid5" || level == "raid6"))
-    return {std::nullopt, fmt::format("what {} costs when it is written depends on the processor", level)};
+    return {std::nullopt, fmt::format("the cost of writing to {} depends on the processor", level)};
   const auto of_node = found.find(step.node);
   std::map<std::string, Kind> kinds;
   for (const auto& serial : serials) {
@@ -113,7 +113,7 @@ Derived drive_value(const MeasuredStep& step, const std::string& metric, const s
     words += fmt::format("{}{} x {}, {}", words.empty() ? "" : "; ", kind.count, kind.model, kind.words);
   }
   const double n = static_cast<double>(serials.size()), used = data_drives(level, n);
-  if (used <= 0) return {std::nullopt, fmt::format("nothing is known of an array of level '{}'", level)};
+  if (used <= 0) return {std::nullopt, fmt::format("nothing is known about arrays of level '{}'", level)};
   if (!level.empty()) words += fmt::format("; {}", level);
   if (used < n) words += fmt::format(", {:g} of {:g} with data", used, n);
   double value = sum * used / n;

@@ -1,4 +1,4 @@
-// What the drives of a measurement are to do by their models: the floor that neither a constant nor the other
+// What measured drives must reach according to their models: the floor that neither a constant nor the other
 // drives of the same run can give, since those may all be slow. Internal to controller/report. Thread: pure
 // functions.
 #pragma once
@@ -14,23 +14,23 @@
 
 namespace muster {
 
-// What a profile writes behind `derive:`, and the metrics that it may be written for.
+// What a profile writes after `derive:`, and the metrics that it may be written for.
 inline constexpr const char* kDriveModels = "drive_models";
 bool is_known_of_drives(const std::string& metric);
 
 // Models and links of drives, by node and serial.
 struct DriveFound {
-  std::string model = {}, link = {};  // link: as trained, "16.0 GT/s x4"; empty: not told
+  std::string model = {}, link = {};  // link: as trained, "16.0 GT/s x4"; empty: not reported
 };
 using DrivesFound = std::map<std::string, std::map<std::string, DriveFound>>;
 // From the inventories, and from the drives that were measured in this run (expand()ed steps).
 DrivesFound drives_found(const std::vector<MeasuredStep>& steps,
                          const std::map<std::string, const HardwareFacts*>& facts);
 
-// Of one drive: the table's figure, as far as its PCIe link carries it. Of a file system: the sum over the
-// drives under it (detail.drives), less what its array (detail.level) keeps for redundancy. Random reads: not
-// more than those in flight (detail.random_jobs) can be answered. Nothing where a drive's model is not in the
-// table, and for what is written with parity.
+// For one drive: the table's figure, limited by its PCIe link. For a file system: the sum over the drives
+// under it (detail.drives), less what its array (detail.level) keeps for redundancy. Random reads are limited
+// by the number in flight (detail.random_jobs). No value where a drive's model is not in the table, or for
+// writes with parity.
 Derived drive_value(const MeasuredStep& step, const std::string& metric, const std::vector<DriveModel>& table,
                     const DrivesFound& found);
 

@@ -20,7 +20,7 @@ constexpr const char* kFleet = "superbench-results v0.4.0, 729 nodes";
 constexpr const char* kGuide = "Azure AI-benchmarking-guide";
 constexpr const char* kMl = "ml-engineering, MAMF table";
 
-// What a 400 Gb/s port carries of its rate with large messages: 48.5 of 50 GB/s (nccl-tests issue 290).
+// Usable share of a 400 Gb/s port's rate with large messages: 48.5 of 50 GB/s (nccl-tests issue 290).
 constexpr double kPortPayload = 0.97;
 
 Derived without(std::string why) { return {std::nullopt, std::move(why)}; }
@@ -35,19 +35,19 @@ const Json& detail_of(const Json& result) {
   return result.is_object() && it != result.end() ? *it : kNone;
 }
 
-// Of the highest clock of one core what all have under load at least: EPYC 9654 2.4 of 3.7 GHz, EPYC 9965
-// 2.25 of 3.7 (AMD's product pages). With AVX-512 the small processors of Intel's first generations go below
-// their base clock by as much: a pair of ten cores at 2.2 GHz was reported with 230 GFLOP/s, a third of what
-// the base clock would give.
+// The least share of one core's highest clock that all cores keep under load: EPYC 9654 2.4 of 3.7 GHz, EPYC
+// 9965 2.25 of 3.7 (AMD's product pages). With AVX-512 the small processors of Intel's first generations go
+// below their base clock by as much: a pair of ten cores at 2.2 GHz was reported with 230 GFLOP/s, a third of
+// what the base clock would give.
 constexpr double kLoadedClock = 0.6;
 
-// Cores x FLOP per cycle x clock. The kernel reports what it ran with; of cores those that it could use.
+// Cores x FLOP per cycle x clock. The kernel reports what it ran with, and only the cores that it could use.
 Derived cpu_peak(const Json& result) {
   const Json& d = detail_of(result);
   double cores = number_in(d, "physical_cores"), flops = number_in(d, "flops_per_cycle");
   const double mhz = number_in(d, "cpu_mhz"), threads = number_in(d, "threads");
-  if (cores <= 0 || flops <= 0) return without("the kernel did not say what it ran on");
-  if (mhz <= 0) return without("this machine does not tell its processors' clock");
+  if (cores <= 0 || flops <= 0) return without("the kernel did not report what it ran on");
+  if (mhz <= 0) return without("this machine does not report its processors' clock rate");
   const double all = std::max(cores, number_in(d, "machine_cores"));
   if (threads > 0) cores = std::min(cores, threads);
   const bool one_unit = text_of(field(d, "variant")) == "avx512f" && number_in(d, "units_512") != 2;
@@ -59,8 +59,8 @@ Derived cpu_peak(const Json& result) {
                             share < 1 ? fmt::format(" x {} (all cores at work)", share) : "", peak)};
 }
 
-// Channels that these modules are on at least, where the machine does not tell: two may share one, and three
-// where no channel goes faster than DDR4-2133.
+// The least number of channels for these modules, where the machine does not report it: two may share one,
+// and three where no channel runs faster than DDR4-2133.
 double fewest_channels(double modules, double rate) {
   const bool three = rate <= 2133 && std::fmod(modules, 3) == 0;
   return std::ceil(modules / (three ? 3 : 2));
@@ -73,8 +73,8 @@ Derived dimm_bandwidth(const Json& result) {
                told = number_in(d, "channels"), cores = number_in(d, "physical_cores"),
                all = number_in(d, "machine_cores");
   if (count <= 0 && field(d, "dimms_denied") == true)
-    return without("not looked at: the table of memory modules needs root");
-  if (count <= 0 || rate <= 0) return without("SMBIOS tells no memory module's speed");
+    return without("not looked at: reading the table of memory modules requires root");
+  if (count <= 0 || rate <= 0) return without("SMBIOS does not report the memory modules' speed");
   // A few cores do not keep all channels busy.
   if (cores < all) return without(fmt::format("only {:.0f} of {:.0f} cores could be used", cores, all));
   const double channels = told > 0 ? std::min(told, count) : fewest_channels(count, rate);
@@ -83,8 +83,8 @@ Derived dimm_bandwidth(const Json& result) {
                              told > 0 ? "" : fmt::format(" at least ({:.0f} modules)", count), rate, bound)};
 }
 
-// TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. Of the port that the test went over,
-// which is the one with the node's address: a node has faster ones, its rails, that this traffic never sees.
+// TCP payload on Ethernet with MTU 1500: 1448 of 1538 bytes on the wire. For the port that the test used,
+// which is the one with the node's address: a node has faster ones, its rails, that this traffic never uses.
 Derived nic_payload(const Json& result, const HardwareFacts* facts) {
   const Json& own = field(detail_of(result), "own_port");
   const bool told = own.is_object();
@@ -98,9 +98,9 @@ Derived nic_payload(const Json& result, const HardwareFacts* facts) {
     for (const auto* nic : linked)
       if (!nic->mac.empty() && nic->mac == text_of(field(own, "mac"))) speed = nic->speed_mbps;
   if (!told && linked.size() == 1) speed = linked.front()->speed_mbps, name = linked.front()->name;
-  if (!told && linked.size() != 1) return without("the measurement does not say which port it went over");
+  if (!told && linked.size() != 1) return without("the measurement does not report which port it used");
   if (speed <= 0)
-    return without(fmt::format("the port with this node's address{} does not tell its speed",
+    return without(fmt::format("the port with this node's address{} does not report its speed",
                                name.empty() ? "" : ", " + name + ","));
   const double bound = static_cast<double>(speed) / 8 * 1448 / 1538;
   return {bound, fmt::format("{} Mb/s of {} / 8 x 1448/1538 (TCP payload at MTU 1500) = {:.4g} MB/s", speed,
@@ -113,8 +113,8 @@ Derived nic_payload(const Json& result, const HardwareFacts* facts) {
 Derived rdma_payload(const Json& result) {
   const Json& d = detail_of(result);
   const double rate = number_in(d, "rate_gbps"), mtu = number_in(d, "mtu");
-  if (rate <= 0) return without("the port tells no rate");
-  if (mtu <= 0) return without("perftest did not say what MTU it used");
+  if (rate <= 0) return without("the port does not report its rate");
+  if (mtu <= 0) return without("perftest did not report which MTU it used");
   const auto layer = d.find("link_layer");
   const double headers = layer != d.end() && *layer == "InfiniBand" ? 26 : 82;
   const double bound = rate * mtu / (mtu + headers);
@@ -129,7 +129,7 @@ Derived gpu_value(const std::string& name, const HardwareFacts* facts) {
     if (row.quantity == name && glob_match(row.model, model))
       return {row.value, fmt::format("healthy {} reach {:.4g} ({}{})", model, row.value, row.source,
                                      row.peak > 0 ? fmt::format("; data sheet {:.4g}", row.peak) : "")};
-  return without(fmt::format("the table has no {} of a {}", name, model));
+  return without(fmt::format("the table has no {} for {}", name, model));
 }
 
 double table_value(const std::string& quantity, const std::string& model) {
@@ -138,7 +138,7 @@ double table_value(const std::string& quantity, const std::string& model) {
   return 0;
 }
 
-// The bound of an all-reduce by NCCL, from what the measurement says it ran on and went over.
+// The bound of an all-reduce by NCCL, from what the measurement reports that it ran on and used.
 Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
   if (!facts || facts->gpus.empty()) return without("no GPU in this node's inventory");
   const Json& metrics = result.is_object() && result.contains("metrics") ? result["metrics"] : Json();
@@ -146,7 +146,7 @@ Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
     return metrics.contains(name) ? number_in(metrics[name], "value") : 0;
   };
   const double nodes = of("ranks"), gpus = of("gpus");
-  if (nodes < 1 || gpus < nodes) return without("the measurement does not say how many GPUs took part");
+  if (nodes < 1 || gpus < nodes) return without("the measurement does not report how many GPUs took part");
   const std::string& model = facts->gpus.front().model;
   CollectiveShape shape;
   shape.nodes = static_cast<int>(nodes);
@@ -155,21 +155,20 @@ Derived nccl_bus(const Json& result, const HardwareFacts* facts) {
   shape.intra_ring_gbps = table_value("gpu_node_ring_gbps", model);
   if (shape.intra_ring_gbps <= 0) shape.intra_ring_gbps = shape.intra_switch_gbps;
   if (shape.intra_ring_gbps <= 0)
-    return without(fmt::format("the table has no all-reduce inside a node of {}", model));
+    return without(fmt::format("the table has no all-reduce figure inside a node for {}", model));
   const auto it = result.find("detail");
   if (it != result.end() && it->is_object() && it->value("algorithm", Json()) == "Ring")
     shape.algorithm = CollectiveShape::Algorithm::ring;
   if (shape.nodes == 1) return collective_bound(shape);
-  // What NCCL goes over is what the measurement found active. Ports of several speeds are of several
-  // networks, and which one joins the GPUs is not declared; more ports than GPUs carry no more than one for
-  // each.
+  // NCCL uses what the measurement found active. Ports of several speeds belong to several networks, and
+  // which one connects the GPUs is not declared; more ports than GPUs carry no more than one for each.
   std::vector<double> rails;
   for (const Json& rate : field(detail_of(result), "rails"))
     if (rate.is_number()) rails.push_back(rate.get<double>());
-  if (rails.empty()) return without("the measurement does not say which RDMA ports joined the GPUs");
+  if (rails.empty()) return without("the measurement does not report which RDMA ports connected the GPUs");
   if (rails.front() <= 0 ||
       std::any_of(rails.begin(), rails.end(), [&](double rate) { return rate != rails.front(); }))
-    return without("the RDMA ports have different speeds: which ones join the GPUs is not known");
+    return without("the RDMA ports have different speeds: it is unknown which ones connect the GPUs");
   shape.nics_per_node = std::min(static_cast<int>(rails.size()), shape.gpus_per_node);
   shape.nic_gbps = rails.front() / 8 * kPortPayload;
   return collective_bound(shape);

@@ -1,9 +1,9 @@
 // Expected values: what a healthy part reaches, derived from what was found, each with its source.
 //
 // Two kinds: a table per GPU model (measured by others, cited), and bounds computed from the discovered
-// topology (processors, memory modules, network ports). Nothing is guessed: what cannot be derived says why,
-// and then only the fleet and the node's own history judge. docs/acceptance.md lists formulas and sources.
-// Thread: pure functions.
+// topology (processors, memory modules, network ports). Nothing is guessed: what cannot be derived states
+// why, and is then compared only with the fleet and the node's own history. docs/acceptance.md lists formulas
+// and sources. Thread: pure functions.
 #pragma once
 
 #include <optional>
@@ -42,7 +42,7 @@ struct CollectiveShape {
   int nodes = 1;
   int gpus_per_node = 8;
   int nics_per_node = 8;
-  double nic_gbps = 48.5;          // what one port really carries, GB/s
+  double nic_gbps = 48.5;          // usable rate of one port, GB/s
   double intra_ring_gbps = 368;    // ring inside a node
   double intra_switch_gbps = 480;  // NVLS inside a node; 0: none
   enum class Algorithm { ring, hierarchical, sharp } algorithm = Algorithm::hierarchical;

@@ -60,7 +60,7 @@ std::vector<std::string> question_floors(std::map<std::string, std::vector<Check
     }
   std::vector<std::string> questions;
   for (auto& [key, floor] : floors) {
-    // Floors may differ: what is good enough for another one's says nothing of this one.
+    // Floors may differ: a value that satisfies another node's floor says nothing about this one.
     if (floor.missed.empty() || floor.failed_otherwise || floor.nodes.size() < 2 ||
         (floor.best && *floor.best >= *floor.missed.front()->missed_floor) ||
         was_reached(history, key.first, key.second, floor))

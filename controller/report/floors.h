@@ -1,10 +1,10 @@
 // A floor that all nodes miss is put to the operator before a node is quarantined for it: it is more likely
-// wrong than all machines are.
+// that the floor is wrong than that all machines are.
 //
 // A floor is a number below which a measurement fails: `min` or `fail_ratio` of a profile. Wrong data, errors
-// that were counted (which are ceilings), and what was not measured are none, and never put to the operator.
-// Nor is a floor that one node alone was held to, or one that another node of the cluster has reached before,
-// with a part of the same kind. Thread: pure functions.
+// that were counted (which are ceilings), and what was not measured are not floors, and are never put to the
+// operator. Neither is a floor that one node alone was held to, or one that another node of the cluster has
+// reached before, with a part of the same kind. Thread: pure functions.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@
 
 namespace muster {
 
-// Of each check and kind of part (a drive model) for which all values of at least two nodes are below the
+// For each check and kind of part (a drive model) for which all values of at least two nodes are below the
 // floor: makes every one of them degraded, with the reason. Returns what to ask, one sentence for each, for
 // the report's notes. Before links are weighed.
 std::vector<std::string> question_floors(std::map<std::string, std::vector<Check>>& checks,

@@ -36,7 +36,7 @@ void add_unmeasured(const Json& params, size_t gpus, MeasuredStep& step) {
 void mark_stand_in(bool lab, MeasuredStep& step) {
   step.title = fmt::format("{} ({})", step.title, kSimulatedGpu);
   step.status = lab ? "not_applicable" : "failed";
-  step.message = lab ? "not applicable: SIMULATED GPU" : "SIMULATED GPU, and this is no lab";
+  step.message = lab ? "not applicable: SIMULATED GPU" : "SIMULATED GPU, but this is not a lab";
   step.mandatory = step.mandatory && !lab;
   step.result = step.rounds = nullptr;
   step.members.clear();
@@ -58,7 +58,7 @@ bool ran_somewhere(const MeasuredStep& step) {
   return false;
 }
 
-// The members that could not take part, with what each said of it.
+// The members that could not take part, with what each reported.
 std::map<std::string, const Json*> reasons_of(const MeasuredStep& step) {
   std::map<std::string, const Json*> out;
   for (const Json& one : field(field(step.result, "detail"), "nodes")) {
@@ -84,7 +84,7 @@ Check unrun_check(const MeasuredStep& step, const std::string& name, const Json*
   if (!answer) {
     out.verdict = Verdict::degraded;
     out.reason = fmt::format(
-        "it did not run over this node's GPUs because of {}; after that is repaired: `muster accept`",
+        "it did not run over this node's GPUs because of {}; once that is repaired, run `muster accept`",
         because);
     return out;
   }
@@ -93,20 +93,20 @@ Check unrun_check(const MeasuredStep& step, const std::string& name, const Json*
   const std::string error = text_of(field(*answer, "error"));
   out.verdict = Verdict::skipped;
   out.reason =
-      fmt::format("{}; to mend it: {}", error.empty() ? "it could not take part" : error, remedy(own, name));
+      fmt::format("{}; to fix it: {}", error.empty() ? "it could not take part" : error, remedy(own, name));
   return out;
 }
 
-// A program that fails says nothing of what to do, as one that is not there does.
+// A program that fails does not show what to do, unlike one that is missing.
 void add_remedy(std::vector<Check>& checks, const MeasuredStep& step) {
   if (outcome_of(step) == "unavailable" || step.result.is_null()) return;  // judged as not run, with it
   for (auto& check : checks)
     if (check.name == step.group + "/data" && check.verdict != Verdict::pass)
-      check.reason += "; to mend it: " + remedy(step, step.node);
+      check.reason += "; to fix it: " + remedy(step, step.node);
 }
 
-// What the node that started it is not to blame for. One that has no GPU in it (`only_starts`) is not held
-// to its figures either.
+// Failures that are not the fault of the node that started it. A node without a GPU in the test
+// (`only_starts`) is not held to its figures either.
 void hold_back(std::vector<Check>& checks, const MeasuredStep& step, bool named) {
   const bool stranger = only_starts(step);
   for (auto& check : checks) {
@@ -144,9 +144,9 @@ void mark_gpu_steps(const std::vector<wire::Step>& planned, const GpuHosts& host
     const auto params = about.find(step.id);
     if (params == about.end()) continue;
     Gpus gpus = gpus_of(step, hosts);
-    // Planned when the node had some: that none is left is no reason not to measure them.
+    // Planned when the node had some: that none is left must not excuse the check.
     if (gpus == Gpus::none && is_of_own_gpus(*params->second)) gpus = Gpus::real;
-    // What their made-up driver counts is read and judged.
+    // The counters of their simulated driver are read and judged.
     if (gpus == Gpus::played && loads_gpus(*params->second)) mark_stand_in(hosts.lab, step);
     if (gpus != Gpus::real) continue;
     step.on_gpus = true;
@@ -201,32 +201,34 @@ std::string remedy(const MeasuredStep& step, const std::string& node) {
   const bool adopted = std::count(step.adopted.begin(), step.adopted.end(), node) > 0;
   const std::string package = fmt::format("`apt install ./build-packages/{}_*.deb`", kGpuProgram);
   const std::string install =
-      adopted ? fmt::format("{} on {} itself, which puts it into /usr/lib/muster there, then {}", package,
-                            node, again)
-              : fmt::format("{} where the controller runs, then {}", package, reimage);
+      adopted ? fmt::format("{} on {} itself (it installs to /usr/lib/muster there), then {}", package, node,
+                            again)
+              : fmt::format("{} on the controller host, then {}", package, reimage);
   if (missing == kGpuProgram)
     return fmt::format(
-        "`scripts/build-gpu-package.sh` (for another CUDA than 12 with `--here`, where that one is), {}",
+        "run `scripts/build-gpu-package.sh` (for a CUDA version other than 12: with `--here`, on a machine "
+        "that has it), {}",
         install);
   if (missing.rfind(kCublaslt, 0) == 0 && found.rfind(kCublaslt, 0) == 0)
     return fmt::format(
-        "`scripts/build-gpu-package.sh --here` on a machine with CUDA {}, which this node has, {}",
+        "run `scripts/build-gpu-package.sh --here` on a machine with CUDA {}, which this node has, {}",
         found.substr(std::string(kCublaslt).size()), install);
   const std::string bake =
-      adopted ? fmt::format("install it there by hand (an adopted node has no image of ours), then {}", again)
-              : fmt::format(
-                    "let the node's image `bake` the playbook gpu or gpu-vendor, which brings it; "
-                    "`muster up` with that spec, then {}",
-                    reimage);
+      adopted
+          ? fmt::format("install it there by hand (an adopted node has no muster image), then run {}", again)
+          : fmt::format(
+                "add the playbook gpu or gpu-vendor, which installs it, to `bake` of the node's image; run "
+                "`muster up` with that spec, then {}",
+                reimage);
   if (missing.rfind("lib", 0) == 0) return bake;
   if (missing == "driver")
-    return fmt::format("`ssh {} nvidia-smi` says why; where no driver is installed, {}", node, bake);
+    return fmt::format("run `ssh {} nvidia-smi` to see why; if no driver is installed, {}", node, bake);
   if (!missing.empty() && adopted)
     return fmt::format(
-        "copy /usr/lib/muster/{} from where the controller runs to the same place on {}, then {}", missing,
+        "copy /usr/lib/muster/{} from the controller host to the same place on {}, then run {}", missing,
         node, again);
-  if (!missing.empty()) return fmt::format("{}; the image brings {}", reimage, missing);
-  return fmt::format("put right what it names, then {}", again);
+  if (!missing.empty()) return fmt::format("run {}; the image contains {}", reimage, missing);
+  return fmt::format("correct what it names, then run {}", again);
 }
 
 bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const MeasuredStep& step,
@@ -247,7 +249,7 @@ bool hold_unrun(std::map<std::string, std::vector<Check>>& checks, const Measure
     const auto reason = reasons.find(name);
     if (reason != reasons.end())
       checks[name].push_back(unrun_check(step, name, reason->second, because));
-    else if (name != step.node)  // whose own check of the data says it
+    else if (name != step.node)  // whose own check of the data reports it
       checks[name].push_back(unrun_check(step, name, nullptr, because));
   }
   return true;

@@ -1,8 +1,8 @@
 // What GPUs were proven to reach: read from a signed report (`acceptance: { gpu: mandatory }`).
 //
-// A report counts when its signature is that of the given key and it is not one of simulated hardware; of it
-// count nodes that were handed over, GPUs that are not SIMULATED, and values that passed. Nothing is known of
-// a model that no such GPU has. Thread: pure functions; who calls brings the cryptography.
+// A report counts when its signature is that of the given key and it is not one of simulated hardware; only
+// nodes that were handed over, GPUs that are not SIMULATED, and values that passed count from it. Nothing is
+// known about a model that no such GPU has. Thread: pure functions; the caller provides the cryptography.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ struct ProvenSpeed {
 };
 struct GpuResults {
   std::string digest = {};  // of the report
-  // model as the driver tells it -> "gpu bf16/tflops" -> what healthy ones reached
+  // model as the driver reports it -> "gpu bf16/tflops" -> what healthy ones reached
   std::map<std::string, std::map<std::string, ProvenSpeed>> models = {};
 };
 

@@ -144,7 +144,7 @@ void carry_over(NodeReport& node, const History& history) {
     check.verdict = Verdict::degraded;
     check.measured = last.value;
     check.measured_text = fmt::format("{:.4g} in run {}", last.value, last.run);
-    check.derivation = "what was found slow stays so until it is measured again";
+    check.derivation = "a part found slow stays degraded until it is measured again";
     check.reason = fmt::format("not measured in this run; in run {}: {}", last.run, last.reason);
     check.blame = last.blame;
     check.evidence = {{kCarried, last.run}};

@@ -1,7 +1,7 @@
 // What earlier runs measured, in short: kept beside each signed report, read by later runs to compare with.
 //
-// Nothing of a system that was not taken is kept. A value counts as history only when it passed on a node
-// that was handed over: a broken night does not lower the bar. Thread: pure functions.
+// Nothing measured in a system that its node did not keep is stored. A value counts as history only when it
+// passed on a node that was handed over: a bad run does not lower the limits. Thread: pure functions.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ struct PastValue {
   int64_t run = 0;
   double value = 0;
   bool good = false;      // passed, on a node that was handed over
-  bool degraded = false;  // held against the node then
+  bool degraded = false;  // counted against the node then
   std::string like = {};  // Check::like
   std::string reason = {};
   std::vector<std::string> blame = {};
@@ -34,16 +34,16 @@ struct History {
 
 // The text kept with a report.
 std::string measured_text(const Report& report);
-// Adds what a text of an earlier run says; call with the newest run first. Code::corrupt when it cannot be
-// read.
+// Adds what the text of an earlier run contains; call with the newest run first. Code::corrupt when it cannot
+// be read.
 Status add_history(History& history, int64_t run, const std::string& text);
 
-// Check::like of what a machine has where neither its spec nor its like says what it should have.
+// Check::like of what a machine has where neither its spec nor equal machines show what it should have.
 inline constexpr const char* kOwnHardware = "own";
-// Such checks held against the newest run after which the node was handed over: less than then is degraded.
+// Compares such checks with the newest run after which the node was handed over: less than then is degraded.
 void compare_hardware(NodeReport& node, const History& history);
 
-// What was held against a node and was not measured since is still held against it: adds those checks as
+// What counted against a node and was not measured since still counts against it: adds those checks as
 // degraded.
 void carry_over(NodeReport& node, const History& history);
 

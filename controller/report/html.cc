@@ -118,8 +118,8 @@ std::string head(const Report& report) {
   std::string out;
   if (report.simulated)
     out +=
-        "<div class=\"sim\">SIMULATED HARDWARE<small>This cluster is a virtual lab. What was done is real; "
-        "speeds say nothing about metal.</small></div>";
+        "<div class=\"sim\">SIMULATED HARDWARE<small>This cluster is a virtual lab. The actions were real; "
+        "the speeds say nothing about real hardware.</small></div>";
   out += fmt::format(
       "<h1>{}</h1><p class=\"muted\">{} run {}{}{}</p><div class=\"tiles\">", escape(title(report)),
       escape(report.kind), report.run, report.started > 0 ? ", " + to_iso8601(report.started) : "",
@@ -291,7 +291,7 @@ std::string node_section(const Report& report, const NodeReport& node) {
   fact(out, "Firmware", node.firmware);
   for (const auto& [device, driver] : node.drivers) fact(out, "Driver", device + ": " + driver);
   fact(out, "Kernel", node.kernel);
-  fact(out, "Share of it", node.share);
+  fact(out, "Measured on", node.share);
   if (!node.image_digest.empty())
     out += fmt::format("<dt>Image</dt><dd>{} <code>{}</code></dd>", escape(node.image),
                        escape(node.image_digest));
@@ -343,7 +343,7 @@ std::string render_html(const Report& given) {
   const std::string bars = markup::bars(report);
   if (!bars.empty())
     out += plot_card("Measured against expected",
-                     "<p class=\"muted\">The upright mark is the expected value.</p>" + bars) +
+                     "<p class=\"muted\">The vertical mark is the expected value.</p>" + bars) +
            "\n";
   out += plot_card("Links", markup::heat_map(report)) + "\n";
   if (const std::string study = markup::scaling(report); !study.empty())
@@ -353,7 +353,7 @@ std::string render_html(const Report& given) {
   for (const auto& node : report.nodes) out += node_section(report, node) + "\n";
   out += destroyed_card(report) + "\n";
   out += fmt::format(
-      "<p class=\"muted\">A check that was not run is not a passed one: a node with a failed or missing "
+      "<p class=\"muted\">A check that was not run has not passed: a node with a failed or missing "
       "mandatory check is not accepted. Made by muster {}.{}</p></main></body></html>\n",
       escape(report.version), simulated_tag(report));
   return out;

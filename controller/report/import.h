@@ -2,7 +2,7 @@
 // fio (JSON), ibnetdiscover.
 //
 // Nothing imported ever takes part in a verdict: it was not measured by us, nor on a known machine. Malformed
-// input is Code::invalid with the line; half of a table is no table. Thread: pure functions.
+// input is Code::invalid with the line; an incomplete table is rejected. Thread: pure functions.
 #pragma once
 
 #include <optional>

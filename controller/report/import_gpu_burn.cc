@@ -1,5 +1,5 @@
 // gpu-burn: progress "N (X Gflop/s) - ..." over and over on one line, then a verdict per GPU. Its exit status
-// says nothing, and "OK" is what it also calls a GPU that it could not start on.
+// means nothing, and it also reports "OK" for a GPU that it could not start on.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -63,7 +63,7 @@ Result<Imported> import_gpu_burn(const std::string& text) {
   collect(text, "errors:", "temps:", "", errors);
   const size_t tested = text.rfind("Tested ");
   if (tested == std::string::npos)
-    return fail(Code::invalid, "gpu-burn output without its verdict (\"Tested N GPUs\"): it did not end");
+    return fail(Code::invalid, "gpu-burn output without its verdict (\"Tested N GPUs\"): it did not finish");
   const auto lines = lines_of(text.substr(tested));
   const auto head = words_of(lines.front());
   const auto count = head.size() > 1 ? number_of(head[1]) : std::nullopt;
@@ -89,8 +89,9 @@ Result<Imported> import_gpu_burn(const std::string& text) {
     if (value > 0) out.values.push_back({"best", fmt::format("GPU {}", gpu), value, "GFLOP/s", "", 1});
   for (const auto& [gpu, value] : errors)
     if (value != 0)
-      out.problems.push_back(value > 0 ? fmt::format("GPU {} had {:.0f} errors", gpu, value)
-                                       : fmt::format("GPU {} had more errors than are counted", gpu));
+      out.problems.push_back(value > 0
+                                 ? fmt::format("GPU {} had {:.0f} errors", gpu, value)
+                                 : fmt::format("GPU {} had more errors than its counter can hold", gpu));
   const size_t name = text.find(": "), end = text.find(" (UUID");
   const bool named = text.rfind("GPU 0: ", 0) == 0 && end != std::string::npos && name < end;
   out.title = fmt::format("{:.0f} GPUs{}", *count, named ? ", " + text.substr(name + 2, end - name - 2) : "");

@@ -66,7 +66,7 @@ Result<Fabric> read_fabric(const std::string& text) {
       const size_t close = line.find(']');
       const auto to = close == std::string::npos ? std::nullopt : port_in(line.substr(close));
       if (!to || !digits(line.substr(1, close - 1)))
-        return malformed(kName, number, "a port that leads nowhere");
+        return malformed(kName, number, "a port without its other end");
       out.cables[{node, std::atoi(line.c_str() + 1)}] = {*to, width_in(line)};
     } else if (line.empty()) {
       continue;
@@ -79,7 +79,7 @@ Result<Fabric> read_fabric(const std::string& text) {
 
 Result<Imported> import_ibnetdiscover(const std::string& text) {
   TRY(const Fabric fabric, read_fabric(text));
-  if (fabric.cables.empty()) return fail(Code::invalid, "ibnetdiscover output without a single cable");
+  if (fabric.cables.empty()) return fail(Code::invalid, "ibnetdiscover output without any cable");
   Imported out;
   out.format = kName;
   std::set<std::pair<Port, Port>> links;
@@ -96,7 +96,7 @@ Result<Imported> import_ibnetdiscover(const std::string& text) {
     const auto back = fabric.cables.find(cable.to);
     if (listed && (back == fabric.cables.end() || back->second.to != from))
       out.problems.push_back(
-          fmt::format("{} leads to {}, which does not lead back", name(from), name(cable.to)));
+          fmt::format("{} leads to {}, but not the other way round", name(from), name(cable.to)));
   }
   std::string usual;
   for (const auto& [width, count] : widths)

@@ -1,4 +1,4 @@
-// Lines and words of foreign text. Internal to the importers. Thread: pure functions.
+// Lines and words of other programs' output. Internal to the importers. Thread: pure functions.
 #pragma once
 
 #include <fmt/format.h>

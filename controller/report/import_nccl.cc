@@ -1,5 +1,5 @@
 // nccl-tests: "size count type redop [root] time algbw busbw #wrong" twice per line, out of place and in
-// place, and closing lines behind the table, which a test that ends early does not print.
+// place, and closing lines after the table, which a test that ends early does not print.
 #include "controller/report/import_lines.h"
 
 namespace muster {
@@ -80,7 +80,7 @@ Result<Imported> import_nccl_tests(const std::string& text) {
   if (rows.empty()) return fail(Code::invalid, "nccl-tests output without a row of measurements");
   if (!ended)
     return fail(Code::invalid,
-                "nccl-tests output without its last line (\"Avg bus bandwidth\"): it did not end" +
+                "nccl-tests output without its last line (\"Avg bus bandwidth\"): it did not finish" +
                     (failure.empty() ? "" : ": " + failure));
   if (!failure.empty()) out.problems.push_back(failure);
   out.title = fmt::format("{} ranks{}", ranks, model.empty() ? "" : " on " + model);

@@ -34,7 +34,7 @@ void finish(const Test& test, const std::string& model, Imported& out) {
   out.values.push_back(std::move(worst));
   if (*low < 0.8 * *high)
     out.problems.push_back(
-        fmt::format("{}: the worst is {:.4g} of at most {:.4g} {}", test.name, *low, *high, test.unit));
+        fmt::format("{}: the lowest is {:.4g}, the highest {:.4g} {}", test.name, *low, *high, test.unit));
 }
 
 // "Device 0: NVIDIA H100 80GB HBM3 (00000000:17:00)"; of several processes, "Process 0 (host): device 0: ..."
@@ -77,7 +77,7 @@ Result<Imported> import_nvbandwidth(const std::string& text) {
       test.unit = unit;
     } else if (words[0] == "SUM") {
       if (words.size() != 3 || !number_of(words[2]))
-        return malformed(kName, number, "a sum that is no number");
+        return malformed(kName, number, "a sum that is not a number");
       if (test.cells.empty()) return malformed(kName, number, "a sum without its matrix");
       finish(test, model, out);
       test = {};
@@ -93,7 +93,7 @@ Result<Imported> import_nvbandwidth(const std::string& text) {
       for (size_t i = 1; i < words.size(); ++i) {
         if (words[i] == "N/A") continue;
         const auto value = number_of(words[i]);
-        if (!value) return malformed(kName, number, "'" + words[i] + "' is no bandwidth");
+        if (!value) return malformed(kName, number, "'" + words[i] + "' is not a bandwidth");
         test.cells.push_back(*value);
       }
     }

@@ -17,11 +17,11 @@
 namespace muster {
 namespace {
 
-constexpr size_t kFleetMinimum = 3;     // values; a median of two cannot tell which one is wrong
+constexpr size_t kFleetMinimum = 3;     // values; a median of two cannot show which one is wrong
 constexpr size_t kSpreadMinimum = 8;    // values; fewer say nothing about a spread
 constexpr double kSpread = 4 * 1.4826;  // 1.4826 x MAD estimates a normal distribution's sigma
 constexpr double kMostSpread =
-    0.5;  // of the median: half as fast as its like is slow, however noisy they are
+    0.5;  // of the median: half as fast as equal parts is slow, however noisy they are
 constexpr size_t kHistoryShown = 5;
 
 struct Key {
@@ -99,8 +99,8 @@ void set_failed(Check& check, std::string reason) {
   check.reason = std::move(reason);
 }
 
-// What of a step that is not mandatory stops its node all the same. Wrong data and errors that were counted
-// need no limit that has to be found out first, as speeds do.
+// Whether this aspect of a step that is not mandatory stops its node all the same. Wrong data and errors that
+// were counted need no limit that must be established first, as speeds do.
 bool stops(const MeasuredStep& step, const char* aspect) {
   return step.mandatory || std::find(step.blocks.begin(), step.blocks.end(), aspect) != step.blocks.end();
 }
@@ -126,17 +126,17 @@ Check judge_data(const MeasuredStep& step) {
     check.measured_text = outcome;
     set_failed(check, error.empty() ? step.message : error);
   } else if (check.mandatory && field(field(step.result, "detail"), "missing").is_string()) {
-    check.measured_text = "not there";
+    check.measured_text = "missing";
     set_failed(check, error);
   } else if (step.status == "failed") {
     check.measured_text = "failed";
     set_failed(check, step.message.empty() ? "the step failed without a message" : step.message);
   } else {
     check.verdict = Verdict::skipped;
-    const char* why = outcome == "measured" ? "it measured nothing that is expected of it" : "it did not run";
+    const char* why = outcome == "measured" ? "it measured none of the expected values" : "it did not run";
     check.reason = !error.empty() ? error : !step.message.empty() ? step.message : why;
   }
-  if (unrun && !bad) check.reason += "; to mend it: " + remedy(step, step.node);
+  if (unrun && !bad) check.reason += "; to fix it: " + remedy(step, step.node);
   return check;
 }
 
@@ -149,7 +149,8 @@ class Bounds {
     say(words);
     raise(verdict == Verdict::fail ? fail_below_ : degraded_below_, value);
   }
-  // One that others of this very model were proven to reach: who misses it is at fault, also when all do.
+  // A floor that others of this very model were proven to reach: a part that misses it is at fault, even if
+  // all do.
   void proven_floor(double value, const std::string& words) {
     floor(Verdict::fail, value, words);
     raise(proven_, value);
@@ -205,7 +206,7 @@ std::string owner_of(const Json& expectation) {
 void add_absolute(Bounds& bounds, const Json& expectation, const MeasuredStep& step) {
   const std::string whose = owner_of(expectation);
   if (is_for_whole_nodes(expectation, step))
-    return bounds.say(fmt::format("no floor of the {}: it is for whole nodes", whose));
+    return bounds.say(fmt::format("the floor of the {} does not apply: it is for whole nodes", whose));
   if (const auto min = number(expectation, "min"))
     bounds.floor(Verdict::fail, *min, whose + " floor " + amount(*min, bounds.unit()));
   if (const auto low = number(expectation, "degraded_below"))
@@ -222,19 +223,21 @@ void add_derived(Bounds& bounds, const Json& expectation, const MeasuredStep& st
   if (name.empty()) return;
   if (is_underivable(name, step))
     return bounds.say(
-        "no value derived: only a share of the node could be used; equal shares and history "
-        "only");
+        "no value derived: only part of the node was usable; compared only with equal shares and with "
+        "history");
   const bool by_model = name == kDriveModels;
   const auto facts = with.facts.find(step.node);
   Derived derived = by_model ? drive_value(step, metric, with.drives, fleet.drives)
                              : derive(name, step.result, facts == with.facts.end() ? nullptr : facts->second);
-  // Many drives share what leads to them. That they are slow one by one is the raw drives' own floor to say.
+  // Many drives share the path to them. Whether they are slow one by one is checked by the raw drives' own
+  // floor.
   if (by_model && derived.value && expectation.contains("of_raw_reads"))
     if (const Derived raw = array_reads(step, metric, fleet.raw); raw.value && *raw.value < *derived.value)
       derived = {raw.value, fmt::format("{}; no more than its raw drives ({})", derived.text, raw.text)};
   if (!derived.value && by_model)
-    return bounds.say("no floor by model: " + derived.text + "; the profile's other rules hold");
-  if (!derived.value) return bounds.say("no value derived: " + derived.text + "; fleet and history only");
+    return bounds.say("no floor by model: " + derived.text + "; the profile's other rules apply");
+  if (!derived.value)
+    return bounds.say("no value derived: " + derived.text + "; compared only with fleet and history");
   if (const auto ratio = number(expectation, "ratio"))
     bounds.floor(Verdict::degraded, *ratio * *derived.value,
                  fmt::format("{:.3g} x derived ({})", *ratio, derived.text));
@@ -259,7 +262,7 @@ void add_raw(Bounds& bounds, const Json& expectation, const MeasuredStep& step, 
   bounds.say("no floor: " + sum.text);
 }
 
-// "": held to what is proven, or nothing is said to be proven; else what is missing.
+// "": held to what is proven, or no proof is required; else what is missing.
 std::string add_proven(Bounds& bounds, const Json& expectation, const MeasuredStep& step,
                        const Comparison& with) {
   const Json& proven = field(expectation, "proven");
@@ -271,7 +274,7 @@ std::string add_proven(Bounds& bounds, const Json& expectation, const MeasuredSt
   const Json& of_model = field(field(proven, "models"), model.c_str());
   const auto value = number(of_model, "value"), ratio = number(proven, "ratio");
   if (!value || !ratio)
-    return fmt::format("acceptance.gpu is mandatory, and the signed results {} have nothing of {}",
+    return fmt::format("acceptance.gpu is mandatory, but the signed results {} have nothing for {}",
                        text_of(field(proven, "by")), model.empty() ? "a GPU without a name" : model);
   const std::string whose =
       fmt::format("{}, median of {:.0f} {} in the signed results {}", amount(*value, bounds.unit()),
@@ -295,7 +298,7 @@ void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet
       values.size() >= kSpreadMinimum ? std::min(kSpread * median_of(distances), kMostSpread * median) : 0;
   const double floor = median - std::max(spread, (1 - *ratio) * median);
   const std::string who = values.size() > fleet.now.size()
-                              ? fmt::format("{} values, {} of them of earlier runs", values.size(),
+                              ? fmt::format("{} values, {} of them from earlier runs", values.size(),
                                             values.size() - fleet.now.size())
                               : fmt::format("{} values", values.size());
   if (spread > (1 - *ratio) * median)
@@ -309,14 +312,14 @@ void add_fleet(Bounds& bounds, const Json& expectation, const FleetValues& fleet
                              who, amount(floor, bounds.unit())));
 }
 
-// Of links the median says little: with one bad link among three nodes, two pairs of three are slow. What a
-// healthy pair reaches is known better, from every end's best.
+// For links the median means little: with one bad link among three nodes, two pairs of three are slow. Every
+// end's best shows better what a healthy pair reaches.
 void add_link_fleet(Bounds& bounds, const Json& expectation, double healthy, size_t values) {
   const auto ratio = number(expectation, "fleet_min_ratio");
   if (!ratio) return;
   const double floor = *ratio * healthy;
   bounds.floor(Verdict::degraded, floor,
-               fmt::format("{:.3g} x {}, what a healthy pair of {} values reaches (each end's best) = {}",
+               fmt::format("{:.3g} x {}, which a healthy pair reaches (each end's best of {} values) = {}",
                            *ratio, amount(healthy, bounds.unit()), values, amount(floor, bounds.unit())));
 }
 
@@ -339,8 +342,8 @@ void add_own_history(Bounds& bounds, Check& check, const Json& expectation, cons
                            amount(floor, bounds.unit())));
 }
 
-// Counters tell of each part in what it moved: only the parts behind this metric are at fault for it. Other
-// measurements of one part name it.
+// Counters report which of each part's values moved: only the parts behind this metric are at fault for it.
+// Other measurements of one part name it.
 std::vector<std::string> parts_behind(const MeasuredStep& step, const std::string& metric) {
   const Json& detail = field(step.result, "detail");
   std::vector<std::string> out;
@@ -387,8 +390,8 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   }
   const auto value = metric_value(step.result, metric);
   const bool ran = text_of(field(step.result, "outcome")) == "measured", measured = value && ran;
-  // An error counter that was not read is no proof that it stands at 0. Whether it had to run at all is the
-  // data check's to say.
+  // An error counter that was not read is not proven to be 0. Whether it had to run at all is for the data
+  // check to decide.
   const bool only_ceiling = number(expectation, "max") && !number(expectation, "min");
   if (ran && only_ceiling) check.mandatory = stops(step, "ceilings");
   if (measured) {
@@ -424,7 +427,7 @@ Check not_looked_at(const MeasuredStep& step) {
   Check check = begin_check(step, "data");
   check.verdict = Verdict::not_looked_at;
   check.reason = step.message;
-  check.derivation = "it proves nothing, and holds nothing against the node";
+  check.derivation = "it proves nothing, and does not count against the node";
   return check;
 }
 

@@ -62,8 +62,8 @@ std::vector<Pair> pairs_of(std::map<std::string, std::vector<Check>>& checks,
   return out;
 }
 
-// What shows nothing about a link counts for no node. But a node of which no link of that kind was
-// measured at all is not proven.
+// A result that shows nothing about a link counts against no node. But a node without any measured link of
+// that kind is not proven.
 void excuse_inconclusive(std::map<std::string, std::vector<Check>>& checks,
                          const std::vector<MeasuredStep>& steps) {
   std::set<std::pair<std::string, std::string>> proven;  // group, node
@@ -115,9 +115,9 @@ std::string name_of(const End& end, const Ports& ports) {
   return fmt::format("link of {}{}, {}", end.node, nic.empty() ? "" : " (" + nic + ")", to_string(end.side));
 }
 
-// Ends that were seen not to be there: by a partner, or by the node itself, then on all its rails; and nodes
-// that came to no result of their own, as when they die meanwhile. That explains whatever else failed with
-// them, also what broke off before it was known.
+// Ends that were found missing: by a partner, or by the node itself, then on all its rails; and nodes that
+// came to no result of their own, as when they die meanwhile. That explains whatever else failed with them,
+// also what broke off before it was known.
 class Missing {
  public:
   explicit Missing(const std::vector<MeasuredStep>& steps) {
@@ -210,7 +210,7 @@ Check located(const End& end, const Guilt& guilt, size_t measured_with) {
   out.mandatory = first.mandatory;
   out.verdict = Verdict::degraded;
   out.derivation = "slow with every partner, while these reach what is expected with others";
-  if (!guilt.alone) out.derivation = "which of the ends it is cannot be told from these measurements";
+  if (!guilt.alone) out.derivation = "these measurements do not show which of the ends it is";
   std::set<std::string> partners;
   Findings findings;
   Json evidence = Json::array();

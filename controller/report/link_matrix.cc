@@ -19,7 +19,7 @@ std::vector<LinkRecord> link_matrix(const std::vector<MeasuredStep>& given,
   auto checks = judge_measurements(steps);
   confirm_links(checks, steps);
   for (const auto& step : steps) {
-    // RDMA has a network of its own, whose figures are no other view of this one.
+    // RDMA has a network of its own: its figures do not describe this one.
     if (text_of(field(step.result, "check")) != "link") continue;
     const auto to = node_by_address.find(text_of(field(field(step.result, "detail"), "to")));
     if (to == node_by_address.end()) continue;
@@ -102,9 +102,8 @@ void confirm_links(std::map<std::string, std::vector<Check>>& checks,
       if (!again || *again < *check.expected) continue;
       check.verdict = Verdict::pass;
       check.reason.clear();
-      check.derivation +=
-          fmt::format("; measured twice, and {} when {} measured it: a slow moment, not a slow link",
-                      amount(*again, check.unit), other->node);
+      check.derivation += fmt::format("; measured twice, {} from {}: a transient, not a slow link",
+                                      amount(*again, check.unit), other->node);
     }
   }
 }

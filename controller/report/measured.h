@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// The status of a step that needs what its agent has not (wire::Step::needs).
+// The status of a step that needs rights that its agent lacks (wire::Step::needs).
 inline constexpr const char* kNotLookedAt = "not_looked_at";
 
 // The field of an object; null for anything else.

@@ -33,12 +33,13 @@ Status check_limit(const std::string& metric, const Json& expectation) {
   const auto& names = derivable();
   if (!derived.empty() && std::find(names.begin(), names.end(), derived) == names.end()) {
     const std::string near = nearest_spelling(derived, names);
-    return fail(Code::invalid, fmt::format("nothing called '{}' can be derived{}", derived,
+    return fail(Code::invalid, fmt::format("there is no derived value '{}'{}", derived,
                                            near.empty() ? "" : ", did you mean '" + near + "'?"));
   }
   if (derived == kDriveModels && !is_known_of_drives(metric))
-    return fail(Code::invalid,
-                "of drives, read_mbps, parallel_mbps, write_mbps and random_read_iops are known by model");
+    return fail(
+        Code::invalid,
+        "only read_mbps, parallel_mbps, write_mbps and random_read_iops can be derived from drive models");
   if (expectation.contains("of_raw_reads") != expectation.contains("otherwise_min"))
     return fail(Code::invalid, "`of_raw_reads` and `otherwise_min` belong together");
   if (derived.empty() == (expectation.contains("ratio") || expectation.contains("fail_ratio")))

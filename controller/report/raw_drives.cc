@@ -31,8 +31,7 @@ Derived array_reads(const MeasuredStep& step, const std::string& metric, const R
   const Json& detail = field(step.result, "detail");
   const Json& drives = field(detail, "drives");
   const std::string level = text_of(field(detail, "level"));
-  if (!drives.is_array() || drives.empty())
-    return {std::nullopt, "the measurement does not name the drives under it"};
+  if (!drives.is_array() || drives.empty()) return {std::nullopt, "the measurement does not name its drives"};
   const auto of_node = raw.find(step.node);
   double sum = 0;
   for (const Json& serial : drives) {
@@ -41,9 +40,9 @@ Derived array_reads(const MeasuredStep& step, const std::string& metric, const R
     sum += of_node->second.at(text_of(serial));
   }
   if (metric.rfind("write", 0) == 0 && (level == "raid5" || level == "raid6"))
-    return {std::nullopt, fmt::format("what {} costs when it is written depends on the processor", level)};
+    return {std::nullopt, fmt::format("the cost of writing to {} depends on the processor", level)};
   const double n = static_cast<double>(drives.size()), used = data_drives(level, n);
-  if (used <= 0) return {std::nullopt, fmt::format("nothing is known of an array of level '{}'", level)};
+  if (used <= 0) return {std::nullopt, fmt::format("nothing is known about arrays of level '{}'", level)};
   const std::string array = level.empty() ? "" : fmt::format(", {}", level);
   return {sum * used / n, fmt::format("{:.0f} drive{} read {:.0f} MB/s{}{}", n, n == 1 ? "" : "s", sum, array,
                                       used < n ? fmt::format(", {:g} of them with data", used) : "")};

@@ -20,8 +20,8 @@ RawReads raw_reads(const std::vector<MeasuredStep>& steps);
 double data_drives(const std::string& level, double n);
 
 // The sum over the drives that the measurement of a file system names (detail.drives), less what its array
-// (detail.level) keeps for redundancy. Nothing where one of them was not measured, and for what is written
-// with parity: what that costs is the processor's affair.
+// (detail.level) keeps for redundancy. No value where one of them was not measured, or for writes with
+// parity, whose cost depends on the processor.
 Derived array_reads(const MeasuredStep& step, const std::string& metric, const RawReads& raw);
 
 }  // namespace muster

@@ -22,8 +22,8 @@
 
 namespace muster {
 
-// not_looked_at: the check needs what the agent has not (a plain user's cannot read the kernel's log). It is
-// no pass and proves nothing; it does not hold the verdict of its node, and the title counts it.
+// not_looked_at: the check needs rights that the agent lacks (a plain user's cannot read the kernel's log).
+// It is not a pass and proves nothing; it does not hold back its node's verdict, and the title counts it.
 enum class Verdict { pass, degraded, fail, not_applicable, skipped, not_looked_at };
 std::string_view to_string(Verdict verdict);
 // Degraded, failed, not run: what stands in the way of a clean result.
@@ -79,9 +79,9 @@ struct DiskRecord {
   uint64_t size_bytes = 0;
 };
 
-// degraded: every mandatory check ran and none failed, but a part is slower than it should be. It works and
-// says what is slow. returned: the new system was not taken, and it works again in the one that it had; its
-// checks are of the one that was not taken.
+// degraded: every mandatory check ran and none failed, but a part is slower than it should be. It works, and
+// the report names what is slow. returned: the new system was not kept, and the node works again in its
+// previous one; its checks are of the one that was not kept.
 enum class NodeVerdict { accepted, degraded, returned, quarantined, failed };
 std::string_view to_string(NodeVerdict verdict);
 
@@ -130,7 +130,7 @@ struct Report {
   std::vector<DestroyedRecord> destroyed = {};
   std::vector<std::string> notes = {};
   Drift drift = {};  // of a run of acceptance, among nodes that should be alike; no verdict
-  // Of the signed file it was read from, for those who show it; not part of the JSON form.
+  // Of the signed file it was read from, for display; not part of the JSON form.
   std::string digest = {}, signed_by = {};
 };
 

@@ -17,8 +17,8 @@ Row terms(Scaling kind, int nodes) {
   return {kind == Scaling::strong ? 1 / n : 1, std::log2(n), (n - 1) / n};
 }
 
-// Least squares of relative errors over the chosen terms, by normal equations; empty when they cannot be told
-// apart.
+// Least squares of relative errors over the chosen terms, by normal equations; empty when they cannot be
+// separated.
 std::vector<double> solve(Scaling kind, const std::vector<ScalingPoint>& points,
                           const std::vector<size_t>& chosen) {
   const size_t k = chosen.size();
@@ -71,11 +71,11 @@ Result<ScalingFit> fit_scaling(Scaling kind, const std::vector<ScalingPoint>& po
   std::set<int> sizes;
   for (const auto& p : points) {
     if (p.nodes < 1 || !(p.seconds > 0) || !std::isfinite(p.seconds))
-      return fail(Code::invalid, fmt::format("a time of {} s on {} nodes", p.seconds, p.nodes));
+      return fail(Code::invalid, fmt::format("invalid time: {} s on {} nodes", p.seconds, p.nodes));
     sizes.insert(p.nodes);
   }
   if (sizes.size() < 3 || *sizes.begin() != 1)
-    return fail(Code::invalid, "a fit needs times on one node and on two more numbers of nodes");
+    return fail(Code::invalid, "a fit needs times for one node and for two other node counts");
   // Three terms, none negative: the best of all subsets without a negative one is the exact answer.
   ScalingFit best;
   bool found = false;

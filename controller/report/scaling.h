@@ -1,5 +1,5 @@
-// Scaling study: where do more nodes stop paying? Fits a model of computation and communication to measured
-// times.
+// Scaling study: from where on are more nodes not worthwhile? Fits a model of computation and communication
+// to measured times.
 //
 //   strong (the same work on N nodes)   T(N) = C/N + L log2 N + B (N-1)/N
 //   weak (the same work per node)       T(N) = C   + L log2 N + B (N-1)/N

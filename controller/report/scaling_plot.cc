@@ -44,7 +44,7 @@ std::string grid(const ScalingStudy& study, const Axes& axes) {
     for (const auto& point : curve.points) sizes.insert(point.nodes);
   double last = -1e9;
   for (const int n : sizes) {
-    if (axes.x(n) - last < 26) continue;  // 500 and 512 would lie on each other
+    if (axes.x(n) - last < 26) continue;  // 500 and 512 would overlap
     last = axes.x(n);
     out += fmt::format("<text x=\"{:.1f}\" y=\"{:.0f}\">{}</text>", last, kHeight - 17, n);
   }
@@ -58,7 +58,7 @@ std::string curve_shapes(const ScalingCurve& curve, const Axes& axes, size_t col
     out += fmt::format("<path class=\"fit ln{}\" d=\"", colour);
     constexpr int kSteps = 48;
     for (int i = 0; i <= kSteps; ++i) {
-      // The model knows whole nodes only as a formula: between them it is drawn by interpolating efficiency
+      // The model's formula holds for whole nodes only: between them it is drawn by interpolating efficiency
       // over doublings.
       const double doublings = axes.doublings * i / kSteps, nodes = std::exp2(doublings);
       const int low = static_cast<int>(nodes + 1e-9), high = low + 1;
@@ -106,8 +106,8 @@ std::string scaling(const Report& report) {
   for (const auto& study : scaling_studies(report)) {
     const Axes axes = axes_of(study);
     out += fmt::format(
-        "<figure><figcaption><b>{}</b> <span class=\"muted\">started on {}; what each node does, of what it "
-        "does alone</span></figcaption><div class=\"scroll\"><svg class=\"map study\" width=\"{:.0f}\" "
+        "<figure><figcaption><b>{}</b> <span class=\"muted\">started on {}; work per node, relative to one "
+        "node alone</span></figcaption><div class=\"scroll\"><svg class=\"map study\" width=\"{:.0f}\" "
         "height=\"{:.0f}\" role=\"img\" aria-label=\"efficiency by number of nodes\">",
         escape(study.title), escape(study.node), kWidth, kHeight);
     out += grid(study, axes);
@@ -121,7 +121,7 @@ std::string scaling(const Report& report) {
   if (out.empty()) return "";
   return out +
          "<p class=\"muted\">strong: the same work on more nodes; weak: the same work per node; tensor and "
-         "pipeline: one step shared by so many. Points are measured, dashed lines are fitted.</p>";
+         "pipeline: one step shared by that many nodes. Points are measured, dashed lines are fitted.</p>";
 }
 
 }  // namespace muster::markup

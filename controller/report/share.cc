@@ -15,7 +15,7 @@ bool is_of_all_cores(const Json& expectation) {
   return name == "cpu_peak" || name == "dimm_bandwidth";
 }
 
-// Time is shared then, and no core is named: also cores side by side are not equally fast.
+// Time is shared then, and no core is named: even neighbouring cores are not equally fast.
 bool by_quota(const MeasuredStep& step) { return step.share && step.share->cores_by == "cpu.max"; }
 
 }  // namespace

@@ -107,8 +107,8 @@ std::string describe(const ScalingCurve& curve) {
     return curve.note.empty() || curve.points.size() < 2 ? out : out + "; no model: " + curve.note;
   const int most = kFarthest * nodes, at = knee(curve.fit, 0.5, most);
   const std::string where = at * 2 > most
-                                ? fmt::format("pays up to {} nodes at least", at)
-                                : fmt::format("stops paying beyond {} node{}", at, at == 1 ? "" : "s");
+                                ? fmt::format("worthwhile up to at least {} nodes", at)
+                                : fmt::format("not worthwhile beyond {} node{}", at, at == 1 ? "" : "s");
   return out + fmt::format(
                    "; {} (fit of compute {:.3g} s, per doubling {:.3g} s, transfer {:.3g} s; off by at most "
                    "{:.1f} %)",

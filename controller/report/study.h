@@ -16,7 +16,7 @@ struct StepEnergy {
   std::string covers = {};  // "processor packages"
 };
 
-// One kind of partition, by number of nodes.
+// The scaling of one kind of partition: a point per number of nodes.
 struct ScalingCurve {
   std::string kind = {};                  // strong, weak, tensor, pipeline
   std::vector<ScalingPoint> points = {};  // median over the groups

@@ -58,7 +58,7 @@ Check judge_model(const char* part, std::string what, const std::string& pattern
   }
   check.measured_text = fmt::format("{}", fmt::join(models, ", "));
   if (found.empty())
-    check.reason = "declared and absent";
+    check.reason = "declared, but absent";
   else if (!check.blame.empty())
     check.reason = fmt::format("{} of {} do not match", check.blame.size(), found.size());
   if (!check.reason.empty()) check.verdict = Verdict::fail;
@@ -81,8 +81,8 @@ Check judge_pcie(const std::string& declared, const HardwareFacts& facts) {
   Check check = hardware_check("pcie", "PCIe links of the GPUs");
   const std::string wanted = trained_link(declared);
   check.expected_text = declared;
-  check.derivation = fmt::format("declared {}, that is {} as trained, not as capable", declared,
-                                 wanted.empty() ? "?" : wanted);
+  check.derivation = fmt::format("declared {}, that is {}: the trained link counts, not the capability",
+                                 declared, wanted.empty() ? "?" : wanted);
   std::set<std::string> seen;
   bool unknown = false;
   for (const auto& gpu : facts.gpus) {
@@ -95,11 +95,11 @@ Check judge_pcie(const std::string& declared, const HardwareFacts& facts) {
   check.measured_text = fmt::format("{}", fmt::join(seen, ", "));
   if (!check.blame.empty()) {
     check.verdict = Verdict::fail;
-    check.reason = fmt::format("{} of {} links trained at another speed or width", check.blame.size(),
+    check.reason = fmt::format("{} of {} links trained at a different speed or width", check.blame.size(),
                                facts.gpus.size());
   } else if (facts.gpus.empty()) {
     check.verdict = Verdict::fail;
-    check.reason = "declared and no GPU found";
+    check.reason = "declared, but no GPU found";
   } else if (unknown || wanted.empty()) {
     check.verdict = Verdict::skipped;
     check.reason = wanted.empty() ? fmt::format("'{}' is not a PCIe link", declared)
@@ -123,7 +123,7 @@ void judge_gpus(const HardwareSpec& spec, const HardwareFacts& facts, std::vecto
     count.measured_text = found;
     count.expected_text = "at least one";
     count.derivation = "a GPU model is declared";
-    if (facts.gpus.empty()) count.verdict = Verdict::fail, count.reason = "declared and absent";
+    if (facts.gpus.empty()) count.verdict = Verdict::fail, count.reason = "declared, but absent";
   }
   out.push_back(std::move(count));
   if (spec.gpu_model.empty()) return;
@@ -209,7 +209,7 @@ void keep_own(const HardwareFacts& facts, std::vector<Check>& out) {
   }
 }
 
-// Not declared: it is what most hosts of a group have.
+// Not declared: the expected values are what most hosts of a group have.
 void say_majority(const HardwareSpec& spec, std::vector<Check>& out) {
   for (auto& check : out) {
     if (check.verdict == Verdict::not_applicable || check.name.rfind("hardware/disks/", 0) == 0) continue;

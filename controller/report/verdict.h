@@ -36,7 +36,7 @@ struct MeasuredStep {
   std::string message = {};
   bool mandatory = true;
   std::vector<std::string> blocks = {};   // PlaybookStep::blocks
-  bool on_gpus = false;                   // about GPUs that are no stand-ins: controller/report/gpu_checks.h
+  bool on_gpus = false;                   // about GPUs that are not stand-ins: controller/report/gpu_checks.h
   std::vector<std::string> adopted = {};  // of its nodes, when on_gpus: those that are never re-imaged
   // Of a test of several nodes together, which is written down for the one that started it: all of them, and,
   // when it did not pass, the rounds of tests in pairs that followed (controller/report/collective.h).
@@ -44,8 +44,8 @@ struct MeasuredStep {
   Json rounds = nullptr;
   // What of its node it was measured on (ShareFacts); null: all of it. Set by the rules.
   const ShareFacts* share = nullptr;
-  bool own_affair =
-      false;              // of a node that failed by itself: what it started with others accuses none of them
+  // Of a node that failed by itself: what it started with others counts against none of them.
+  bool own_affair = false;
   Json expect = nullptr;  // from the acceptance profile, see check_expectations()
   // The kernel's measurement (kernels/kernels.h: "outcome", "metrics", "blame", "detail"), or several of them
   // from one step: {"parts": [{"subject", "like"?, "result"}]}.
@@ -78,10 +78,10 @@ struct Comparison {
 //   below `degraded_below`, above `degraded_above`, below `ratio` x the derived value -> degraded
 //   fleet: below median - max(4 x 1.4826 x MAD, (1 - fleet_min_ratio) x median) over equal parts of all
 //      nodes -> degraded; MAD
-//     counts from eight values on (fewer tell nothing about a spread), the rule from three
+//     counts from eight values on (fewer show nothing about a spread), the rule from three
 //   own history: below `history_min_ratio` x the median of what this very part did before -> degraded
 //   measured, but not the metric; could not run here                    -> skipped
-//   the step, or this metric of it (detail.not_looked_at), needs what the agent has not -> not looked at
+//   the step, or this metric of it (detail.not_looked_at), needs rights that the agent lacks -> not looked at
 // A node of which only a share could be used is compared with equal shares; limits that are for a whole node
 // (floors of what is derived from all its cores or memory) are left out, or hold for the cores that it had.
 // A check that is not mandatory is degraded where it would fail.

@@ -43,14 +43,14 @@ std::string other_image(const Approval& approved, const std::string& name, const
   const ApprovedImage& before = found->second;
   if (before.digest == now.digest) return "";
   if (!approved.rebuilt_images)
-    return fmt::format("image '{}' was built again (`rollout.rebuilt_images: true` covers that)", name);
+    return fmt::format("image '{}' was rebuilt (`rollout.rebuilt_images: true` allows that)", name);
   if (now.built_from.empty() || before.built_from != now.built_from)
-    return fmt::format("image '{}' was built from another recipe, or other playbooks are baked into it",
+    return fmt::format("image '{}' was built from a different recipe, or with different playbooks baked in",
                        name);
   return "";
 }
 
-// Of a node of the batch: everything by which a node is re-imaged.
+// For a node of the batch: all actions of a re-image.
 bool of_reimage(ActionKind kind) {
   switch (kind) {
     case ActionKind::netboot:
@@ -90,7 +90,7 @@ Policy policy_of(const RolloutSpec& rollout) {
 }
 
 Result<Approval> to_approve(const Declared& now) {
-  if (!now.spec.rollout) return fail(Code::invalid, "the spec has no section `rollout`: docs/rollout.md");
+  if (!now.spec.rollout) return fail(Code::invalid, "the spec has no section `rollout`: see docs/rollout.md");
   Approval out;
   out.spec_revision = now.revision;
   out.spec_digest = now.digest;
@@ -102,7 +102,7 @@ Result<Approval> to_approve(const Declared& now) {
     const auto built = now.built.find(node.image);
     if (built == now.built.end())
       return fail(Code::not_found,
-                  fmt::format("image '{0}' is not built: `muster image build {0}`", node.image));
+                  fmt::format("image '{0}' is not built: run `muster image build {0}`", node.image));
     out.images[node.image] = built->second;
   }
   return out;
@@ -126,18 +126,20 @@ std::vector<std::string> effects_of(const Approval& approval) {
   std::vector<std::string> images;
   for (const auto& [name, image] : approval.images)
     images.push_back(fmt::format("{} ({})", name, image.digest.substr(0, 19)));
-  return {fmt::format("nodes of {} {}: {}", approval.roles.size() == 1 ? "role" : "roles",
-                      fmt::join(approval.roles, ", "), fmt::join(images, ", ")),
-          "written: the root slot of their OS disks that is not in use, and the EFI system partition",
-          "they are drained, rebooted once, configured as the spec says, and accepted; else they roll back",
-          "not touched: data disks, /state, nodes of other roles (storage servers may let nodes mount)",
-          approval.rebuilt_images ? "images built again from the same recipe are covered"
-                                  : "an image that is built again needs another approval"};
+  return {
+      fmt::format("nodes of {} {}: {}", approval.roles.size() == 1 ? "role" : "roles",
+                  fmt::join(approval.roles, ", "), fmt::join(images, ", ")),
+      "written: the unused root slot of their OS disks, and the EFI system partition",
+      "they are drained, rebooted once, configured as the spec says, and tested; those that are not accepted "
+      "roll back",
+      "not touched: data disks, /state, nodes of other roles (but storage servers may allow nodes to mount)",
+      approval.rebuilt_images ? "images rebuilt from the same recipe are covered"
+                              : "a rebuilt image needs a new approval"};
 }
 
 std::string not_covered(const Approval& approved, const Approval& now) {
   if (approved.spec_digest != now.spec_digest)
-    return fmt::format("the spec is another one: revision {} was approved, {} is the newest",
+    return fmt::format("the spec has changed: revision {} was approved, {} is current",
                        approved.spec_revision, now.spec_revision);
   for (const auto& [name, image] : now.images)
     if (const std::string why = other_image(approved, name, image); !why.empty()) return why;
@@ -147,7 +149,7 @@ std::string not_covered(const Approval& approved, const Approval& now) {
 std::string beyond(const Approval& now, const Plan& plan, const BatchNodes& batch) {
   if (plan.kind != PlanKind::reimage) return fmt::format("it is a plan of kind {}", to_string(plan.kind));
   if (plan.spec_revision != now.spec_revision)
-    return fmt::format("it is of revision {} of the spec", plan.spec_revision);
+    return fmt::format("it is for revision {} of the spec", plan.spec_revision);
   if (!plan.destroys.empty()) {
     const Destruction& lost = plan.destroys.front();
     return fmt::format("{}: disk {} would be written ({})", lost.node,

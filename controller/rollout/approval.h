@@ -48,18 +48,18 @@ Result<Approval> to_approve(const Declared& now);
 std::string digest_of(const Approval& approval);
 // View::target: the images and the policy.
 std::string target_of(const Approval& now, const Policy& policy);
-// Lines for an operator: what is done under it, and what never is.
+// Lines for an operator: what it allows, and what is never done.
 std::vector<std::string> effects_of(const Approval& approval);
 
-// Why the approval does not count for what is declared now; "": it does.
+// Why the approval does not cover what is declared now; "": it does.
 std::string not_covered(const Approval& approved, const Approval& now);
 
 struct BatchNodes {
   std::set<std::string> nodes, prefetch;
 };
-// What in this plan the approval is not for; "": nothing. Within it are the batch's nodes with the images of
-// `now`, the other slots of the next batch, and steps by which storage servers let nodes mount; no disk is
-// destroyed.
+// What in this plan the approval does not cover; "": nothing. Covered are the batch's nodes with the images
+// of `now`, the other slots of the next batch's nodes, and steps by which storage servers allow nodes to
+// mount; no disk is destroyed.
 std::string beyond(const Approval& now, const Plan& plan, const BatchNodes& batch);
 
 Json to_json(const Approval& approval);

@@ -21,14 +21,15 @@ void wait_for(Choice& c, size_t at, Reason why, int group = -1) {
   c.s.group[at] = group;
 }
 
-// The first one counts; max_unavailable before all, because it bounds whatever the others are.
+// The first one counts; but max_unavailable takes precedence, because it limits the batch whatever the others
+// are.
 void bind(Choice& c, Bound bound, int group = -1) {
   if (c.batch.bound != Bound::all && bound != Bound::max_unavailable) return;
   c.batch.bound = bound;
   c.batch.bound_group = group;
 }
 
-// Whether its groups can miss it beside those that are away and those that are taken; notes why not.
+// Whether its groups can miss it in addition to the nodes that are away or taken; notes why not.
 bool groups_allow(Choice& c, size_t at) {
   for (const size_t g : c.node(at).groups) {
     const Group& group = c.view.groups[g];
@@ -41,7 +42,7 @@ bool groups_allow(Choice& c, size_t at) {
   return true;
 }
 
-// False: it waits, and its reason says for what.
+// False: it waits; its reason is set.
 bool take(Choice& c, size_t at) {
   if (c.full()) {
     wait_for(c, at, Reason::unavailable);
@@ -55,8 +56,8 @@ bool take(Choice& c, size_t at) {
   return true;
 }
 
-// Idle nodes go before busy ones and never with them. Of the busy ones those come first that were given back
-// the fewest times: else the same ones would fill every night with jobs that never end.
+// Idle nodes go before busy ones and never with them. Among the busy ones, those that were given back the
+// fewest times come first: otherwise nodes with jobs that never end would fill every night.
 void take_idle_or_busy(Choice& c, const std::vector<size_t>& some) {
   std::vector<size_t> busy;
   for (const size_t at : some)
@@ -73,7 +74,7 @@ void take_idle_or_busy(Choice& c, const std::vector<size_t>& some) {
   for (const size_t at : busy) take(c, at);
 }
 
-// Of each image as many as it still needs. In place before the others: their failure costs nothing.
+// For each image as many as it still needs. In-place nodes come first: their failure costs nothing.
 void take_canaries(Choice& c) {
   std::vector<size_t> some;
   for (const bool in_place : {true, false})
@@ -92,7 +93,7 @@ void take_canaries(Choice& c) {
   bind(c, Bound::canary);
 }
 
-// In the order of names; those whose image is not proven or cannot be get their reason, unless they have one.
+// In the order of names; nodes whose image is not or cannot be proven get a reason, unless they have one.
 std::vector<size_t> ordinary(Choice& c) {
   std::vector<size_t> out;
   for (size_t at = 0; at < c.view.nodes.size(); ++at) {
@@ -108,7 +109,7 @@ std::vector<size_t> ordinary(Choice& c) {
   return out;
 }
 
-// No ordinary node still has a turn in this night.
+// No ordinary node has a turn left in this night.
 bool special_may_go(const Choice& c) {
   for (size_t at = 0; at < c.view.nodes.size(); ++at)
     if (c.s.can[at] && c.node(at).special == Special::no) return false;
@@ -124,7 +125,7 @@ void take_special(Choice& c) {
   const bool turn = c.batch.nodes.empty() && special_may_go(c);
   for (const size_t at : some) {
     if (!c.image(at).is_proven()) continue;  // `ordinary` gave the reason
-    // The next one is behind the first, also while that waits for its canary or its group.
+    // The next one comes after the first, even while the first waits for its canary or its group.
     if (!turn || at != some.front())
       wait_for(c, at, Reason::last);
     else if (take(c, at))

@@ -8,7 +8,7 @@
 
 namespace muster::rollout {
 
-// The next batch; one without nodes: none can begin. Takes the chosen nodes out of `s.can`, and writes into
+// The next batch; without nodes if none can begin. Takes the chosen nodes out of `s.can`, and writes into
 // `s.reason` and `s.group` why the others wait. Budget and prefetch are not filled in.
 Batch choose_batch(const View& view, Survey& s);
 

@@ -9,10 +9,10 @@ namespace muster::rollout {
 
 struct Forecast {
   std::vector<Batch> batches;  // in order; those under way are not in it
-  Answer end;                  // behind the last one: `done`, or what stands in the way
+  Answer end;                  // after the last one: `done`, or what prevents that
 };
 
-// As if the window were open and nothing paused it, every batch came through, and groups healed behind it.
+// Assumes that the window is open and not paused, every batch is accepted, and groups heal after it.
 Forecast forecast(View view, Row row);
 
 }  // namespace muster::rollout

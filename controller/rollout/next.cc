@@ -47,7 +47,7 @@ constexpr Words<WaitFor, 8> kWaitForWords = {{{WaitFor::nothing, ""},
                                               {WaitFor::healing, "healing"},
                                               {WaitFor::nodes, "nodes"}}};
 
-// What of a choice without nodes can still change.
+// What a choice without nodes still waits for.
 struct Waiting {
   bool healing = false, nodes = false, night = false, no_canary = false;
 };
@@ -130,7 +130,7 @@ Answer next(const View& view, const Row& row) {
   const StopReason stopped = why_stopped(view, row);
   const WaitFor held = why_held_back(view, row);
   if (row.batch)
-    wait(a, WaitFor::run);  // also where the rollout stops behind it
+    wait(a, WaitFor::run);  // even if the rollout stops after it
   else if (row.stage == Stage::done)
     a.what = Do::done;
   else if (stopped != StopReason::none)

@@ -2,14 +2,14 @@
 // view and row have the same answer.
 //
 // Promises, of each batch at the moment that it begins:
-//   - its nodes and those that are away for other reasons are no more than Policy::max_unavailable together;
+//   - its nodes and those that are away for other reasons are together no more than Policy::max_unavailable;
 //   - no group misses more members than it can, whatever the cause; one that is not healed gives none;
 //   - an image that no canary has proven goes to canaries only: nodes that have a BMC, serve nothing and are
 //     not special. Nodes of an image without such a node are left;
 //   - a special node (Node::special) is alone, and no other node is waiting for its turn;
 //   - idle nodes and busy ones are not mixed: an idle one would wait for the others' jobs;
 //   - a node that failed in this rollout is not taken again, and one that was given back not in this night;
-//   - nothing begins behind a failed canary, above the failure budget, in a pause, outside the window, beside
+//   - nothing begins after a failed canary, above the failure budget, in a pause, outside the window, during
 //     another run, or when images or policy are not those approved.
 // `away` is: silent, on trial, in maintenance, or in a state other than `accepted` and `degraded`.
 // The nodes of the batch under way count as away as well, from its beginning until it is judged.
@@ -25,12 +25,12 @@ namespace muster::rollout {
 
 // Why a node of the rollout's roles that does not run the wanted image is not in the batch.
 enum class Reason {
-  none,  // it runs the wanted image, it is in the batch, or it is none of the rollout's
+  none,  // it runs the wanted image, is in the batch, or does not belong to the rollout
   // For this rollout:
   failed,         // it was tried
   no_way,         // it is never re-imaged (Node::way_reason)
   unknown_image,  // the image that it runs is unknown
-  needed,         // a group of it stops without it
+  needed,         // one of its groups stops without it
   no_canary,      // nothing could prove its image first
   // Until it is back:
   held,           // by an operator
@@ -50,7 +50,7 @@ enum class Reason {
   section,      // its group misses as many members as it can
   healing,      // its group is not healed
   busy,         // idle nodes go first
-  last,         // it goes alone, behind the others
+  last,         // it goes alone, after the others
   // It would be in the batch, but none begins now (Answer::wait, Answer::stop).
   held_back
 };
@@ -77,8 +77,8 @@ std::string_view to_string(Bound bound);
 struct Batch {
   bool canary = false;
   std::vector<size_t> nodes;  // places in View::nodes, ascending; at least one
-  // Probably the next batch: of its nodes those that go in place, whose other slot can be written now. None
-  // behind a canary: a bad image would cost them the system that they could go back to.
+  // The in-place nodes of the probable next batch, whose other slot can be written now. None after a canary:
+  // a bad image would overwrite the system that they could go back to.
   std::vector<size_t> prefetch;
   int failure_budget = 0;  // of the run: what is left of the rollout's, 0 for a canary; -1: any number
   Bound bound = Bound::all;

@@ -1,5 +1,5 @@
-// What an operator allows a rollout: `rollout:` of the spec, as far as the choice of the next batch needs it.
-// `drain_timeout`, `acceptance` and `trial` belong to the runs. Thread: values.
+// What an operator allows a rollout: the part of `rollout:` in the spec that the choice of the next batch
+// needs. `drain_timeout`, `acceptance` and `trial` belong to the runs. Thread: values.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Policy {
   std::vector<std::string> roles;  // nodes of other roles are not touched
   MaxUnavailable max_unavailable;
   int canary = 1;          // nodes that prove an image before the others get it; less than 1 counts as 1
-  int failure_budget = 0;  // failed nodes of the whole rollout that are borne; negative: any number
+  int failure_budget = 0;  // failed nodes that the whole rollout tolerates; negative: any number
 };
 
 }  // namespace muster::rollout

@@ -64,14 +64,14 @@ std::string spent(const Record& record) {
   if (!record.row || record.row->stage != Stage::stopped) return "";
   switch (record.row->stop) {
     case StopReason::none:
-    case StopReason::target_changed:  // whether the approval is for the new ones is looked at by itself
+    case StopReason::target_changed:  // whether the approval covers the new ones is checked separately
       return "";
     case StopReason::canary_failed:
       return "a canary failed";
     case StopReason::budget:
-      return "more nodes failed than `failure_budget`";
+      return "more nodes failed than `failure_budget` allows";
     case StopReason::no_canary:
-      return "no node could be the canary";
+      return "no node could serve as canary";
     case StopReason::replaced:
       return "another rollout was approved meanwhile";
   }

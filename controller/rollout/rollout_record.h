@@ -1,5 +1,5 @@
-// A rollout as it lies in the store (RolloutRow::text): the standing approval, how far the rollout under it
-// is, and what its report needs later. The newest record is the one there is. Pure.
+// A rollout as stored (RolloutRow::text): the current approval, the progress of the rollout under it, and
+// what its report needs later. Only the newest record is in effect. Pure.
 #pragma once
 
 #include <map>
@@ -29,18 +29,17 @@ struct Record {
   std::string why_paused;         // while Row::paused
   std::vector<BatchRun> runs = {};
   std::map<std::string, std::string> before = {};  // node -> image that it had, of those that were taken
-  std::map<std::string, std::string> left =
-      {};  // node -> why it waits or is left, when that was looked at last
+  std::map<std::string, std::string> left = {};  // node -> why it waits or is left out, as of the last check
 };
 
-// A run of a batch is found again by what its row says of who approved it: "rollout 3/2, approved by NAME".
+// A batch's run is found again by the approver in its row: "rollout 3/2, approved by NAME".
 std::string run_tag(int64_t rollout, int64_t batch);
 // Whether RunRow::approved_by has this tag.
 bool has_tag(const std::string& approved_by, const std::string& tag);
 
 // "approved", "canary", "batches", "paused", "stopped", "done".
 std::string state_of(const Record& record);
-// Why nothing further begins under its approval; "": it may.
+// Why nothing more can start under its approval; "": it can.
 std::string spent(const Record& record);
 
 std::string to_text(const Record& record);

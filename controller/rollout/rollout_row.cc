@@ -37,7 +37,7 @@ Row begun(int64_t id, const std::string& target) {
 
 Result<Row> started_again(Row row, const std::string& target) {
   if (row.stage == Stage::stopped) return fail(Code::conflict, "the rollout was stopped");
-  if (row.target != target) return fail(Code::conflict, "the rollout is of something else");
+  if (row.target != target) return fail(Code::conflict, "the rollout has a different target");
   if (row.stage == Stage::done) row.stage = Stage::batches;
   return row;
 }
@@ -53,14 +53,15 @@ Row with_batch(Row row, const View& view, const Answer& answer) {
 
 Result<Row> with_run(Row row, int64_t run) {
   if (!row.batch) return fail(Code::conflict, "no batch is under way");
-  if (row.batch->run != 0 && row.batch->run != run) return fail(Code::conflict, "the batch has another run");
+  if (row.batch->run != 0 && row.batch->run != run)
+    return fail(Code::conflict, "the batch belongs to a different run");
   row.batch->run = run;
   return row;
 }
 
 Result<Row> without_batch(Row row) {
   if (!row.batch) return fail(Code::conflict, "no batch is under way");
-  if (row.batch->run != 0) return fail(Code::conflict, "the batch has a run");
+  if (row.batch->run != 0) return fail(Code::conflict, "the batch already has a run");
   row.batch.reset();
   return row;
 }
@@ -75,8 +76,8 @@ Row refused_in(Row row, const std::map<std::string, std::string>& reasons, int64
 
 Result<Row> judged(Row row, const RunEnd& end) {
   if (!row.batch || row.batch->run == 0) return fail(Code::conflict, "no batch is under way");
-  if (row.batch->run != end.run) return fail(Code::conflict, "the batch has another run");
-  static const NodeEnd kUnknown{Outcome::quarantined, "its run has no result for it"};
+  if (row.batch->run != end.run) return fail(Code::conflict, "the batch belongs to a different run");
+  static const NodeEnd kUnknown{Outcome::quarantined, "its run has no result for this node"};
   for (const auto& [node, image] : row.batch->images) {
     const auto found = end.nodes.find(node);
     judge(row, node, end, found == end.nodes.end() ? kUnknown : found->second);

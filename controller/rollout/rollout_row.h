@@ -1,6 +1,5 @@
-// Everything that a rollout keeps: one row. The rest is in runs and their journals. Each change is one
-// function from a row to the next one, so that a controller that is killed goes on with one row or the
-// other. Pure.
+// All state of a rollout: one row. The rest is in runs and their journals. Each change is a function from one
+// row to the next, so that a controller that was killed continues with one or the other. Pure.
 //
 // In order, for each batch: with_batch() is stored; the run is started, and carries the rollout's id and the
 // batch's number; with_run() is stored; the run ends; judged() is stored. A controller that finds a batch
@@ -30,14 +29,14 @@ enum class StopReason {
   replaced         // another one was approved before it was done
 };
 
-// Of a node that this rollout took and that did not come through. It is not tried again.
+// Of a node that this rollout took and that was not accepted. It is not tried again.
 struct Failure {
   std::string reason;
   int64_t run = 0;
   bool canary = false;
-  bool returned = false;  // back at work in its old slot; false: quarantined, or it is not known where it is
+  bool returned = false;  // at work again in its old slot; false: quarantined, or its state is unknown
 };
-// Given back as it was. It is tried again on a later night.
+// Given back unchanged. It is tried again on a later night.
 struct Postponed {
   std::string reason;
   int64_t run = 0, night = 0;  // the last ones
@@ -66,15 +65,15 @@ struct Row {
   std::map<std::string, int64_t> done;         // -> run
 };
 
-// What a run came to for one node.
+// The result of a run for one node.
 enum class Outcome {
   accepted,     // at work with the new image, also `degraded`
   returned,     // back at work in its old slot
-  quarantined,  // by the run, or it is not known where it is
-  held,         // an operator took it out meanwhile: no failure of the image
+  quarantined,  // by the run, or its state is unknown
+  held,         // an operator quarantined it meanwhile: not a failure of the image
   jobs,         // its jobs did not end within drain_timeout: given back, without a reboot
   not_begun,    // the run's budget was used up before its turn: as it was
-  unfinished    // the run was cancelled before the node came through
+  unfinished    // the run was cancelled before the node was accepted
 };
 struct NodeEnd {
   Outcome outcome = Outcome::quarantined;
@@ -89,22 +88,22 @@ struct RunEnd {
 
 // The first row of a rollout.
 Row begun(int64_t id, const std::string& target);
-// `start` on a later night, or again: one that was done looks again, all counts are kept. conflict: it was
-// stopped, or it is of another target; that takes a rollout of its own, with a canary.
+// `start` on a later night, or again: a rollout that was done is checked again, all counts are kept.
+// conflict: it was stopped, or has a different target; that needs a new rollout, with a canary.
 Result<Row> started_again(Row row, const std::string& target);
-// The batch of an Answer that says `run` is about to begin.
+// The batch of an Answer `run` is about to begin.
 Row with_batch(Row row, const View& view, const Answer& answer);
 // conflict: there is no batch, or it has another run.
 Result<Row> with_run(Row row, int64_t run);
 // The run of the batch was never started: nothing happened to its nodes. conflict: there is no batch, or it
 // has a run.
 Result<Row> without_batch(Row row);
-// The planner refused these nodes, for these reasons: they are left for this night.
+// The planner refused these nodes, for these reasons: they are left out for this night.
 Row refused_in(Row row, const std::map<std::string, std::string>& reasons, int64_t night);
 // The batch's run ended. A node of the batch that `end` does not name counts as failed; a cancelled run
-// pauses the rollout. conflict: no batch is under way, or another run.
+// pauses the rollout. conflict: no batch is under way, or it has another run.
 Result<Row> judged(Row row, const RunEnd& end);
-// What an Answer says of the rollout as a whole: stopped, done, or which stage.
+// What an Answer means for the rollout as a whole: stopped, done, or which stage.
 Row with_answer(Row row, const Answer& answer);
 
 }  // namespace muster::rollout

@@ -1,4 +1,4 @@
-// A rollout's row as it lies in the store. Pure.
+// A rollout's row as stored. Pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What next() looks at: the cluster as it is now. The caller fills this in from the spec, the store,
+// The input of next(): the cluster as it is now. The caller fills this in from the spec, the store,
 // the agents, the scheduler and the storage. Thread: values.
 #pragma once
 
@@ -18,16 +18,16 @@ enum class GroupKind { storage, quorum, exported };
 struct Group {
   std::string name;  // of the storage section, or of what has the quorum
   GroupKind kind = GroupKind::storage;
-  // So many members may be away at once. 0: it stops without any of them, so none is ever taken.
+  // This many members may be away at once. 0: it stops as soon as any of them is away, so none is ever taken.
   int can_miss = 0;
-  // Nothing is copied or caught up on any more, and all that is there can be read and written.
+  // No data is being copied or resynchronised, and everything in it can be read and written.
   bool healed = true;
 };
 
 // How a node gets its image (controller/plan/in_place.h).
 enum class Way { in_place, through_ram, none };
 
-// Nodes without which something of the cluster stands still. They go alone, behind all others, in this order.
+// Nodes without which a part of the cluster stops working. They go alone, after all others, in this order.
 enum class Special { no, leader, single_server, scheduler };
 
 struct Node {
@@ -40,12 +40,12 @@ struct Node {
   bool online = false;       // its agent reported within the last minute
   bool on_trial = false;     // the system that it runs is not committed
   bool maintenance = false;  // the scheduler has it drained or down, and not for a run of muster's
-  bool has_bmc = false;      // something can end a hang of it
+  bool has_bmc = false;      // it can be reset when it hangs
   bool idle = true;          // no jobs; true also for a node that takes none
   Way way = Way::in_place;
   std::string way_reason = {};  // why it does not go in place
   Special special = Special::no;
-  std::vector<size_t> groups = {};  // places in View::groups; one that has several counts in each
+  std::vector<size_t> groups = {};  // places in View::groups; a node with several counts in each
 };
 
 struct View {

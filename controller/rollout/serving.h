@@ -1,4 +1,4 @@
-// What the nodes of a spec serve together, and which of them stand alone: the part of a rollout's view that
+// What the nodes of a spec serve together, and which of them are special: the part of a rollout's view that
 // does not change while the spec is the same. Pure.
 #pragma once
 

@@ -57,7 +57,7 @@ int place_of_image(Survey& s, const View& view, const Row& row, const std::strin
   return static_cast<int>(s.images.size()) - 1;
 }
 
-// For a node that needs the update. What the row says of it is in `reason` already.
+// For a node that needs the update. `reason` already has the row's entry for it.
 void judge_node(Survey& s, const View& view, size_t at) {
   const Node& node = view.nodes[at];
   Reason& reason = s.reason[at];

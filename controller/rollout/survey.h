@@ -1,4 +1,4 @@
-// What a choice of nodes stands on: of each node whether it can be taken, else why not; what is away; which
+// The basis for choosing nodes: for each node whether it can be taken, or why not; which are away; which
 // images are proven. Pure.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace muster::rollout {
 
-// How far an image is with its canary.
+// How far the canary of an image has come.
 struct ImageProof {
   const std::string* digest = nullptr;
   int wanted = 1;         // Policy::canary
@@ -20,8 +20,8 @@ struct ImageProof {
   int under_way = 0;     // of the batch that is under way
   bool running = false;  // a node that could have been its canary is at work with it already
 
-  // With fewer canaries than the policy says where no other node at work can be one, but never without any:
-  // of this rollout, or a node that was re-imaged outside of it.
+  // Fewer canaries than the policy requires are enough if no other node at work can be one, but at least one
+  // is needed: of this rollout, or a node that was re-imaged outside of it.
   bool is_proven() const {
     return proven >= wanted || (now + another_night + under_way == 0 && (proven > 0 || running));
   }
@@ -29,9 +29,9 @@ struct ImageProof {
 };
 
 struct Survey {
-  std::vector<Reason> reason;      // per node; none: of no concern, or `can` holds
+  std::vector<Reason> reason;      // per node; none: not concerned, or `can` is set
   std::vector<int> group;          // per node, of its reason; -1
-  std::vector<char> can;           // per node: it needs the update and can be taken, as far as it alone goes
+  std::vector<char> can;           // per node: it needs the update and, taken by itself, can be taken
   std::vector<char> under_way;     // per node: it is in the row's batch; counts as away
   std::vector<int> times;          // per node: how often it was given back
   std::vector<int> image;          // per node that needs the update: place in `images`; -1
@@ -45,7 +45,7 @@ struct Survey {
 bool is_of_this_night(Reason reason);
 bool in_scope(const View& view, const Node& node);
 bool is_away(const Node& node);
-// Its failure costs nothing but itself, and it can be taken back without a person.
+// Its failure affects only itself, and it can be rolled back without manual work.
 bool may_be_canary(const Node& node);
 
 Survey survey(const View& view, const Row& row);

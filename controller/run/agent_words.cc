@@ -10,7 +10,7 @@
 namespace muster {
 
 void NodeTurn::on(const input::Contact& contact) {
-  // An order to restart that is on offer is not for a system whose commit has come to light.
+  // A restart order on offer no longer applies once it turns out that the system was committed.
   const bool stays = s.action().kind == ActionKind::return_slot && committed();
   if (contact.after_silence || !s.offered || stays) consider();
 }
@@ -33,7 +33,7 @@ void NodeTurn::hello_during(const Hello& hello, bool new_boot) {
     if (ram && since) return got_ram();
     if (s.person && s.stage == Stage::powering && since && new_boot)
       s.wait.observed = "it booted from its disk, not from the network";
-    // It restarted, with or without having received the order, which is for a system that is gone.
+    // It restarted, whether or not it received the order; the system that the order was for is gone.
     if (s.in_band && !ram && since && new_boot && (s.power_certain || !s.boot_before.empty()))
       return lose_attempt(s.power_certain
                               ? "the RAM system did not reach the controller; the old system is back"
@@ -68,7 +68,7 @@ void NodeTurn::got_ram() {
   ++s.epoch;
   withdraw_leave();
   s.awaiting_ram = s.with_netboot = false;
-  // It has all it needs; the next netboot, and the next token, take another power cycle of a plan.
+  // It has all it needs. The next netboot, and the next token, require another power cycle by a plan.
   add(effect::Call::disarm);
   s.power_error.clear();
   if (s.action().kind == ActionKind::netboot) return succeed({{"boot_id", agent.boot_id}});
@@ -76,7 +76,7 @@ void NodeTurn::got_ram() {
   agent.heard = w.now;
   add(effect::HearFrom{agent.heard});
   s.deadline = w.now + time_for(s.action());
-  s.alone_from = {};  // that time is whole
+  s.alone_from = {};  // no part of that time has passed
   s.stage = Stage::awaiting;
   consider();
   add(effect::Kick{});

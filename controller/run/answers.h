@@ -1,9 +1,9 @@
-// StepAnswers: what the steps of each action of a run came to, over all its attempts.
+// StepAnswers: how the steps of each action of a run ended, over all its attempts.
 //
-// A success counts alone. Otherwise a later attempt, or a node, that got less far does not remove earlier
-// answers: of each step the newest answer counts, and "not run" replaces none. Rounds that isolate the faulty
-// node (FollowUp) are other orders of the same action and not its own answers. Pure: rows of the journal in,
-// JSON out. Thread: any; values only.
+// After a success only its answers count. Otherwise the newest answer of each step counts, except that "not
+// run" replaces none: a later attempt that got less far does not remove earlier answers. Rounds that isolate
+// the faulty node (FollowUp) are further orders of the same action; their answers do not count. Pure: rows of
+// the journal in, JSON out. Thread: any; values only.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ class StepAnswers {
   struct Told {
     Json steps = Json::array();
     std::map<std::string, size_t> place = {};
-    bool rounds = false;  // from now on they are not about the action itself
+    bool rounds = false;  // further orders have begun: later steps are not the action's own
     void note(const Json& step);
   };
   std::map<std::string, Told> told_;

@@ -97,14 +97,14 @@ std::vector<effect::Draft> NodeTurn::settled(const Json& last) {
       changed.state = NodeState::discovered;
       changed.reason.clear();
     }}};
-  if (s.only_serves) return {};  // it is what it was
+  if (s.only_serves) return {};  // its state does not change
   const bool discovered = w.plan.kind == PlanKind::discover, drained = w.plan.kind == PlanKind::drain;
-  // Planned before its agent's report was there, as right behind a start of the controller. What was done is
-  // lost with the system that it was done to.
+  // The plan was made before its agent had reported, as happens right after the controller starts. What was
+  // done is lost when the system rolls back.
   const bool on_trial = agent.trial && !committed();
-  const std::string doubt =
-      on_trial ? "it runs a system on trial: not committed, it rolls back by itself; then `muster up`"
-               : reservation(last);
+  const std::string doubt = on_trial ? "it runs a system on trial, which is not committed and rolls back by "
+                                       "itself: run `muster up` after that"
+                                     : reservation(last);
   const NodeState state = discovered      ? NodeState::discovered
                           : drained       ? NodeState::drained
                           : doubt.empty() ? NodeState::accepted
@@ -151,12 +151,12 @@ void NodeTurn::end_failed(const Error& error, Json result, const ProbeVerdict& b
 
 void NodeTurn::pause_and_retry() {
   pause(5 * kSecond,
-        {"a short pause after a failure", "another try", s.next_reason, "another try", w.now,
+        {"a short pause after a failure", "the next attempt", s.next_reason, "retry", w.now,
          w.now + 5 * kSecond},
         Next::begin);
 }
 
-// The outcome cannot be found out: the action is repeated (every action that gets here is repeatable).
+// The outcome cannot be determined: the action is repeated (every action that gets here is repeatable).
 void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
   const Action& action = s.action();
   const bool retry = tries_left() && action.repeatable;
@@ -169,7 +169,7 @@ void NodeTurn::lose_attempt(const std::string& reason, bool with_netboot) {
                   {{"message", s.next_reason}, {"with_netboot", s.next_netboot}, {"retry", retry}});
 }
 
-// A node with a way back to a working system takes it. If that fails, too, it has both reasons.
+// A node with a way back to a working system takes it. If that fails, too, its reason states both failures.
 void NodeTurn::give_up(const std::string& reason, bool for_good) {
   std::string why = (s.acts() ? s.action().title + ": " : "") + reason;
   if (!for_good && may_go_back()) return go_back(why);
@@ -199,11 +199,11 @@ void NodeTurn::give_up(const std::string& reason, bool for_good) {
   add(effect::Kick{});
 }
 
-// Out of the run without a fault: never started, or the run was cancelled.
+// Leaves the run without being at fault: it never started, or the run was cancelled.
 //
 // A node that may be in a trial boot is left to its own timer, which rolls it back; no plan is made for it
-// before that. In its old system it runs jobs, like one that did not leave it: as `installing` the next plan
-// would install it from the network, under its jobs.
+// before that. In its old system it runs jobs, like one that never left it: if it were `installing`, the next
+// plan would install it from the network while its jobs run.
 void NodeTurn::stand_down(const std::string& given) {
   std::string reason = s.returning ? fmt::format("{}; while returning: {}", s.reason, given) : given;
   if (tried() && !committed()) reason += trial_text();

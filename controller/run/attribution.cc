@@ -79,7 +79,7 @@ void NodeTurn::weigh() {
   for (auto& other : probe.others) {
     const KnownAgent seen = w.others.agent_of(other.name);
     other.gone = w.others.gone(other.name);
-    other.heard = seen.contact;  // not `heard`, which may be moved where silence is counted from
+    other.heard = seen.contact;  // not `heard`: that is where silence is counted from, which may be moved
     other.returned = seen.returned;
     const auto excuses = s.excused.find(other.name);
     other.excuses = excuses == s.excused.end() ? 0 : excuses->second;
@@ -88,8 +88,8 @@ void NodeTurn::weigh() {
   switch (blame.what) {
     case ProbeVerdict::What::wait:
       return pause(std::min<DurationMs>(2 * kSecond, blame.until - probe.now),
-                   {"whether " + blame.node + " is reachable", "a message from " + blame.node, error.message,
-                    "another try, or quarantine of " + blame.node, probe.failed, blame.until},
+                   {"checking whether " + blame.node + " is reachable", "a message from " + blame.node,
+                    error.message, "retry, or quarantine of " + blame.node, probe.failed, blame.until},
                    Next::weigh);
     case ProbeVerdict::What::quarantine:
       add(effect::Quarantine{blame.node,
@@ -107,8 +107,9 @@ void NodeTurn::weigh() {
   }
 }
 
-// Another order of the same check, or its end with what they all found; false: no further order. Its rounds
-// are attempts that do not count: after a crash they are read from the journal, and the next one is the same.
+// Starts the next order of the same check, or ends it with the results of all its orders; false: no further
+// order. Its rounds are attempts that do not count: after a crash they are read from the journal, and the
+// next one is the same.
 bool NodeTurn::follow_up(const Json& result) {
   if (!w.hooks.follow_up || s.action().kind != ActionKind::check) return false;
   s.results.push_back(result);

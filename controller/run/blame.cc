@@ -28,9 +28,9 @@ ProbeVerdict judge_probe(const FailedProbe& p, const ExecutorTiming& t) {
     for (const auto& n : p.others)
       if (n.excuses < kMostExcuses)
         return {What::excuse, n.name,
-                "the controller was down and cannot exclude that " + n.name + " was away"};
+                "the controller was down, and " + n.name + " may have been away meanwhile"};
   if (!p.tries_left && !p.next.empty())
-    return {What::repeat, p.next, "another node repeats it before one is quarantined"};
+    return {What::repeat, p.next, "it is repeated with another node before a node is quarantined"};
   return {What::stands, "", ""};
 }
 

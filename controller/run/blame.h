@@ -4,8 +4,8 @@
 // A probe of a node that lost power, reboots or is cut off says nothing about the prober. So the verdict
 // waits until each of the others has reported after the failure, or has been silent for so long that it
 // counts as lost. Then:
-//   - all nodes were silent for a while meanwhile: that may be the controller's own fault, and from then on
-//     each has the full time again to report;
+//   - all nodes were silent for a while: that may be the controller's own fault, and after it each has the
+//     full time again to report;
 //   - one of them left the run, or was away during the attempt: the failure does not count, and the next try
 //     is without it;
 //   - the attempt began before the controller was up: it is unknown who was away meanwhile, and the failure
@@ -36,8 +36,8 @@ struct FailedProbe {
   SteadyMs watched = {};  // since when absences are known: the controller was down before
   bool tries_left = true;
   std::vector<Neighbour> others;  // the nodes that the failed steps are about
-  std::string next;       // of those the only one, while another live node could take its place; else empty
-  SteadyMs listens = {};  // since when any node reports again after all were silent; none: all the time
+  std::string next;       // the only one of those, if another live node could take its place; else empty
+  SteadyMs listens = {};  // since when any node reports again after all were silent; none: they never were
 };
 
 struct ProbeVerdict {

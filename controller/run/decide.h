@@ -50,10 +50,10 @@ inline Decision wait_for_installed(const Situation& s, std::string reason, std::
 
 inline Decision look_at_power() { return act(Decision::What::look, "the power state"); }
 
-// It was powered on as often as it may be.
+// It was powered on the maximum number of times.
 inline Decision stays_off(const Situation& s, const ExecutorTiming& t) {
   return act(Decision::What::fail, switcher(s.rented) + " was ordered " + std::to_string(t.power_tries) +
-                                       " times to power the machine on, and it is off");
+                                       " times to power the machine on, but it is still off");
 }
 
 }  // namespace muster

@@ -117,7 +117,8 @@ void Executor::look() {
 // It begins, or waits for one thing recorded in ready_, or is no longer pending.
 void Executor::look_at(Node& node) {
   if (!node.run.acts()) return feed(node, input::Settle{});
-  // In place, the first nodes fail when all have begun: checked again before one leaves its system.
+  // Of nodes re-imaged in place, all have begun before the first fails: checked again before one leaves its
+  // system.
   const auto stays = [&] {
     const bool leaves = node.run.action().kind != ActionKind::write_slot && undisturbed(node.run, log_);
     return !node.run.returning && (!node.run.begun || leaves);

@@ -4,7 +4,7 @@
 //
 // Owned by the daemon (or the simulation, unmodified); works on ports only. Promises:
 //   - nothing outside the plan: effects are those of the plan's actions. An `image` or `boot_disk` action,
-//     and an `inventory` right behind a `netboot`, include the right to netboot their own node again when its
+//     and an `inventory` right after a `netboot`, include the right to netboot their own node again when its
 //     RAM agent was lost; nothing else is implied by anything;
 //   - the intent row of an attempt is durable before its effect, the result row before anything that depends
 //     on it; a row that cannot be written holds its node, the node's lane and the run's end, not the others,
@@ -141,14 +141,15 @@ class Executor : private Others {
   // Drops the state of a node whose row is being deleted; false while it takes part in an active run.
   bool forget(const std::string& node);
   // The node of each known machine, without undeclared ones. Null while the store cannot be read. Shared:
-  // every power call for a node never seen takes it.
+  // every power call for a node never seen uses it.
   std::shared_ptr<const Machines> machines() const { return book_.machines(); }
   const StepLog& log() const { return log_; }
   // Why events are not durable yet, and of which node; "": no write failed. Until then only a cancelled run
   // ends.
   std::string unwritten() const { return journal_.trouble(""); }
   // Checks the incrementally kept state against the nodes: counters, and whether a node (number `turn`; the
-  // others have theirs later) could begin and will not be considered. "": correct. For simulation and tests.
+  // others are checked by later calls) could begin but will not be considered. "": correct. For simulation
+  // and tests.
   std::string kept_wrong(size_t turn) const;
 
  private:
@@ -223,7 +224,7 @@ class Executor : private Others {
   std::shared_ptr<const Plan> plan_;
   RunRow run_;
   bool ended_ = true, ending_ = false;
-  uint64_t taken_out_ = 0;  // nodes that had come through, by this process
+  uint64_t taken_out_ = 0;  // nodes that had succeeded and were quarantined after that, by this process
   Reactor::TimerId sign_timer_ = 0;
   uint64_t adopted_ = 0;  // runs, by this process
   Gate gate_;             // of plan_
@@ -234,7 +235,7 @@ class Executor : private Others {
   std::vector<Node*> order_;  // of the plan
   Tally tally_;
   ReadyQueue ready_;
-  // Where a look continues behind other tasks; and whether another one begins after it.
+  // Whether the rest of a look is posted, to run after other tasks; and whether another look follows it.
   bool look_posted_ = false, look_again_ = false;
   bool kicked_ = false;  // since the run was adopted: its row is durable
   size_t look_from_ = 0;

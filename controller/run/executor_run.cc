@@ -122,7 +122,7 @@ Status Executor::resume(int64_t run, std::shared_ptr<const Plan> plan) {
     cancel(reason);
     return Ok{};
   }
-  sign();  // one that is killed repeatedly was not away for all of it
+  sign();  // a controller that is killed repeatedly was not away for all of that time
   stay_alive();
   for (const auto& [name, node] : nodes_)
     if (!node->run.over()) feed(*node, input::Resume{});

@@ -31,13 +31,14 @@ class Gate {
 
   struct Answer {
     bool open = false;
-    std::string never = {};  // why it will never be open
+    std::string never = {};  // why it will never open
     Wait wait = {};          // not open yet: the reason, without times
     // Not open yet: the action that it waits for; the first open member where it waits at a barrier.
     const Action* on = nullptr;
     std::optional<size_t> barrier = {};
   };
-  // The same answer until an action that it names succeeded, or its node changed (controller/run/tally.h).
+  // The same answer until an action that it names succeeds, or that action's node changes
+  // (controller/run/tally.h).
   Answer ask(const Action& action, const StepLog& log, const StateOf& state_of);
   // Whether ask() would make it wait, computed without the cached barriers and without changing them.
   bool waits(const Action& action, const StateOf& state_of) const;

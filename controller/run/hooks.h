@@ -33,30 +33,30 @@ struct Conclusion {
     bool quarantine = false;  // else degraded: it works, a part of it is slow
     std::string reason;
   };
-  std::vector<Node> nodes = {};  // of those that came through; the others are accepted
+  std::vector<Node> nodes = {};  // of those that succeeded; the others of those are accepted
   std::vector<Write> rows = {};  // written with the end of the run, all or nothing
 };
 
 // More orders of a `check` action, after one whose result shows a fault without its place.
 struct FollowUp {
   Json order;            // params of the next order; null: no more needed
-  Json result;           // then: the action's result
-  std::string why = {};  // of an order that isolates nothing: its purpose
+  Json result;           // if `order` is null: the action's result
+  std::string why = {};  // the purpose of an order that does not isolate a faulty node
 };
 
 struct ExecutorHooks {
   // Verdict on a `check` action from its result {"steps": [...]}. Null: the agent's own result decides.
   std::function<Status(const Action&, const Json& result)> judge = {};
-  // Why a node that came through this `check` action may not be called accepted before the run is concluded;
-  // "": it may.
+  // Why a node that passed this `check` action may not be called accepted before the run is concluded; "": it
+  // may.
   std::function<std::string(const Action&, const Json& result)> reservation = {};
-  // Called when an attempt of a `check` action is over for good, with its result, then after each further
-  // order, with all results in order; the same answer for the same input. nullopt, only at the first call:
-  // the attempt's own verdict stands.
+  // Called with its result when an attempt of a `check` action has ended for good, then after each further
+  // order, with all results so far, in order. Must return the same for the same input. nullopt, at the first
+  // call only: the attempt's own verdict stands.
   std::function<std::optional<FollowUp>(const Action&, const std::vector<Json>& results)> follow_up = {};
   // Called when everything that happened in the run is durable; the row has its last state. Not for a
-  // cancelled run. It answers once, at once or later, on the reactor's thread; if a node is quarantined
-  // meanwhile it is called again.
+  // cancelled run. It must answer exactly once, immediately or later, on the reactor's thread; if a node is
+  // quarantined meanwhile it is called again.
   using Concluded = std::function<void(Conclusion)>;
   std::function<void(const RunRow&, Concluded)> conclude = {};
   // The kernel panic on a node's console since then; "": none.

@@ -11,7 +11,8 @@ namespace muster {
 
 namespace {
 
-// Number of continuations of a commit run in one task; the rest after what came meanwhile.
+// How many continuations of a commit run in one task; the rest run after the tasks that were posted
+// meanwhile.
 constexpr int kInOneTask = 4;
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace muster {
 struct KnownAgent {
   std::optional<wire::Mode> mode;
   std::string boot_id;
-  std::string slot;       // it runs from (Hello::slot); "": none, or not known yet
+  std::string slot;       // that it runs from (Hello::slot); "": none, or not known yet
   bool trial = false;     // a trial boot (Hello::trial), from its last report
   bool greeted = false;   // it sent a hello to this process; else only the row is known
   SteadyMs contact = {};  // last message from it in this process

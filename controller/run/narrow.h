@@ -26,7 +26,7 @@ namespace muster {
 RingsOfOrder take_rings(Json& params);
 
 // `params`, here and below: as planned, without the order's rings. `gone`: whether a name is that of a node
-// that does not take part now (false for names that are no nodes). Returns the ids of steps that were left
+// that does not take part now (false for names that are not nodes). Returns the ids of steps that were left
 // out.
 std::vector<std::string> narrow_order(Json& params, const RingsOfOrder& rings, const std::string& self,
                                       const std::function<bool(const std::string&)>& gone);

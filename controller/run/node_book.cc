@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// The slot that it writes, "" for a whole disk; none: it writes neither.
+// The slot that the action writes, "" if it writes the whole disk; nullopt: it writes neither.
 std::optional<std::string> written_by(const Action& action) {
   if (action.kind == ActionKind::image) return "";
   if (action.kind != ActionKind::write_slot || !action.params.is_object()) return std::nullopt;
@@ -126,7 +126,7 @@ bool NodeBook::unproven(const NodeRow& row) const {
   return restored > 0 && row.last_seen <= restored;
 }
 
-// If the clock was set meanwhile it may be in the future: it was now, at the latest.
+// If the clock was set meanwhile it may be in the future: then it counts as now.
 SteadyMs NodeBook::steady_of(TimeMs wall) const {
   return reactor_.steady() - std::max<DurationMs>(reactor_.now() - wall, 0);
 }
@@ -175,7 +175,8 @@ std::optional<DurationMs> NodeBook::silent_for(const std::string& node) const {
     return reactor_.steady() - agent->contact;
   const NodeRow known = row(node);
   if (known.last_seen == 0 || unproven(known)) return std::nullopt;
-  // With a clock that was set back the contact is in the future: it was not with this process, in any case.
+  // If the clock was set back, the contact may be in the future; in any case it was before this process
+  // began.
   return std::max<DurationMs>(reactor_.now() - known.last_seen, reactor_.steady() - began_);
 }
 

@@ -73,7 +73,8 @@ class NodeBook {
 
   // How long its agent has been silent; nullopt: it never reported, or not since the database was restored.
   std::optional<DurationMs> silent_for(const std::string& node) const;
-  // Since when it is silent, for people; 0: 0: for less than `shown`, or this process has not run that long.
+  // Since when it is silent, for people; 0: it is not, or for less than `shown`, or this process has not run
+  // that long.
   TimeMs silent_since(const std::string& node, DurationMs shown) const;
   // The database was restored from an older copy, and the node has not reported since: its row may be wrong.
   bool outdated(const std::string& node) const;

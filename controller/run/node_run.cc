@@ -316,7 +316,7 @@ Situation NodeTurn::situation() const {
   now.contact = agent.spoke;
   now.same_system = !s.boot_before.empty() && agent.boot_id == s.boot_before;
   now.departed = s.departed;
-  // An inventory right behind a netboot is of the RAM system that this plan started itself.
+  // An inventory right after a netboot is of the RAM system that this plan started itself.
   const bool of_ram =
       now.kind == ActionKind::inventory && s.index > 0 && s.way()[s.index - 1]->kind == ActionKind::netboot;
   now.may_netboot = of_ram || now.kind == ActionKind::netboot || now.kind == ActionKind::image ||
@@ -331,9 +331,9 @@ Situation NodeTurn::situation() const {
   return now;
 }
 
-// Since when all agents are silent; none: one reports, or the silence is too long, or this attempt got the
-// most time back that is allowed. Meanwhile a node's state is unknown and its time stands still. Checked
-// before the attempt's time.
+// Since when all agents are silent; none: one reports, or the silence is too long, or this attempt already
+// got back as much time as is allowed. Meanwhile a node's state is unknown and its time does not pass.
+// Checked before the attempt's deadline.
 SteadyMs NodeTurn::alone() {
   SteadyMs since = w.others.alone_since();
   const DurationMs left = w.timing.alone_most - s.given_back;
@@ -383,7 +383,7 @@ void NodeTurn::consider() {
       offer();
       const SteadyMs silent = agent.heard + w.timing.silent_after;
       decision.wait = {s.action().title, "the agent's result",
-                       s.text,           "a look at the power state if it is silent",
+                       s.text,           "if it is silent, its power state is read",
                        s.started,        std::min(silent, s.deadline)};
       break;
     }
@@ -420,7 +420,7 @@ void NodeTurn::offer() {
   const bool planned = s.follow.is_null();
   RingsOfOrder rings = take_rings(order.params);
   if (planned) rings = w.rings.of(s.action().params);
-  std::optional<std::set<std::string>> declared;  // long, and not needed where all have been seen
+  std::optional<std::set<std::string>> declared;  // a long list, not needed where all have been seen
   const auto never_seen = [&](const std::string& name) {
     if (name.empty() || !w.others.never_seen(name)) return false;
     if (!declared) declared = neighbours_in(planned ? s.action().params.without_shared() : s.follow, rings);
@@ -432,7 +432,7 @@ void NodeTurn::offer() {
     step_row({{"step", step},
               {"name", step},
               {"status", "incomplete"},
-              {"message", "no other reachable node to run it with"},
+              {"message", "no other node is reachable to run it with"},
               {"ms", 0}});
   add(effect::Offer{std::move(order)});
 }

@@ -78,9 +78,9 @@ struct NodeRun {
 
   std::string name;
   std::vector<const Action*> actions;
-  // What is done instead of the rest after one failed for good: the way back to its old system.
+  // The actions that replace the remaining ones after one failed for good: the way back to its old system.
   std::vector<const Action*> rescue;
-  bool returning = false;     // it is on that way, or at its end: then it is done, and `returned`
+  bool returning = false;     // it is on that way, or has completed it: then it is done, and `returned`
   std::string failed_action;  // the reason
   size_t index = 0;
   Stage stage = Stage::pending;
@@ -114,11 +114,11 @@ struct NodeRun {
   std::string power_error;
   DurationMs retry = 0;
   std::optional<Weighing> weighing;
-  SteadyMs alone_from = {};   // since then all agents are silent, and its time does not pass
-  DurationMs given_back = 0;  // of the attempt's time, for such silences
+  SteadyMs alone_from = {};   // since when all agents are silent, during which its time does not pass
+  DurationMs given_back = 0;  // time added to the attempt for such silences
   // Of the present action, over its attempts.
-  std::map<std::string, int> excused;  // how many of them did not count, by the node at fault the nodes left
-  // out of this attempt as a second opinion, and why
+  std::map<std::string, int> excused;  // how many of them did not count, by the node at fault
+  // The nodes left out of this attempt as a second opinion, and why.
   std::map<std::string, std::string> without;
   std::vector<Json> results;  // of a check with further orders: its own result, then one of each order
   Json follow;                // params of the next order; null: the action's own
@@ -329,7 +329,7 @@ bool expects(const NodeRun& node, const RunRow& run, const std::string& order);
 // What each node of the plan begins with, by name. Points into the plan.
 std::map<std::string, NodeRun> nodes_of(const Plan& plan, const PowerPort& power);
 
-// Only the write of a slot beside its jobs was begun: it works as before the run.
+// Nothing was begun but the write of a slot while its jobs run: it works as before the run.
 bool undisturbed(const NodeRun& node, const StepLog& log);
 // Skips steps of the way back that a node does not need: those that resume a node that was never drained.
 // False: there were none.

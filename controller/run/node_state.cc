@@ -26,7 +26,7 @@ std::string by_a_person(const Situation& s) {
 Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
-               "no agent from the RAM system within " + to_human(s.deadline - s.power_asked) +
+               "no agent reported from the RAM system within " + to_human(s.deadline - s.power_asked) +
                    " of power-on; " + power_text(s) + console_text(s),
                true);
   const bool looked = s.looked > s.power_asked;
@@ -40,7 +40,7 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
   if (other_system && s.power_answered && s.contact >= s.power_answered + t.cycle_shows)
     return act(What::netboot,
-               "the power cycle did not happen, or not into the RAM system: another system answers");
+               "the power cycle did not happen, or did not boot the RAM system: a different system answers");
   const bool open = !s.power_certain && s.power != PowerState::on;
   const SteadyMs next_look =
       std::max({s.power_asked, s.power_answered, s.looked}) + (open ? t.look_again : t.watch_power);
@@ -48,7 +48,7 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
   Decision d = wait_for(s.power_certain ? "booting the RAM system from the network"
                                         : "the outcome of the power cycle is unknown",
                         "the RAM system's agent", power_text(s) + console_text(s), s.power_asked, s.deadline,
-                        "another try, then quarantine");
+                        "retry, then quarantine");
   d.check_at = next_look;
   return d;
 }
@@ -57,12 +57,13 @@ Decision await_ram(const Situation& s, const ExecutorTiming& t) {
 Decision await_ram_by_hand(const Situation& s, const ExecutorTiming& t) {
   if (s.now >= s.deadline)
     return act(What::again,
-               "it was switched by hand, and no agent from the RAM system came within " +
+               "it was switched by hand, but no agent reported from the RAM system within " +
                    to_human(s.deadline - s.power_asked),
                true);
   const bool other_system = s.same_system || (s.mode && *s.mode != wire::Mode::ram);
   if (other_system && s.contact >= s.power_answered + t.cycle_shows)
-    return act(What::netboot, "it was not switched, or not into the RAM system: another system answers");
+    return act(What::netboot,
+               "it was not switched, or did not boot the RAM system: a different system answers");
   return wait_for("booting the RAM system from the network", "the RAM system's agent",
                   "it was switched by hand", s.power_asked, s.deadline,
                   "a person restarts it again, then quarantine");
@@ -75,7 +76,7 @@ Decision await_handover(const Situation& s, const ExecutorTiming& t) {
     return act(
         What::again,
         s.power_certain
-            ? "it handed over to the RAM system, and neither that nor the old system reported within " +
+            ? "it handed over to the RAM system, but neither that nor the old system reported within " +
                   to_human(s.deadline - s.power_asked)
             : "its agent did not answer the order to hand over to the RAM system within " +
                   to_human(s.deadline - s.power_asked),
@@ -86,10 +87,10 @@ Decision await_handover(const Situation& s, const ExecutorTiming& t) {
                true);
   if (!s.power_certain)
     return wait_for("its own system hands over to the RAM system", "the answer of its agent", power_text(s),
-                    s.power_asked, s.deadline, "another try, then quarantine");
+                    s.power_asked, s.deadline, "retry, then quarantine");
   return wait_for("handing over to the RAM system (kexec)", "the RAM system's agent",
-                  "its old system reported that it leaves", s.power_answered, s.deadline,
-                  "the old system comes back by itself, then another try");
+                  "its old system reported that it is handing over", s.power_answered, s.deadline,
+                  "the old system comes back by itself, then retry");
 }
 
 // The agent reported that it restarts; no hello of the installed system's agent since.
@@ -105,9 +106,9 @@ Decision await_restart(const Situation& s, const ExecutorTiming& t) {
                s.may_netboot);
   const SteadyMs next_look = last + (off ? t.look_again : t.watch_power);
   if (s.now >= next_look) return look_at_power();
-  Decision d = wait_for_installed(
-      s, "restarting", said + "; " + power_text(s) + console_text(s),
-      s.may_netboot ? "another try through the RAM system, then quarantine" : in_the_end(s));
+  Decision d =
+      wait_for_installed(s, "restarting", said + "; " + power_text(s) + console_text(s),
+                         s.may_netboot ? "retry through the RAM system, then quarantine" : in_the_end(s));
   d.check_at = next_look;
   return d;
 }
@@ -260,7 +261,8 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
                          power_text(s) +
                          (s.panic.empty() ? ": its console shows whether it hangs or its kernel panicked"
                                           : console_text(s))
-                   : "not finished within " + span + "; agent heard " + to_human(s.now - s.heard) + " ago";
+                   : "not finished within " + span + "; last contact with its agent " +
+                         to_human(s.now - s.heard) + " ago";
     // A node that is away and cannot be restarted gets no orders.
     const bool gone = s.in_band && (s.departed || s.now - s.heard >= t.silent_after);
     return s.may_netboot && !gone ? act(What::again, late, true) : act(What::fail, late);
@@ -273,7 +275,7 @@ Decision advance(const Situation& s, const ExecutorTiming& t) {
     return needed && s.mode
                ? wrong_system(s, *needed)
                : wait_for("no agent yet", "the agent", "nothing", s.started,
-                          std::min(s.deadline, s.heard + t.silent_after), "a look at the power state");
+                          std::min(s.deadline, s.heard + t.silent_after), "the power state is read");
   return act(What::offer, "");
 }
 

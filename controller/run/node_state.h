@@ -21,36 +21,36 @@ struct ExecutorTiming {
   DurationMs silent_after = 45 * kSecond;  // after this silence of an agent its power state is read
   DurationMs silent_shown = kMinute;       // outside of a run, after this time an agent is shown as silent
   DurationMs lost_after = 135 * kSecond;   // powered on but silent this long: lost
-  DurationMs cycle_shows =
-      kMinute;  // an agent from before the power cycle that reports this long after it was not cycled
+  // A machine whose agent from before the power cycle still reports this long after it was not power-cycled.
+  DurationMs cycle_shows = kMinute;
   DurationMs watch_power =
       kMinute;  // between two readings of the power state of a machine that boots: its deadline is long
   DurationMs off_counts = 30 * kSecond;  // a machine that restarts and was off for this long lost its power
   DurationMs power_call =
       5 * kMinute;  // a power call answers within this, whatever happens (the drivers' deadlines)
   DurationMs look_again = 10 * kSecond;
-  DurationMs stop_wait =
-      3 * kMinute;  // an installed system that is shutting down is switched off after this time; systemd
-                    // itself kills services after 90 s, and then writes back and unmounts
+  // An installed system that is shutting down is switched off after this time; systemd itself kills services
+  // after 90 s, and then writes back and unmounts.
+  DurationMs stop_wait = 3 * kMinute;
   DurationMs stop_look = 5 * kSecond;     // between two readings of that
   DurationMs wake_look = 30 * kSecond;    // between two readings of the power state of an awaited node
-  DurationMs leave_ready = 10 * kMinute;  // for an agent to get ready to hand over to the RAM system During
-  // this time a silence of all agents at once is attributed to the controller itself: its link to the nodes
-  // may be cut.
+  DurationMs leave_ready = 10 * kMinute;  // for an agent to get ready to hand over to the RAM system
+  // For this time a silence of all agents at once is attributed to the controller itself: its link to the
+  // nodes may be cut.
   DurationMs alone_for = 15 * kMinute;
   // A system that was ordered to hand over and reports this long after did not: the agent is among the first
   // services to be stopped, and systemd kills services after 90 s
   DurationMs leave_shows = 3 * kMinute;
-  int power_tries = 3;               // power cycles after which the machine was seen to be off still
+  int power_tries = 3;               // power cycles after which a machine that is still off is given up
   DurationMs order_grace = kMinute;  // on top of an order's deadline, for its report to arrive
   DurationMs retry_first = 2 * kSecond, retry_last = 30 * kSecond;
-  DurationMs after_resume =
-      2 * kMinute;  // a call or order pending when the controller ended gets at least this time
-  DurationMs sign_every = 5 * kMinute;        // interval of journal rows that record that the controller is
-                                              // up
-  DurationMs abandoned_after = 60 * kMinute;  // a run without any row for this time is not resumed
-  // automatically The most time that one attempt gets back for such silences: a link that comes and goes must
-  // not extend it for ever.
+  // A call or order that was pending when the controller ended gets at least this time.
+  DurationMs after_resume = 2 * kMinute;
+  DurationMs sign_every = 5 * kMinute;  // interval of journal rows that record that the controller is up
+  // A run without any row for this time is not resumed automatically.
+  DurationMs abandoned_after = 60 * kMinute;
+  // The most time that one attempt gets back for such silences: a link that comes and goes must not extend it
+  // for ever.
   DurationMs alone_most = 60 * kMinute;
 };
 

@@ -153,8 +153,8 @@ struct NodeTurn {
   void pause(DurationMs delay, Wait wait, Next next);
   void set_timer(DurationMs delay, Next next);
   JournalRow row(const std::string& event, Json data) const;  // of the node
-  void step_row(Json data);                                   // of the attempt, and published One journal row
-  // of the current action, and what goes with it.
+  void step_row(Json data);                                   // of the attempt, and published
+  // One journal row of the current action, and what is written with it.
   void transition(ActionState to, Json data, std::vector<effect::Draft> extra = {});
   // The same, and `next` when it is durable.
   void transition_then(Next next, ActionState to, Json data, std::vector<effect::Draft> extra = {});

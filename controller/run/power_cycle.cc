@@ -26,7 +26,7 @@ bool NodeTurn::claim_or_pause() {
 
 void NodeTurn::netboot() {
   if (const SteadyMs since = alone(); since && w.now >= s.deadline) return wait_alone(since, Next::netboot);
-  if (w.now >= s.deadline) return lose_attempt("no power cycle within its time; " + s.power_error, true);
+  if (w.now >= s.deadline) return lose_attempt("no power cycle took place in time; " + s.power_error, true);
   if (s.person) return netboot_by_hand();
   if (!claim_or_pause()) return;
   if (s.in_band) return leave();
@@ -37,7 +37,7 @@ void NodeTurn::netboot() {
   s.power_certain = false;
   s.power.reset();
   set_wait({"power cycle into the RAM system", switched_by() + "'s answer", s.power_error,
-            "a look at the power state", w.now, w.now + w.timing.power_call});
+            "the power state is read", w.now, w.now + w.timing.power_call});
   add(effect::Call::arm);
 }
 
@@ -56,7 +56,7 @@ void NodeTurn::on(const input::Armed& armed) {
 void NodeTurn::on(const input::Rearmed& armed) {
   if (!armed.status.ok() && w.now < s.deadline)
     return pause(kSecond,
-                 {"the controller restarted in a power cycle", "the boot service",
+                 {"the controller restarted during a power cycle", "the boot service",
                   armed.status.error().message, "retry", w.now, w.now + kSecond},
                  Next::rearm);
   // If the agent already had the order, it does not carry it out twice.
@@ -100,8 +100,8 @@ void NodeTurn::stop_in_order() {
 
 void NodeTurn::await_stop() {
   s.stage = Stage::looking;
-  set_wait({fmt::format("shutting {} down, up to {}", s.name, to_human(w.timing.stop_wait)), "power is off",
-            "", "it is switched off", s.stop_asked, s.stop_asked + w.timing.stop_wait});
+  set_wait({fmt::format("shutting {} down, for up to {}", s.name, to_human(w.timing.stop_wait)),
+            "power is off", "", "it is switched off", s.stop_asked, s.stop_asked + w.timing.stop_wait});
   add(effect::Call::look);
 }
 
@@ -169,7 +169,7 @@ void NodeTurn::on_left(const wire::Event& event) {
     return on_powered(fail(may_pass(code) ? Code::failed : code, text_of(event.data, "message")));
   }
   s.leaving = false;
-  add(effect::LetGo{event.order});  // withdrawn it would stay
+  add(effect::LetGo{event.order});  // if the order were withdrawn, it would stay
   const std::string way = event.data.contains("result") ? text_of(event.data["result"], "way") : "";
   publish("power",
           {{"action", fmt::format("hands over to the RAM system ({})", way.empty() ? "kexec" : way)}});
@@ -194,7 +194,7 @@ void NodeTurn::netboot_by_hand() {
 // `asked_since`: when the task was created, perhaps before a restart of this controller. It ends with the
 // machine's request for its RAM system, the operator's report, or the RAM system's hello (got_ram).
 void NodeTurn::ask_to_netboot() {
-  ask_person("restart it, booting from the network", s.asked_since, effect::Call::cycle);
+  ask_person("restart it and boot it from the network", s.asked_since, effect::Call::cycle);
 }
 
 void NodeTurn::ask_person(const std::string& task, SteadyMs since, effect::Call call) {
@@ -245,7 +245,7 @@ void NodeTurn::switch_on() {
   s.power_asked = w.now;
   if (s.reinstall) return reinstall();
   set_wait({"power cycle into the RAM system", switched_by() + "'s answer", s.power_error,
-            "a look at the power state", s.power_asked, s.power_asked + w.timing.power_call});
+            "the power state is read", s.power_asked, s.power_asked + w.timing.power_call});
   add(effect::Call::cycle);
 }
 
@@ -260,19 +260,19 @@ void NodeTurn::reinstall() {
   if (has_image())
     return fail_attempt(
         fail(Code::denied,
-             fmt::format("its image is written, and its provider could start it only by installing over "
-                         "that: look at its console; `muster reimage {}` starts again from the beginning",
+             fmt::format("its image is written, but its provider could start it only by installing over it: "
+                         "look at its console; to start again from the beginning, run `muster reimage {}`",
                          s.name)),
         Json());
   // The plan was made for a machine without an agent of this cluster.
   if (agent.contact && agent.mode && *agent.mode != wire::Mode::ram &&
       w.now - agent.contact < w.timing.silent_after)
     return fail_attempt(fail(Code::denied,
-                             "an installed system's agent answers on the machine now, and its provider would "
-                             "install over that: plan again"),
+                             "an installed system now answers on the machine, and its provider would install "
+                             "over it: plan again"),
                         Json());
   set_wait({"its provider installs a system, from which the RAM system is started",
-            "the new system, over SSH", s.power_error, "another try, then quarantine", s.power_asked,
+            "the new system, over SSH", s.power_error, "retry, then quarantine", s.power_asked,
             std::max(s.deadline, s.power_asked + s.actions.front()->timeout)});
   add(effect::Call::reinstall);
 }
@@ -299,8 +299,7 @@ void NodeTurn::on_powered(const Status& result) {
   s.retry = s.retry ? std::min(s.retry * 2, w.timing.retry_last) : w.timing.retry_first;
   pause(s.retry,
         {s.in_band ? "it cannot hand over to the RAM system now"
-                   : switched_by() + " did not accept the " + (s.reinstall ? "installation" : "power cycle") +
-                         " now",
+                   : switched_by() + " did not accept the " + (s.reinstall ? "installation" : "power cycle"),
          (s.in_band ? "its agent" : switched_by()) + "'s answer", error.message, "retry", w.now,
          w.now + s.retry},
         Next::netboot);
@@ -310,7 +309,7 @@ void NodeTurn::power_off() {
   ++s.epoch;
   if (s.person) return ask_person("switch it off", s.started, effect::Call::switch_off);
   s.stage = Stage::powering;
-  set_wait({"power off", switched_by() + "'s answer", s.power_error, "a look at the power state", w.now,
+  set_wait({"power off", switched_by() + "'s answer", s.power_error, "the power state is read", w.now,
             w.now + w.timing.power_call});
   add(effect::Call::switch_off);
 }
@@ -332,7 +331,7 @@ void NodeTurn::on(const input::SwitchedOff& off) {
 
 // ---- waking a silent node ----
 
-// For one that is on the executor only waits: its state is unknown.
+// For a node that is powered on the executor only waits: the state of its system is unknown.
 void NodeTurn::wake() {
   if (agent.contact && w.now - agent.contact < w.timing.silent_after)
     return succeed({{"boot_id", agent.boot_id}});
@@ -340,8 +339,8 @@ void NodeTurn::wake() {
   if (w.now >= s.deadline) {
     const TimeMs since = w.others.row_of(s.name).last_seen;
     return fail_attempt(
-        fail(Code::conflict, fmt::format("{}; {}; `muster reimage {}` reinstalls it",
-                                         since > 0 ? "silent since " + to_iso8601(since) : "not heard",
+        fail(Code::conflict, fmt::format("{}; {}; to reinstall it, run `muster reimage {}`",
+                                         since > 0 ? "silent since " + to_iso8601(since) : "no contact",
                                          power_text(situation()), s.name)),
         Json());
   }
@@ -366,7 +365,7 @@ void NodeTurn::power_on() {
   add(effect::ReservePowerOn{});
   s.deadline = std::max(s.deadline, at + s.action().timeout);  // a boot's length from then on
   pause(at - w.now,
-        {"power on", switched_by() + "'s answer", s.power_error, "a look at the power state", w.now,
+        {"power on", switched_by() + "'s answer", s.power_error, "the power state is read", w.now,
          at + w.timing.power_call},
         Next::power_on);
 }
@@ -398,8 +397,7 @@ void NodeTurn::on(const input::PowerSeen& seen) {
     if (seen.state.ok() && *seen.state == PowerState::off) return end_stop("shut down");
     const DurationMs left = s.stop_asked + w.timing.stop_wait - w.now;
     if (left <= 0)
-      return end_stop(
-          fmt::format("did not shut down within {}, is switched off", to_human(w.timing.stop_wait)));
+      return end_stop(fmt::format("did not shut down within {}: switched off", to_human(w.timing.stop_wait)));
     return pause(std::min(left, w.timing.stop_look), s.wait, Next::await_stop);
   }
   s.stage = Stage::awaiting;

@@ -1,9 +1,9 @@
 // ReadyQueue: which nodes of a run must be considered, and what the others wait for.
 //
 // A node that was considered and cannot begin waits for one thing: an action of another node, a barrier, or
-// capacity in a lane. It is considered again when that may have come, and not before: every change of
+// capacity in a lane. It is considered again when that may have happened, and not before: every change of
 // something that nodes wait for is reported here. One look too many changes nothing; one too few leaves a
-// node waiting for good. Behind one barrier thousands wait for the same member: that is recorded once, for
+// node waiting for good. Thousands may wait at one barrier for the same member: that is recorded once, for
 // the barrier.
 //
 // Nodes are numbers in the order of the plan, which is the order in which they are considered. Pure. Thread:
@@ -60,7 +60,7 @@ class ReadyQueue {
   void open(size_t barrier);
 
   // Removes and returns the first node from `from` on that must be considered, or waits for capacity that is
-  // there.
+  // available.
   std::optional<size_t> next(size_t from, const std::function<bool(Lane)>& has_place);
 
   // Whether it must be considered, whatever it waits for.

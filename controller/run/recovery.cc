@@ -54,12 +54,12 @@ std::string abandoned(TimeMs last_sign, TimeMs now, const ExecutorTiming& timing
   if (away > timing.abandoned_after)
     return fmt::format(
         "the controller was away for {} during the run, or its database was restored from an older backup: "
-        "runs are not resumed automatically after that, plan it again",
+        "such a run is not resumed automatically; plan it again",
         to_human(away));
   if (away < -timing.abandoned_after)
     return fmt::format(
-        "the controller's clock is {} behind its journal: runs are not resumed automatically, set the clock "
-        "and plan it again",
+        "the controller's clock is {} behind its journal: such a run is not resumed automatically; set the "
+        "clock and plan it again",
         to_human(-away));
   return "";
 }
@@ -128,8 +128,8 @@ void NodeTurn::resume() {
     s.asked_since = s.started;
     s.power_asked = s.power_answered = w.now;
     s.stage = Stage::powering;
-    set_wait({"the controller restarted in a power cycle", "the boot service", "",
-              s.in_band ? "the order is sent again" : "a look at the power state", w.now,
+    set_wait({"the controller restarted during a power cycle", "the boot service", "",
+              s.in_band ? "the order is sent again" : "the power state is read", w.now,
               w.now + w.timing.power_call});
     return rearm();
   }
@@ -142,7 +142,7 @@ void NodeTurn::resume() {
     s.sent = true;  // possibly before the restart
     if (new_boot && !s.boot_before.empty()) s.departed = true, s.left_system = w.now;
   }
-  set_timer(0, Next::consider);  // when the others are back, too
+  set_timer(0, Next::consider);  // once the other nodes are restored, too
 }
 
 void NodeTurn::rearm() {

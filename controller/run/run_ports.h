@@ -28,7 +28,7 @@ class PowerPort {
   virtual void netboot(const std::string& node, Done done) = 0;
   virtual void power_off(const std::string& node, Done done) = 0;
   // Whether muster can switch this node on and off. If not, its own agent is ordered to hand over to the RAM
-  // system (`kexec`, with BootPort::leave_order), and the other calls are refused.
+  // system (`kexec`, with BootPort::leave_order), and the other calls fail.
   virtual bool switches(const std::string&) const { return true; }
   // Whether muster can boot it from the network. If not, its agent is ordered as above.
   virtual bool netboots(const std::string& node) const { return switches(node); }

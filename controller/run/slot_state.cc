@@ -38,11 +38,11 @@ Decision late(const Situation& s, const ExecutorTiming& t) {
   // A system that has just come up may request orders before its hello arrives.
   if (heard && away && !s.same_system && s.now < s.deadline + t.lost_after)
     return wait_for("restarting", "its agent's report",
-                    "an agent answers that has not reported which system it runs", s.started,
+                    "an agent answers, but has not reported which system it runs", s.started,
                     std::min(s.heard + t.silent_after, s.deadline + t.lost_after), why_next(s));
   if (heard) return act(What::fail, "not finished within " + span + ", although its agent answers");
   const std::string seen = power_text(s) + console_text(s);
-  if (s.cycled) return act(What::fail, "its power was cycled, and no agent has answered since; " + seen);
+  if (s.cycled) return act(What::fail, "its power was cycled, but no agent has answered since; " + seen);
   const std::string silent = "no agent answered within " + span + "; " + seen;
   if (!s.may_cut) return act(What::fail, silent);
   if (has_power(s)) return act(What::cycle, silent);
@@ -77,8 +77,8 @@ Decision silence(const Situation& s, const ExecutorTiming& t) {
   const bool looked = s.looked > s.heard;
   const SteadyMs next_look = s.looked + (s.power == PowerState::on ? t.watch_power : t.look_again);
   if (!looked || s.now >= next_look) return act(What::look, observed);
-  // On the way back, a silent system is not worth a wait: it was to be left in any case. But for one whose
-  // commit was ordered: where that happened, a power cycle would start the same system again.
+  // On the way back there is no reason to wait for a silent system, which was to be left in any case. Except
+  // for one whose commit was ordered: if that happened, a power cycle would start the same system again.
   if (s.kind == ActionKind::return_slot && s.may_cut && !s.may_stand && s.power == PowerState::on) {
     if (s.now - s.heard >= t.lost_after) return act(What::cycle, observed);
     return wait(std::min(next_look, s.heard + t.lost_after));
@@ -94,10 +94,11 @@ Decision advance_slot(const Situation& s, const ExecutorTiming& t) {
   if (s.now - s.heard >= t.silent_after) return silence(s, t);
   if (!s.mode)
     return wait_for("no agent yet", "the agent", "nothing", s.started,
-                    std::min(s.deadline, s.heard + t.silent_after), "a look at the power state");
+                    std::min(s.deadline, s.heard + t.silent_after), "the power state is read");
   if (s.in_doubt) {
-    Decision d = wait_for("which system it runs, and whether it stays there", "a report from its agent",
-                          power_text(s), s.started, s.deadline, "the order to restart");
+    Decision d =
+        wait_for("unknown which system it runs, and whether it stays in it", "a report from its agent",
+                 power_text(s), s.started, s.deadline, "the order to restart");
     d.check_at = s.now + t.look_again;
     return d;
   }

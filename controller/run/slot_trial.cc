@@ -70,7 +70,7 @@ bool NodeTurn::commit_ordered() const {
   });
 }
 
-// Its commit was ordered, and its agent reports a system that is not on trial any more. That is certain also
+// Its commit was ordered, and its agent reports a system that is not on trial any more. That is certain even
 // where the answer to the order was lost. An agent that did not report the trial when it began is of an
 // earlier version, which never does.
 bool NodeTurn::stands_in_new() const {
@@ -92,10 +92,10 @@ bool NodeTurn::leaves_its_state() const {
 
 std::string NodeTurn::trial_text() const {
   const Json& params = trial()->params.own();
-  return fmt::format("; it may run slot {} on trial: {} it rolls back by itself within {}",
-                     text_of(params, "slot"),
-                     commit_ordered() ? "it is unknown whether it was committed; if not," : "not committed,",
-                     to_human(static_cast<DurationMs>(number_of(params, "trial"))));
+  return fmt::format(
+      "; it may run slot {} on trial: {} it rolls back by itself within {}", text_of(params, "slot"),
+      commit_ordered() ? "it is unknown whether it was committed; if not," : "it is not committed, and",
+      to_human(static_cast<DurationMs>(number_of(params, "trial"))));
 }
 
 // It was drained, or may have been, and was not resumed.
@@ -110,7 +110,7 @@ std::string NodeTurn::left_behind() const {
   if (!any(s.actions, kPausePhase, begun) || any(s.actions, kResumePhase, done) ||
       any(s.rescue, kResumePhase, done))
     return "";
-  return "; its scheduler and storage still wait for it: `muster up` resumes it; if it stays away, see "
+  return "; its scheduler and storage still wait for it: run `muster up` to resume it; if it stays away, see "
          "\"Left behind\" in docs/reimage.md";
 }
 
@@ -131,7 +131,7 @@ bool NodeTurn::trial_over() {
   const std::string panic = w.hooks.panic ? w.hooks.panic(s.name, s.started) : "";
   const std::string what =
       s.returning
-          ? fmt::format("it runs {} once more", system_of(found))
+          ? fmt::format("it runs {} again", system_of(found))
           : fmt::format("it rolled back by itself to {}: the trial of slot {} ended", system_of(found), slot);
   fail_attempt(fail(Code::conflict, what + (panic.empty() ? "" : "; its console: " + panic)), Json());
   return true;
@@ -258,7 +258,7 @@ void NodeTurn::on_cut(const Status& off) {
     add(effect::ReservePowerOn{});
     s.deadline += at - w.now;
     return pause(at - w.now,
-                 {"power on", switched_by() + "'s answer", "it is off", "a look at the power state", w.now,
+                 {"power on", switched_by() + "'s answer", "it is off", "the power state is read", w.now,
                   at + w.timing.power_call},
                  Next::power_on);
   }
@@ -322,9 +322,9 @@ void NodeTurn::turn_back() {
 
 // It turns out on the way back that the commit was carried out: a restart would start the new slot again.
 void NodeTurn::stay_committed() {
-  stand_down(
-      fmt::format("slot {} is committed, only the answer to that order was too late; `muster up` continues",
-                  text_of(trial()->params.own(), "slot")));
+  stand_down(fmt::format(
+      "slot {} is committed, but the answer to that order came too late: run `muster up` to continue",
+      text_of(trial()->params.own(), "slot")));
   add(effect::Kick{});
 }
 
@@ -335,8 +335,8 @@ std::string NodeTurn::state_to_restore() const {
   return "";
 }
 
-// Its state before the run, where it runs the same system, or goes back to it by itself; none: it runs
-// another one. A node that was not resumed, or was restarted, is degraded, so that the next plan configures
+// Its state before the run, where it runs the same system, or goes back to it by itself; none: it runs a
+// different one. A node that was not resumed, or was restarted, is degraded, so that the next plan configures
 // it in the system that it has. So is one whose new system was accepted and committed.
 std::optional<NodeState> NodeTurn::state_before() const {
   const auto was = node_state_from_string(state_to_restore());

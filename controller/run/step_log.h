@@ -2,8 +2,8 @@
 // transitions.
 //
 //   (new) -> intent -> started -> succeeded | failed | unknown          attempt n
-//            failed, unknown -> intent (attempt n+1)                    another try
-//            unknown -> succeeded | failed                              looked, and then knew
+//            failed, unknown -> intent (attempt n+1)                    retry
+//            unknown -> succeeded | failed                              determined later
 //            anything not final -> abandoned                            its node was quarantined or the run
 //            was cancelled
 // `intent` is durable before the effect, `succeeded`/`failed` after it. Any other sequence is Code::conflict
@@ -34,7 +34,7 @@ struct ActionRecord {
 
 class StepLog {
  public:
-  // Whether the row may come next; Ok for rows that are no transitions.
+  // Whether the row may come next; Ok for rows that are not transitions.
   Status check(const JournalRow& row) const;
   Status apply(const JournalRow& row);
   const ActionRecord& of(const std::string& action) const;

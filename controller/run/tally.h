@@ -1,5 +1,5 @@
-// Tally: how many nodes of a run failed, are through, and how, kept by what changes of each. And the part of
-// a node's state that matters to others. Pure. Thread: any; values only.
+// Tally: how many nodes of a run failed or are through, and how, updated with each node's changes. And the
+// part of a node's state that matters to others. Pure. Thread: any; values only.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-constexpr char kByHand[] = "add the node to the file by hand, then: muster up";
+constexpr char kByHand[] = "add the node to the file by hand, then run `muster up`";
 
 // ---- YAML out ----
 
@@ -126,14 +126,14 @@ bool says_something(const std::string& line) {
   return first != std::string::npos && line[first] != '#';
 }
 
-// The line (from 0) behind the last entry of `nodes:`, and what its entries are indented by.
+// The line (from 0) after the last entry of `nodes:`, and the indentation of its entries.
 struct Place {
   size_t line = 0;
   std::string indent;
 };
 Result<Place> place_for_entry(const YamlNode& root, const std::vector<std::string>& lines) {
   const Error unclear = fail(
-      Code::invalid, std::string("'nodes:' of the spec is not a list of `- name: ...` lines: ") + kByHand);
+      Code::invalid, std::string("`nodes:` in the spec is not a list of `- name: ...` lines: ") + kByHand);
   const auto nodes = std::find_if(root.entries.begin(), root.entries.end(),
                                   [](const YamlEntry& e) { return e.key == "nodes"; });
   if (nodes == root.entries.end() || nodes->value.items.empty()) return unclear;
@@ -161,24 +161,25 @@ std::string insert(const std::vector<std::string>& lines, const Place& place,
   return out;
 }
 
-// ---- what came of it ----
+// ---- checks of the result ----
 
 std::string own_address(const Spec& spec, const std::string& name) {
   const NodeSpec* node = spec.node(name);
   return node ? node->address : "";
 }
 
-// Nothing but the new entry may be different, neither in the tree nor in what muster makes of it.
+// Nothing but the new entry may differ, neither in the tree nor in the parsed spec.
 Status check_rest(const std::string& before_text, const Spec& before, const AddedNode& after,
                   const NewNode& node) {
   Json was = to_json(parse_yaml(before_text).root), is = to_json(parse_yaml(after.text).root);
   if (!is["nodes"].is_array() || is["nodes"].empty() || is["nodes"].back().value("name", "") != node.name)
-    return fail(Code::invalid, std::string("the spec's layout is not understood: ") + kByHand);
+    return fail(Code::invalid, std::string("the layout of the spec is not supported: ") + kByHand);
   is["nodes"].erase(is["nodes"].size() - 1);
-  if (was != is) return fail(Code::invalid, std::string("the spec's layout is not understood: ") + kByHand);
+  if (was != is)
+    return fail(Code::invalid, std::string("the layout of the spec is not supported: ") + kByHand);
   for (const NodeSpec& other : before.nodes)
     if (own_address(after.spec, other.name) != other.address)
-      return fail(Code::conflict, fmt::format("{} has the address {}, and would have to give it up",
+      return fail(Code::conflict, fmt::format("{} has been assigned the address {} and would lose it",
                                               other.name, other.address));
   const NodeSpec* made = after.spec.node(node.name);
   const auto same_role = [&](const NodeSpec& n) { return n.role == made->role; };
@@ -186,9 +187,9 @@ Status check_rest(const std::string& before_text, const Spec& before, const Adde
   if (after.spec.nodes.front().name == node.name || first->name == node.name)
     return fail(
         Code::invalid,
-        fmt::format("'{}' sorts before {}, which leads the others (time, storage master): choose a name that "
-                    "sorts behind it",
-                    node.name, std::find_if(before.nodes.begin(), before.nodes.end(), same_role)->name));
+        fmt::format(
+            "'{}' sorts before {}, the lead node (time, storage master): choose a name that sorts after it",
+            node.name, std::find_if(before.nodes.begin(), before.nodes.end(), same_role)->name));
   return Ok{};
 }
 
@@ -213,7 +214,7 @@ std::string free_address(const Spec& spec) {
   return "";
 }
 
-// The entry of the file that declares `like`, and whether it chooses its own addresses.
+// The entry of the file that declares `like`, and whether it declares its addresses explicitly.
 Result<const YamlNode*> entry_of(const YamlNode& root, const std::string& like) {
   if (const YamlNode* nodes = root.find("nodes"))
     for (const YamlNode& item : nodes->items) {
@@ -222,12 +223,13 @@ Result<const YamlNode*> entry_of(const YamlNode& root, const std::string& like) 
           name ? expand_range(name->text) : Result<std::vector<std::string>>(std::vector<std::string>{});
       if (names.ok() && std::find(names->begin(), names->end(), like) != names->end()) return &item;
     }
-  return fail(Code::invalid, "the entry of '" + like + "' is not found in the spec");
+  return fail(Code::invalid, "the entry of '" + like + "' was not found in the spec");
 }
 
 Status check_request(const Spec& spec, const NewNode& node) {
   if (spec.node(node.name))
-    return fail(Code::invalid, fmt::format("'{}' is in the spec already: choose another name", node.name));
+    return fail(Code::invalid,
+                fmt::format("'{}' is already in the spec: choose a different name", node.name));
   if (node.name.find_first_of("[]") != std::string::npos)
     return fail(Code::invalid, "one node at a time, not a range");
   if (!spec.node(node.like)) {
@@ -255,13 +257,14 @@ Result<AddedNode> add_node(const std::string& text, const NewNode& node) {
   if (!adopted && node.power_address.empty() && has_bmc)
     return fail(
         Code::invalid,
-        fmt::format("{} is switched on by {}: give the address of the new machine's BMC with --power-address",
+        fmt::format("{} is powered on by {}: give the address of the new machine's BMC with --power-address",
                     node.like, like.power.driver));
   const ParsedYaml tree = parse_yaml(text);
   TRY(const YamlNode* model, entry_of(tree.root, node.like));
   if (!adopted && node.address.empty() && model->find("address"))
     return fail(Code::invalid,
-                fmt::format("{} has an address of its own choice: give one with --address", node.like));
+                fmt::format("{} has an explicitly declared address: give one for the new node with --address",
+                            node.like));
   const std::vector<std::string> lines = split_lines(text);
   TRY(const Place place, place_for_entry(tree.root, lines));
   const auto with = [&](const std::string& address) -> Result<AddedNode> {

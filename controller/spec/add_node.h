@@ -1,10 +1,10 @@
-// Adds one node to the text of a spec: everything like a declared one, but for its name, its MAC and its
+// Adds one node to the text of a spec: everything like a declared one, except its name, its MAC and its
 // addresses. An adopted host gets an entry without image, MAC, power and OS disk, but with how it is reached.
 // Pure.
 //
 // The text is only added to, after the last entry of `nodes:`; comments, order and layout of what is there
-// stay as they are. The result is parsed again, and refused when anything but the new node changed: also an
-// address that muster gave by itself, or who leads the cluster.
+// stay as they are. The result is parsed again, and rejected if anything other than the new node changed:
+// also if an address that muster assigned, or the lead node, would change.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ struct AddedNode {
   Spec spec;
 };
 
-// Code::invalid with what to do: the name is taken or no host name, `like` is unknown, the addresses are
+// Code::invalid with what to do: the name is taken or not a host name, `like` is unknown, the addresses are
 // wrong or taken, or the file is written in a way that cannot be added to.
 Result<AddedNode> add_node(const std::string& text, const NewNode& node);
 

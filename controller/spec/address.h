@@ -28,7 +28,7 @@ struct Cidr {
 // "10.20.0.0/24". Code::invalid with the rule; host bits that are set are refused with the network that was
 // probably meant.
 Result<Cidr> parse_cidr(const std::string& text, int shortest = 8, int longest = 30);
-// "portal.example", "node01": letters, digits and '-' between dots. Digits and dots alone are no name.
+// "portal.example", "node01": letters, digits and '-' between dots. Digits and dots alone are not a name.
 bool is_dns_name(const std::string& text);
 
 }  // namespace muster

@@ -42,16 +42,16 @@ bool is_utf8(const std::string& text) {
   return more == 0;
 }
 
-// YAML reads no other control characters, and would take a lone CR for the end of a line.
+// YAML accepts no other control characters and treats a lone CR as the end of a line.
 Status check_text(const CarriedText& own) {
   if (says_nothing(own.text) && own.text.find('\n') == std::string::npos)
     return fail(Code::invalid, own.file + ": the file is empty");
   const auto lines = lines_of(own.text);
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (!is_utf8(lines[i])) return fail(Code::invalid, fmt::format("{}:{}: is not UTF-8", own.file, i + 1));
+    if (!is_utf8(lines[i])) return fail(Code::invalid, fmt::format("{}:{}: not UTF-8", own.file, i + 1));
     for (const char c : lines[i])
       if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f)
-        return fail(Code::invalid, fmt::format("{}:{}: holds a control character", own.file, i + 1));
+        return fail(Code::invalid, fmt::format("{}:{}: contains a control character", own.file, i + 1));
   }
   return Ok{};
 }
@@ -59,7 +59,7 @@ Status check_text(const CarriedText& own) {
 std::string entry_of(const CarriedText& own) {
   const bool ends = !own.text.empty() && own.text.back() == '\n';
   const bool several = own.text.size() > 1 && own.text.compare(own.text.size() - 2, 2, "\n\n") == 0;
-  // The indentation is said only where the first line would mislead about it.
+  // The indentation is given explicitly only where the first line would be misleading.
   const bool misleads = own.text.empty() || own.text[0] == ' ' || own.text[0] == '\n' || own.text[0] == '\t';
   std::string out = fmt::format("  {}: |{}{}\n", own.key, misleads ? "2" : "",
                                 several ? "+"
@@ -122,8 +122,8 @@ Result<std::string> carry_playbooks(const std::string& text, const std::vector<O
   out += "\n" + section_of(kKey, texts);
   if (!same_spec(yaml.root, out, kKey, texts))
     return fail(Code::invalid,
-                fmt::format("{}: the texts of its playbooks cannot be put into this spec: write it in block "
-                            "style, with `playbooks:` at the beginning of a line of its own",
+                fmt::format("{}: the texts of the playbooks cannot be embedded in this spec: write it in "
+                            "block style, with `playbooks:` at the beginning of its own line",
                             first));
   return out;
 }
@@ -136,10 +136,10 @@ Result<std::string> carry_section(const std::string& text, const std::string& se
   const bool ends = text.empty() || text.back() == '\n';
   std::string out = text + (ends ? "" : "\n") + "# " + comment + "\n" + section_of(section, files);
   if (!same_spec(yaml.root, out, section, files))
-    return fail(Code::invalid,
-                fmt::format("{}: the texts of the files that it names cannot be put into this spec: write it "
-                            "in block style",
-                            files.front().file));
+    return fail(
+        Code::invalid,
+        fmt::format("{}: the text of this file cannot be embedded in the spec: write the spec in block style",
+                    files.front().file));
   return out;
 }
 

@@ -21,8 +21,8 @@ std::string text(const YamlNode& line, const char* key) {
   return at && at->is_text() ? at->text : "";
 }
 
-// Every drive that `later` fits, `earlier` fits, too. A '?' stands for one character, and what it meets in a
-// pattern may be a '*', so of those nothing is said.
+// Every drive that `later` matches, `earlier` matches too. Patterns with '?' are not compared: the character
+// that it meets in the other pattern may be a '*'.
 bool covers(const std::string& earlier, const std::string& later) {
   return earlier.find('?') == std::string::npos && glob_match(earlier, later);
 }
@@ -44,19 +44,20 @@ std::vector<DriveModel> read_drive_models(const YamlNode& list, const std::strin
       errors.push_back({named->line, named->column, where + ".model", std::move(message)});
     };
     if (std::all_of(model.model.begin(), model.model.end(), is_blank))
-      wrong("is empty: say which drives, as /sys/block/NAME/device/model calls them, or '*'");
+      wrong("is empty: give the drives' model as in /sys/block/NAME/device/model, or '*'");
     else if (is_blank(model.model.front()) || is_blank(model.model.back()))
-      wrong(fmt::format("'{}' begins or ends with a blank: it would match no drive", model.model));
+      wrong(fmt::format("'{}' begins or ends with a space: it would match no drive", model.model));
     const auto first = std::find_if(out.begin(), out.end(), [&](const DriveModel& earlier) {
       return covers(earlier.model, model.model);
     });
     if (first != out.end())
-      wrong(fmt::format("'{}' further up fits all drives that '{}' fits, and the first line counts",
-                        first->model, model.model));
+      wrong(fmt::format(
+          "the earlier '{}' already matches every drive that '{}' matches, and the first match counts",
+          first->model, model.model));
     const bool tried = line.find("read_mbps") || line.find("write_mbps") || line.find("random_read_iops");
     if (!tried)
       errors.push_back({line.line, line.column, where,
-                        "says nothing of these drives: read_mbps, write_mbps or random_read_iops"});
+                        "gives no figure for these drives: add read_mbps, write_mbps or random_read_iops"});
     out.push_back(model);
   }
   return out;

@@ -12,15 +12,15 @@ constexpr size_t kLongest = 63;  // RFC 1035, 2.3.4; the kernel's own limit is 6
 
 // Lower case, as names of nodes are.
 const std::map<std::string, std::string>& words() {
-  static const std::string hosts = "is each machine's own name (/etc/hosts, RFC 6761)";
-  // dnsmasq 2.90, option.c: --dhcp-host=MAC,ADDRESS,NAME,12h. The first leaves the machine without an answer,
-  // the second without its name.
-  static const std::string dnsmasq = "is a word of dnsmasq's dhcp-host";
-  // slurm.conf(5): NodeName=DEFAULT sets what the lines behind it lack, Nodes=ALL is every node; both in any
+  static const std::string hosts = "is reserved: it names each machine itself (/etc/hosts, RFC 6761)";
+  // dnsmasq 2.90, option.c: --dhcp-host=MAC,ADDRESS,NAME,12h. With the first as a name the machine gets no
+  // answer, with the second no name.
+  static const std::string dnsmasq = "is a keyword in dnsmasq's dhcp-host";
+  // slurm.conf(5): NodeName=DEFAULT sets what the lines after it lack, Nodes=ALL is every node; both in any
   // case.
-  static const std::string slurm = "is a word of slurm.conf";
-  // Open MPI 4.1 says "parse error in the hostfile" where a line begins with one.
-  static const std::string mpi = "is a word of Open MPI's hostfile";
+  static const std::string slurm = "is a keyword in slurm.conf";
+  // Open MPI 4.1 reports "parse error in the hostfile" if a line begins with one.
+  static const std::string mpi = "is a keyword in Open MPI's hostfile";
   static const std::map<std::string, std::string> all = {
       {"localhost", hosts},
       {"localdomain", hosts},
@@ -35,7 +35,7 @@ const std::map<std::string, std::string>& words() {
       {"ignore", dnsmasq},
       {"infinite", dnsmasq},
       {"all", slurm},
-      {"default", slurm + ", and of Ceph's map of buckets"},
+      {"default", slurm + " and in Ceph's CRUSH map"},
       {"boards", mpi},
       {"cores", mpi},
       {"count", mpi},
@@ -61,11 +61,14 @@ std::string wrong_host_name(const std::string& name) {
   if (name.size() > kLongest)
     return fmt::format("'{}' has {} characters; a host name has at most {}", name, name.size(), kLongest);
   if (!std::regex_match(name, form))
-    return fmt::format("'{}' is not a host name: a lower-case letter, then letters, digits and '-'", name);
+    return fmt::format(
+        "'{}' is not a host name: it must be a lower-case letter followed by lower-case letters, digits and "
+        "'-'",
+        name);
   const auto found = words().find(name);
   return found == words().end()
              ? ""
-             : fmt::format("'{}' {}: choose another name, such as {}01", name, found->second, name);
+             : fmt::format("'{}' {}: choose a different name, such as {}01", name, found->second, name);
 }
 
 }  // namespace muster

@@ -17,16 +17,15 @@ std::vector<SpecError> lab_only(const Spec& spec, const std::string& profile) {
   if (is_lab_profile(profile)) {
     const SpecPlace at = spec.acceptance_profile == profile ? spec.profile_at : SpecPlace();
     out.push_back({at.line, at.column, at.line > 0 ? "acceptance.profile" : "profile",
-                   fmt::format("'{}' accepts virtual machines, and would accept broken servers: this "
-                               "controller is not a lab's. Name quick, standard or burn",
+                   fmt::format("'{}' is a profile for virtual machines and would accept broken servers: this "
+                               "is not a lab's controller. Use quick, standard or burn",
                                profile)});
   }
   if (spec.lab)
     out.push_back(
         {spec.lab_at.line, spec.lab_at.column, "lab",
-         "the section is for virtual machines, and this controller is not a lab's: its limits would "
-         "hold for real servers. Take it out and `muster up FILE`, or `muster lab up FILE` to "
-         "rehearse it"});
+         "the section is for virtual machines, and this is not a lab's controller: its limits would apply to "
+         "real servers. Remove it and run `muster up FILE`, or rehearse with `muster lab up FILE`"});
   sort_errors(out);
   return out;
 }

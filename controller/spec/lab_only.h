@@ -1,4 +1,4 @@
-// What a spec may ask of a lab's controller alone. The section `lab:` and the lab's profiles hold virtual
+// What a spec may contain only on a lab's controller. The section `lab:` and the lab's profiles hold virtual
 // machines to limits that any server reaches with half of its parts broken: on a controller of real servers
 // they would accept everything. A controller is a lab's when it is started with --lab, as `muster lab up`
 // does (DaemonOptions::lab). Pure.
@@ -17,11 +17,11 @@ bool is_lab_profile(const std::string& name);
 // Whether what is accepted by this profile is simulated hardware, and says so everywhere.
 bool is_simulated(const Spec& spec, const std::string& profile);
 
-// What is refused where the controller is not a lab's, with its place in the spec; empty: nothing. `profile`:
-// the acceptance profile to be used, the spec's or a request's.
+// What a controller that is not a lab's rejects, with its place in the spec; empty: nothing. `profile`: the
+// acceptance profile to be used, the spec's or a request's.
 std::vector<SpecError> lab_only(const Spec& spec, const std::string& profile);
 inline std::vector<SpecError> lab_only(const Spec& spec) { return lab_only(spec, spec.acceptance_profile); }
-// The same about a stored revision: invalid, with all of it, a line each; ok when there is nothing.
+// The same for a stored revision: invalid with all findings, one per line; ok if there are none.
 Status refuse_lab_only(const Spec& spec, int64_t revision, const std::string& profile);
 
 }  // namespace muster

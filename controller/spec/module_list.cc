@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// The executor's own words beside a module's, taken out before an order is sent (controller/run/narrow.h).
+// The executor's own parameters, which are removed before an order is sent (controller/run/narrow.h).
 const std::set<std::string> kOfTheExecutor = {"peers_live", "next_live", "peers_in_plan"};
 
 template <typename Map>
@@ -25,7 +25,7 @@ std::string meant(const std::string& word, const Map& known) {
 void check_parameter(const YamlEntry& entry, const std::string& path, const ModuleParameter& parameter,
                      std::vector<SpecError>& errors) {
   const Json value = to_json(entry.value);
-  // What a template becomes is known when it is rendered.
+  // The value of a template is known only when it is rendered.
   if (value.is_string() && value.get<std::string>().find("{{") != std::string::npos) return;
   if (!has_type(value, parameter.type))
     errors.push_back({entry.value.line, entry.value.column, path,

@@ -42,8 +42,8 @@ class Overlay {
         if (old != shipped_.steps.end()) *old = step;
       } else if (find_step(before.steps, step.name) != before.steps.end()) {
         add(step.line, step.column, "steps",
-            fmt::format("the shipped playbook '{0}' has a step '{1}': say `replaces: [ \"{1}\" ]`, or call "
-                        "this one differently",
+            fmt::format("the shipped playbook '{0}' already has a step '{1}': write `replaces: [ \"{1}\" ]`, "
+                        "or rename this step",
                         before.name, step.name));
       } else {
         shipped_.steps.push_back(step);
@@ -114,14 +114,14 @@ std::vector<SpecError> add_own_playbooks(const std::vector<OwnPlaybook>& own,
     const auto shipped = all.find(key);
     if (shipped == all.end() && parsed.playbook.overlay) {
       errors.push_back(
-          {1, 1, "overlay", fmt::format("no playbook '{}' is shipped that it could change", name), one.file});
+          {1, 1, "overlay", fmt::format("there is no shipped playbook '{}' to overlay", name), one.file});
     } else if (shipped == all.end()) {
       parsed.playbook.origin = "the spec's own, " + one.file;
       all[key] = std::move(parsed.playbook);
     } else if (!parsed.playbook.overlay) {
       errors.push_back({1, 1, "playbook",
-                        fmt::format("a playbook '{}' is shipped: call this one differently, or say `overlay: "
-                                    "true` to change that one step by step",
+                        fmt::format("there is a shipped playbook '{}': give this one a different name, or "
+                                    "write `overlay: true` to change the shipped one step by step",
                                     name),
                         one.file});
     } else {

@@ -1,8 +1,8 @@
 // A spec's own playbooks beside the shipped ones (docs/decisions/0001). Pure.
 //
-// A name is either shipped or the spec's own. A playbook of a shipped name is an error unless it says that it
-// is an overlay; an overlay says which shipped steps it replaces and removes, and an error is also what it
-// names and is not there: what an upgrade of muster renamed is never left behind unnoticed.
+// A name is either shipped or the spec's own. A playbook with a shipped name is an error unless it declares
+// itself an overlay. An overlay lists the shipped steps that it replaces and removes; a listed step that does
+// not exist is an error too, so that a step renamed by an upgrade of muster never goes unnoticed.
 #pragma once
 
 #include <map>
@@ -16,16 +16,16 @@ namespace muster {
 
 // "site/motd.yaml" -> "motd".
 std::string playbook_of_file(const std::string& file);
-// Whether the file is an acceptance profile: it lies in a folder of the name `acceptance`.
+// Whether the file is an acceptance profile: it is in a folder named `acceptance`.
 bool is_profile_file(const std::string& file);
-// What it is found by among all: "motd", "acceptance/ours".
+// Its key among all playbooks: "motd", "acceptance/ours".
 std::string key_of_file(const std::string& file);
 
-// With what is only asked of them: the file's name, modules that exist with parameters that they have, and of
-// a profile that it only measures. Errors name the file.
+// With the extra checks for own playbooks: the file's name, known modules and parameters, and that a profile
+// only measures. Errors name the file.
 ParsedPlaybook parse_own_playbook(const OwnPlaybook& own);
 
-// Puts them beside, or over, those in `all` (by name). With errors `all` is worth nothing.
+// Adds them to `all` (by name) or overlays those in it. After an error `all` must not be used.
 std::vector<SpecError> add_own_playbooks(const std::vector<OwnPlaybook>& own,
                                          std::map<std::string, Playbook>& all);
 

@@ -52,7 +52,7 @@ PlaybookStep read_step(const YamlNode& map) {
   return step;
 }
 
-// What the schema cannot say.
+// Rules that the schema cannot express.
 void check_step(const YamlNode& map, const PlaybookStep& step, const std::string& path,
                 std::set<std::string>& names, std::vector<SpecError>& errors) {
   const auto add = [&](const char* key, std::string message) {
@@ -61,34 +61,33 @@ void check_step(const YamlNode& map, const PlaybookStep& step, const std::string
         {at ? at->line : map.line, at ? at->column : map.column, path + "." + key, std::move(message)});
   };
   if (!step.name.empty() && !names.insert(step.name).second)
-    add("name", fmt::format("a second step is called '{}'", step.name));
+    add("name", fmt::format("a second step has the name '{}'", step.name));
   if (step.phase != "cluster") {
     if (map.find("stage"))
       add("stage", fmt::format("only steps of phase cluster have stages, this one has phase {}", step.phase));
     if (map.find("on"))
-      add("on", fmt::format("only steps of phase cluster choose nodes, this one has phase {}", step.phase));
+      add("on", fmt::format("only steps of phase cluster may have `on`, this one has phase {}", step.phase));
     if (map.find("among"))
-      add("among", fmt::format("only steps of phase cluster are about several nodes, this one has phase {}",
-                               step.phase));
+      add("among",
+          fmt::format("only steps of phase cluster may have `among`, this one has phase {}", step.phase));
   }
   if (const bool may_not_apply =
           !step.for_each.empty() || !step.among.empty() || (step.phase == "cluster" && !step.when.empty());
       !step.otherwise.empty() && !may_not_apply)
     add("otherwise",
-        "it goes with for_each, with among, or with when in phase cluster: it says why the list is empty, "
-        "why "
-        "there are too few nodes, or why the step is not for this one");
+        "needs `for_each`, `among`, or (in phase cluster) `when`: it states why the list is empty, why there "
+        "are too few nodes, or why the step does not apply to this node");
   if ((step.among == kGroup) != (step.module == kGroupModule) || step.module == "accept_group_serve")
     add("module",
-        "accept_group goes with `among: group`, and nothing else does; the planner adds those that "
-        "serve");
+        "accept_group and `among: group` must be used together, and with nothing else; the planner adds the "
+        "steps of the nodes that serve");
   if (step.among == kGroup && (step.on != "leader" || !step.for_each.empty()))
-    add("among", "one of the group leads: `on: leader`, without for_each");
+    add("among", "`among: group` requires `on: leader` and no `for_each`");
   if (step.when.find("{{") == std::string::npos && !step.when.empty() && !yaml_is_boolean(*map.find("when")))
-    add("when", fmt::format("'{}' holds no {{{{variable}}}}: it would always be true", step.when));
+    add("when", fmt::format("'{}' contains no {{{{variable}}}}: it would always be true", step.when));
 }
 
-// Limits that the schema has passed and that cannot be judged all the same.
+// Limits that the schema accepts but that make no sense.
 void check_expect(const YamlNode& map, const std::string& path, std::vector<SpecError>& errors) {
   const YamlNode* expect = map.find("expect");
   if (!expect || !expect->is_map()) return;
@@ -113,16 +112,17 @@ std::vector<NamedStep> named_steps(const YamlNode& root, const char* key) {
 void check_overlay(const YamlNode& root, const Playbook& playbook, std::vector<SpecError>& errors) {
   for (const char* key : {"replaces", "removes"})
     if (const YamlNode* list = root.find(key); list && !playbook.overlay)
-      errors.push_back({list->line, list->column, key, "goes with `overlay: true`"});
+      errors.push_back({list->line, list->column, key, "requires `overlay: true`"});
   for (const NamedStep& replaced : playbook.replaces) {
     const auto is_it = [&](const auto& other) { return other.name == replaced.name; };
     if (std::none_of(playbook.steps.begin(), playbook.steps.end(), is_it))
-      errors.push_back({replaced.line, replaced.column, "replaces",
-                        fmt::format("no step '{}' stands here to take its place; `removes` leaves a step out",
-                                    replaced.name)});
-    if (std::any_of(playbook.removes.begin(), playbook.removes.end(), is_it))
       errors.push_back(
-          {replaced.line, replaced.column, "replaces", fmt::format("'{}' is removed, too", replaced.name)});
+          {replaced.line, replaced.column, "replaces",
+           fmt::format("this file has no step '{}' as the replacement; use `removes` to drop a step",
+                       replaced.name)});
+    if (std::any_of(playbook.removes.begin(), playbook.removes.end(), is_it))
+      errors.push_back({replaced.line, replaced.column, "replaces",
+                        fmt::format("'{}' is also listed in `removes`", replaced.name)});
   }
 }
 
@@ -151,11 +151,11 @@ ParsedPlaybook parse_playbook(const std::string& text) {
       out.playbook.steps.push_back(read_step(map));
       check_step(map, out.playbook.steps.back(), fmt::format("steps[{}]", i), names, out.errors);
       check_expect(map, fmt::format("steps[{}]", i), out.errors);
-      // Its nodes serve for as long as a stage lasts, and only one server has the port.
+      // Its nodes serve for a whole stage, and only one server can have the port.
       if (const PlaybookStep& step = out.playbook.steps.back();
           step.among == kGroup && !groups.insert(step.stage).second)
         out.errors.push_back({map.line, map.column, fmt::format("steps[{}].stage", i),
-                              fmt::format("stage {} has a step among group already", step.stage)});
+                              fmt::format("stage {} already has a step with `among: group`", step.stage)});
     }
     check_overlay(yaml.root, out.playbook, out.errors);
   }

@@ -50,7 +50,7 @@
 
 namespace muster {
 
-// Of a step over all nodes that are measured: one of them leads it, and the planner has the others serve.
+// For a step over all measured nodes: one of them leads it, and the planner makes the others serve.
 inline constexpr const char* kGroup = "group";
 inline constexpr const char* kGroupModule = "accept_group";
 
@@ -60,13 +60,13 @@ struct PlaybookStep {
   Json verify;  // null or {module, params}
   Json expect;  // null or {metric: {min?, max?, fleet_min_ratio?, unit}}
   int stage = 1;
-  bool mandatory = true;  // all of it stops a node
+  bool mandatory = true;  // each part of it stops a node
   // Of a step that is not: `run` (that it was measured), `data` (wrong results), `ceilings` (above a `max`).
   std::vector<std::string> blocks = {};
-  std::vector<std::string> needs = {};  // what the agent has to have for it: "root"
+  std::vector<std::string> needs = {};  // what the agent needs for it: "root"
   int line = 0, column = 0;
 };
-// The name of a shipped step in an overlay, and where it stands.
+// The name of a shipped step in an overlay, and its place in the file.
 struct NamedStep {
   std::string name;
   int line = 0, column = 0;
@@ -77,7 +77,7 @@ struct Playbook {
   std::string not_exercised = "";
   bool overlay = false;
   std::vector<NamedStep> replaces = {}, removes = {};
-  std::string origin = "";  // how a plan tells that it is not a shipped one; empty: it is
+  std::string origin = "";  // shown in plans for a playbook that is not the shipped one; empty: it is
 };
 struct ParsedPlaybook {
   Playbook playbook;
@@ -90,8 +90,7 @@ ParsedPlaybook parse_playbook(const std::string& text);
 // name of a list stands for its elements. An unknown variable is an error that names it.
 Result<Json> render_params(const Json& value, const Json& context);
 
-// What a name in a template stands for, "node.address"; null: unknown. It stays where it is until the
-// template is rendered.
+// The value of a name in a template, "node.address"; null: unknown. Valid until the template is rendered.
 using FindName = std::function<const Json*(const std::string& name)>;
 
 // Renders as render_params() does. Each template is read once, however often it is rendered.
@@ -112,7 +111,7 @@ class Templates {
   std::map<std::string, std::unique_ptr<Template>> read_;  // by its text
 };
 
-// The names in all templates of the value: all that its rendering depends on.
+// The names in all templates of the value: everything that its rendering depends on.
 std::set<std::string> names_in(const Json& value);
 // "{{name}}" or "{{{name}}}" and nothing else -> name; else "".
 std::string whole_name(const std::string& text);

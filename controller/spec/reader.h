@@ -1,8 +1,8 @@
-// Turns the checked YAML tree into a Spec and applies the rules a schema cannot say. Internal to
+// Turns the checked YAML tree into a Spec and applies the rules that a schema cannot express. Internal to
 // controller/spec.
 //
-// Each part reads what it understands and stays silent about what the schema walker already reported: a value
-// of a wrong type counts as absent here. So all errors of a file come at once, each only once. Thread: pure.
+// Each part reads what it needs and does not repeat what the schema walker already reported: a value of a
+// wrong type counts as absent. So all errors of a file are reported at once, each only once. Thread: pure.
 #pragma once
 
 #include <map>
@@ -17,13 +17,13 @@
 
 namespace muster {
 
-struct NodePlace {  // where a node's entry stands
+struct NodePlace {  // place of a node's entry
   const YamlNode* entry = nullptr;
   std::string path;  // "nodes[0]"
   size_t index = 0;  // which name of its range it is
 };
 
-struct ValuePlace {  // where a value stands
+struct ValuePlace {  // place of a value
   const YamlNode* at = nullptr;
   std::string path;
 };
@@ -39,7 +39,7 @@ class SpecReader {
   static const YamlNode* child(const YamlNode* map, const char* key);
   static int64_t integer(const YamlNode* map, const char* key, int64_t fallback);
   void error(const YamlNode& at, const std::string& path, std::string message);
-  // For values that are looked at once per name of a range: the first trouble is enough.
+  // For values that are checked once per name of a range: only the first error is reported.
   void error_once(const YamlNode& at, const std::string& path, std::string message);
   // Error unless `name` is one of `known`.
   void must_be_known(const YamlNode& at, const std::string& path, const std::string& what,
@@ -58,7 +58,7 @@ class SpecReader {
   struct Between {
     DurationMs least, most;
   };
-  // Of a trial, and of the time that jobs have.
+  // The limits of a trial and of the jobs' time.
   static constexpr DurationMs kShortestTrial = 2 * kMinute, kLongestTrial = 24 * 60 * kMinute,
                               kShortestDrain = kMinute, kLongestDrain = 14 * kLongestTrial;
   void read_duration(const ValuePlace& section, const char* key, const Between& range, DurationMs& out);
@@ -84,8 +84,8 @@ class SpecReader {
   void read_playbooks();
   void read_playbook_path(const YamlNode& at, const std::string& path);
   void read_own_playbook(const YamlEntry& entry, std::map<std::string, std::string>& files);
-  // Those of names_ and the spec's own. Nothing, so that none is refused, where names_ has none, or where the
-  // spec's own are paths still.
+  // Those of names_ and the spec's own. Empty, so that none is rejected, if names_ has none or the spec's own
+  // are still paths.
   std::vector<std::string> known_playbooks() const;
   std::vector<std::string> known_profiles() const;
   // reader_lab.cc

@@ -1,5 +1,5 @@
-// The keys of `acceptance:` beside the profile, and the texts of the files that they name (section
-// `carried`). What these texts say is looked at by controller/report/gpu_results.h.
+// The keys of `acceptance:` other than the profile, and the texts of the files that they name (section
+// `carried`). The texts themselves are checked by controller/report/gpu_results.h.
 #include <fmt/format.h>
 
 #include "controller/spec/drive_models.h"
@@ -31,25 +31,24 @@ void SpecReader::read_gpu_acceptance() {
                          const char* what) {
     const std::string path = fmt::format("acceptance.{}", key);
     if (!out.mandatory && !file.empty())
-      error(*child(acceptance, key), path, "it has no effect without `gpu: mandatory`");
+      error(*child(acceptance, key), path, "has no effect without `gpu: mandatory`");
     if (!out.mandatory) return;
     if (file.empty())
       return error(*child(acceptance, "gpu"), "acceptance.gpu",
                    fmt::format("mandatory needs `{}: FILE`, {}", key, what));
     if (content.empty())
-      error(
-          *child(acceptance, key), path,
-          fmt::format("the text of {} is not in the spec: `muster up SPEC` and `muster spec check SPEC` put "
-                      "it there (carried.{})",
-                      file, key));
+      error(*child(acceptance, key), path,
+            fmt::format("the text of {} is not embedded in the spec: `muster up SPEC` and `muster spec check "
+                        "SPEC` embed it (carried.{})",
+                        file, key));
   };
   check("gpu_results", out.results_file, out.results,
         "the signed report.json of a run that measured GPUs of this model");
   check("gpu_results_key", out.key_file, out.key,
-        "the public key it was signed with, as `muster report key` prints it");
+        "the public key for its signature, as printed by `muster report key`");
   if (out.mandatory && spec_.lab)
     error(*child(acceptance, "gpu"), "acceptance.gpu",
-          "a lab's GPUs are SIMULATED and are never held to a speed");
+          "a lab's GPUs are SIMULATED: no speed can be required of them");
 }
 
 }  // namespace muster

@@ -1,11 +1,11 @@
-// network.apt: where images and nodes have their Debian packages from.
+// network.apt: where images and nodes get their Debian packages.
 #include <fmt/format.h>
 
 #include "controller/spec/reader.h"
 
 namespace muster {
 
-// A security pocket is never lost by accident: it follows from the mirror, or is said.
+// A security pocket is never lost by accident: it is derived from the mirror or declared.
 void SpecReader::read_apt(const YamlNode* network) {
   const YamlNode* apt = child(network, "apt");
   if (!apt || !apt->is_map()) return;
@@ -13,9 +13,9 @@ void SpecReader::read_apt(const YamlNode* network) {
   const YamlNode *mirror = child(apt, "mirror"), *security = child(apt, "security_mirror");
   const auto url = [this](const YamlNode* at, const std::string& path) -> std::string {
     if (!at || !at->is_text()) return "";
-    // Every user of a node reads it, and so does who reads the spec.
+    // It would be readable by every user of a node and every reader of the spec.
     if (at->text.find('@') != std::string::npos)
-      error(*at, path, "a mirror's user and password cannot be given");
+      error(*at, path, "the URL of a mirror must not contain a user or password");
     else if (mirror_host(at->text).empty())
       error(*at, path, fmt::format("'{}' is not a URL such as http://mirror.example/debian", at->text));
     else
@@ -29,8 +29,8 @@ void SpecReader::read_apt(const YamlNode* network) {
     out.security = security->text == kNoMirror ? kNoMirror : url(security, "network.apt.security_mirror");
   else if (out.declared() && (out.security = security_beside(out.mirror)).empty())
     error(*mirror, "network.apt.mirror",
-          fmt::format("where the security updates lie does not follow from {}: give `security_mirror: URL`, "
-                      "or `security_mirror: none` if the mirror has none",
+          fmt::format("the location of security updates cannot be derived from {}: give `security_mirror: "
+                      "URL`, or `security_mirror: none` if the mirror has none",
                       out.mirror));
   if (out.declared()) must_have_playbook(*mirror, "network.apt", "base", "");
 }

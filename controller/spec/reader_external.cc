@@ -1,7 +1,7 @@
 // Storage sections of engine external: what the site serves, and muster only mounts.
 //
-// Source and options become a systemd unit's words: what could mean more than itself there is refused here,
-// and once more by the agent.
+// Source and options become a systemd unit's words: characters with a special meaning there are rejected
+// here, and again by the agent.
 #include <fmt/format.h>
 
 #include <regex>
@@ -16,17 +16,17 @@ struct Form {
   const char *pattern, *words;
 };
 
-// A source as the kernel shows it again when it is mounted: that is how the mount is recognised.
+// A source in the form in which the kernel shows it once mounted: that is how the mount is recognised.
 Form form_of(const std::string& fstype) {
   if (fstype == "nfs4")
     return {R"(^([A-Za-z0-9][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\]):/[A-Za-z0-9_./+@-]*$)",
-            "SERVER:/PATH, as 10.0.0.5:/export"};
+            "SERVER:/PATH, such as 10.0.0.5:/export"};
   if (fstype == "ceph")
     return {
         R"(^[A-Za-z0-9][A-Za-z0-9_.-]*@[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[A-Za-z0-9_.-]+=/[A-Za-z0-9_./+@-]*$)",
         "USER@FSID.FILESYSTEM=/PATH"};
   return {R"(^[A-Za-z0-9][A-Za-z0-9_.,@:-]*:/[A-Za-z0-9_-]+(/[A-Za-z0-9_./+@-]*)?$)",
-          "NID[:NID...]:/FILESYSTEM[/PATH], as 10.0.0.5@o2ib:/scratch"};
+          "NID[:NID...]:/FILESYSTEM[/PATH], such as 10.0.0.5@o2ib:/scratch"};
 }
 
 bool has_word(const std::string& options, const std::string& word) {
@@ -52,31 +52,30 @@ void SpecReader::check_source(const YamlNode& at, const std::string& path, const
   const Form form = form_of(storage.fstype);
   if (storage.source.size() > 512 || !std::regex_match(storage.source, std::regex(form.pattern)))
     error(at, path + ".source",
-          fmt::format("'{}' is not a source of {}: {}", storage.source.substr(0, 80), storage.fstype,
-                      form.words));
+          fmt::format("'{}' is not a valid {} source: it must be {}", storage.source.substr(0, 80),
+                      storage.fstype, form.words));
 }
 
 void SpecReader::check_options(const YamlNode& at, const std::string& path, const StorageSpec& storage) {
   const std::string where = path + ".options";
   if (("," + storage.options).find(",secret=") != std::string::npos)
     error(at, where,
-          "a key in the spec is a key in plans and logs: write it to a file of the nodes (module file, "
-          "'secret:NAME' as its content) and name that with secretfile=");
+          "a key in the spec would also appear in plans and logs: write it to a file on the nodes (module "
+          "file, 'secret:NAME' as its content) and name that file with secretfile=");
   for (const char* word : {"bg", "noauto", "remount", "bind"})
     if (has_word(storage.options, word))
-      error(at, where, fmt::format("'{}' is not for a mount that muster makes and tries again", word));
+      error(at, where, fmt::format("'{}' is not allowed: muster makes and retries this mount itself", word));
   if (storage.writable && has_word(storage.options, "ro"))
-    error(at, where, "'ro', and 'writable: true' beside it");
+    error(at, where, "'ro' contradicts 'writable: true'");
 }
 
 void SpecReader::check_external(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
-  // Root of a node is mapped to `nobody` there and cannot make homes; and with the server gone neither the
-  // agent, which looks after the keys in them, nor an operator would get in.
+  // Root of a node is mapped to `nobody` there and cannot make homes; and if the server fails, neither the
+  // agent, which maintains the keys in them, nor an operator could log in.
   if (storage.mount == "/home")
-    error(
-        *child(&entry.value, "mount"), path + ".mount",
-        "the homes and keys of the spec's users are there, and must not depend on a server: mount it below, "
-        "as /home/site");
+    error(*child(&entry.value, "mount"), path + ".mount",
+          "/home holds the home directories and keys of the spec's users and must not depend on a server: "
+          "mount it below, for example at /home/site");
   if (nodes_incomplete_) return;
   const YamlNode* role = child(child(&entry.value, "nodes"), "role");
   std::set<std::string> roles;
@@ -86,9 +85,9 @@ void SpecReader::check_external(const YamlEntry& entry, const std::string& path,
   }
   if (role && !roles.count(storage.role))
     return must_be_known(*role, path + ".nodes.role", "role", storage.role, {roles.begin(), roles.end()});
-  if (!role) return;  // no node at all, which is said elsewhere
+  if (!role) return;  // no node at all, which is reported elsewhere
   error(*role, path + ".nodes.role",
-        fmt::format("no node would mount it: role '{}' has no playbook '{}'", storage.role,
+        fmt::format("no node would mount it: role '{}' does not have the playbook '{}'", storage.role,
                     engine_playbook(storage.engine)));
 }
 

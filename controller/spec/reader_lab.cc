@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-// What the schema has nothing to say about.
+// What the schema does not cover.
 bool is_well_formed(const Json& limit) {
   static const std::set<std::string> kKeys = {
       "min", "max", "degraded_below", "degraded_above", "of_raw_reads", "otherwise_min"};
@@ -27,7 +27,7 @@ void SpecReader::read_lab() {
   LabAcceptance& out = spec_.lab_acceptance.emplace();
   if (const YamlNode* scale = acceptance->find("time_scale"); scale && yaml_is_number(*scale)) {
     out.time_scale = std::strtod(scale->text.c_str(), nullptr);
-    if (out.time_scale <= 0) error(*scale, "lab.acceptance.time_scale", "must be more than 0, at most 1");
+    if (out.time_scale <= 0) error(*scale, "lab.acceptance.time_scale", "must be more than 0 and at most 1");
   }
   if (const YamlNode* compare = acceptance->find("compare"); compare && yaml_is_boolean(*compare))
     out.compare = yaml_boolean(*compare);
@@ -43,7 +43,7 @@ void SpecReader::read_lab() {
     const YamlNode& limits = *acceptance->find("limits");
     const std::string path = "lab.acceptance.limits." + name;
     if (name.find('/') == std::string::npos)
-      error(limits, path, "name the check and what it measures, such as dgemm/gflops");
+      error(limits, path, "must name the check and its metric, such as dgemm/gflops");
     else if (const Status fine = check_limit(name.substr(name.rfind('/') + 1), limit);
              is_well_formed(limit) && !fine.ok())
       error(*limits.find(name), path, fine.error().message);

@@ -13,7 +13,7 @@ namespace muster {
 
 namespace {
 
-// "52:54:00:AA:00:01" -> lower case; empty when it is none.
+// "52:54:00:AA:00:01" -> lower case; empty if it is not a MAC address.
 std::string normal_mac(std::string mac) {
   static const std::regex form("^[0-9a-f]{2}(:[0-9a-f]{2}){5}$");
   mac = lower(mac);
@@ -88,25 +88,27 @@ NodeSpec SpecReader::read_common(const YamlNode& entry, const std::string& path)
   read_disks(child(&entry, "disks"), path + ".disks", !node.image.empty(), node.disks);
   node.vars = read_vars(child(&entry, "vars"), path + ".vars");
   if (!node.image.empty() && !node.disks.count("os"))
-    error(entry, path, fmt::format("missing disk group 'os': where should image '{}' go?", node.image));
+    error(entry, path,
+          fmt::format("missing disk group 'os': it selects the disk for image '{}'", node.image));
   if (!node.image.empty() && !child(&entry, "mac"))
     error(entry, path, "missing key 'mac': the node is recognised by it when it netboots");
   return node;
 }
 
-// Driver `manual` has a person instead of a BMC: where to go, and how long that may take.
+// Driver `manual` has a person instead of a BMC: the machine's location, and how long switching it may take.
 void SpecReader::read_manual(const YamlNode& power, const std::string& path, PowerSpec& out) {
   constexpr size_t kLongest = 120;
   out.within = 8 * 60 * kMinute;
   for (const char* key : {"secret", "pin", "program", "cipher_suite", "privilege", "api", "install"})
     if (const YamlNode* found = child(&power, key))
-      error(*found, path + "." + key, "driver manual asks a person: there is no BMC to log in to");
+      error(*found, path + "." + key,
+            "has no effect with driver manual: a person switches the node, there is no BMC");
   if (const YamlNode* within = child(&power, "within")) {
     const auto parsed = parse_duration(within->text);
     if (!parsed.ok())
       error(*within, path + ".within", parsed.error().message);
     else if (*parsed < 5 * kMinute || *parsed > 168 * 60 * kMinute)
-      error(*within, path + ".within", "a person has 5 min to 168 h");
+      error(*within, path + ".within", "must be between 5 min and 168 h");
     else
       out.within = *parsed;
   }
@@ -116,7 +118,8 @@ void SpecReader::read_manual(const YamlNode& power, const std::string& path, Pow
     const ValuePlace own = own_value({where, path + ".address"}, i);
     const std::string& words = own.at->text;
     if (words.size() > kLongest || std::any_of(words.begin(), words.end(), control))
-      error(*own.at, own.path, fmt::format("where it stands, in a line of at most {} characters", kLongest));
+      error(*own.at, own.path,
+            fmt::format("must give the machine's location in one line of at most {} characters", kLongest));
   }
 }
 
@@ -135,24 +138,24 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   if (out.driver == "manual") return read_manual(power, path, out);
   if (const YamlNode* within = child(&power, "within"))
     error(*within, path + ".within", fmt::format("belongs to the driver manual, not to {}", out.driver));
-  // Driver `ssh` uses only the node's own agent: an address or a secret there would be a BMC that seems to be
-  // used.
+  // Driver `ssh` uses only the node's own agent: an address or a secret would suggest that a BMC is used.
   if (out.driver == "ssh") {
     for (const char* key :
          {"address", "secret", "pin", "program", "cipher_suite", "privilege", "api", "install"})
       if (const YamlNode* found = child(&power, key))
         error(*found, path + "." + key,
-              "driver ssh has no BMC: the node is reached by the agent of the system it runs");
+              "driver ssh has no BMC: the node is controlled through the agent in its running system");
     return;
   }
   if (!out.driver.empty() && !power.find("address")) error(power, path, "missing key 'address'");
   const bool bmc = out.driver == "redfish" || out.driver == "ipmi", phy = out.driver == "sakura-phy";
   const bool known = bmc || phy || out.driver == "command";
   if (bmc && out.secret.empty() && !child(&power, "secret"))
-    error(power, path, "missing key 'secret': the name of the BMC's user:password, kept by `muster secret`");
+    error(power, path,
+          "missing key 'secret': the name under which `muster secret` stores the BMC's user:password");
   if (phy && !child(&power, "secret"))
     error(power, path,
-          "missing key 'secret': the name of the account's TOKEN:SECRET, kept by `muster secret`");
+          "missing key 'secret': the name under which `muster secret` stores the account's TOKEN:SECRET");
   if (out.driver == "command" && !child(&power, "program"))
     error(power, path, "missing key 'program': the name of a program in /etc/muster/power.d");
   const auto only_for = [&](const char* key, bool its_own, const char* driver) {
@@ -173,16 +176,18 @@ void SpecReader::read_power(const YamlNode& power, const std::string& path, Powe
   // 12 does both, but ipmitool 1.8.19 ends with a failed assertion when it sends the first command.
   if (out.driver == "ipmi" && suite && suite != 3 && suite != 8 && suite != 17)
     error(*child(&power, "cipher_suite"), path + ".cipher_suite",
-          fmt::format("{} is none that authenticates, encrypts and is known to ipmitool: 17, 3 or 8", suite));
+          fmt::format(
+              "{} is not a suite that authenticates, encrypts and is supported by ipmitool: use 17, 3 or 8",
+              suite));
   const char* kind = out.driver == "ipmi" ? "guid:" : "sha256:";
   if (bmc && !out.pin.empty() && out.pin.rfind(kind, 0) != 0)
     error(*child(&power, "pin"), path + ".pin",
-          fmt::format("the driver {} knows a BMC by {}", out.driver,
+          fmt::format("the driver {} identifies a BMC by {}", out.driver,
                       out.driver == "ipmi" ? "its GUID (guid:...)" : "its certificate (sha256:...)"));
 }
 
-// An adopted node: its operating system, its address and its OS disk are not muster's, so nothing may be said
-// about them.
+// An adopted node: muster does not manage its operating system, its address and its OS disk, so the spec must
+// not describe them.
 void SpecReader::read_adopt(const YamlNode& entry, const std::string& path, NodeSpec& node) {
   const YamlNode* adopt = child(&entry, "adopt");
   if (!adopt || !adopt->is_map()) return;
@@ -192,11 +197,11 @@ void SpecReader::read_adopt(const YamlNode& entry, const std::string& path, Node
   node.adopt.host_key = text(adopt, "host_key");
   if (const YamlNode* image = child(&entry, "image"))
     error(*image, path + ".image",
-          "an adopted node keeps its operating system: leave out 'image', or 'adopt' to have it re-imaged");
+          "an adopted node keeps its operating system: remove 'image', or remove 'adopt' to have the node "
+          "re-imaged");
   node.image.clear();
   if (const YamlNode* os = child(child(&entry, "disks"), "os"))
-    error(*os, path + ".disks.os",
-          "the OS disk of an adopted node is never touched: leave the group 'os' out");
+    error(*os, path + ".disks.os", "the OS disk of an adopted node is never touched: remove the group 'os'");
 }
 
 // A range has one entry for several nodes, and each host has a key of its own.
@@ -209,8 +214,8 @@ void SpecReader::check_adopted(const YamlNode& entry, const std::string& path, s
     node.address = node.adopt.host;
   else
     error_once(entry, path,
-               "missing key 'address': muster gives an adopted node no address, the spec says which it has "
-               "in the provisioning network");
+               "missing key 'address': muster assigns no address to an adopted node; give the one it has in "
+               "the provisioning network");
 }
 
 void SpecReader::read_hardware(const YamlNode* hardware, const std::string& path, HardwareSpec& out) {
@@ -220,8 +225,7 @@ void SpecReader::read_hardware(const YamlNode* hardware, const std::string& path
   out.gpu_model = text(hardware, "gpu_model");
   out.cpu_model = text(hardware, "cpu_model");
   if (!out.gpu_model.empty() && !child(hardware, "gpus"))
-    error(*child(hardware, "gpu_model"), path + ".gpu_model",
-          "names a model, but 'gpus' does not say how many");
+    error(*child(hardware, "gpu_model"), path + ".gpu_model", "is given without the number of GPUs (`gpus`)");
   if (const YamlNode* nics = child(hardware, "nics"); nics && nics->is_map() && nics->find("any"))
     out.nics["any"] = static_cast<int>(integer(nics, "any", 0));
   std::string memory = text(hardware, "memory");
@@ -243,17 +247,17 @@ void SpecReader::read_disks(const YamlNode* disks, const std::string& path, bool
   check_disk_overlap(disks, path, out);
 }
 
-// What selects disks to be written must say something: the empty text of an unset variable and a bare
-// wildcard would mean any disk, and padded text none, since disks' own texts are trimmed.
+// A selector of disks to be written must be specific: the empty text of an unset variable and a bare wildcard
+// would mean any disk, and padded text none, since disks' own texts are trimmed.
 bool SpecReader::check_selector_text(const YamlNode& at, const std::string& path) {
   const std::string& text = at.text;
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-    error(at, path, "is empty: say which disk, or leave the key out");
+    error(at, path, "is empty: name a disk or remove the key");
   else if (text.find_first_not_of("*?") == std::string::npos)
-    error(at, path, fmt::format("'{}' would match any disk: say more of it", text));
+    error(at, path, fmt::format("'{}' would match any disk: make it more specific", text));
   else if (isspace(static_cast<unsigned char>(text.front())) ||
            isspace(static_cast<unsigned char>(text.back())))
-    error(at, path, fmt::format("'{}' begins or ends with a blank: it would match no disk", text));
+    error(at, path, fmt::format("'{}' begins or ends with a space: it would match no disk", text));
   else
     return true;
   return false;
@@ -300,7 +304,7 @@ DiskGroup SpecReader::read_disk_group(const YamlEntry& entry, const std::string&
     if (!bytes.ok())
       error(*size, path + ".match.size", bytes.error().message);
     else if (*bytes <= 0)
-      error(*size, path + ".match.size", fmt::format("'{}' is no size of a disk", size->text));
+      error(*size, path + ".match.size", fmt::format("'{}' is not a disk size", size->text));
     else
       m.size_bytes = *bytes;
   }
@@ -310,11 +314,12 @@ DiskGroup SpecReader::read_disk_group(const YamlEntry& entry, const std::string&
     error(*match, path + ".match",
           "would match any disk: give serial, serials, wwid, model, size or transport");
   if (entry.key == "os" && m.count != 1 && child(match, "count"))
-    error(*child(match, "count"), path + ".match.count", "the operating system goes on exactly one disk");
+    error(*child(match, "count"), path + ".match.count",
+          "the operating system is installed on exactly one disk");
 
   const std::string policy = text(&entry.value, "policy");
-  // Naming a disk `os` on a node with an image is the order to install there, but not to destroy the data of
-  // another owner.
+  // A disk group `os` on a node with an image is an order to install on that disk, but not to destroy data of
+  // a different owner.
   if (policy.empty())
     group.policy = entry.key == "os" && imaged ? DiskPolicy::format_if_blank : DiskPolicy::keep;
   else
@@ -323,7 +328,7 @@ DiskGroup SpecReader::read_disk_group(const YamlEntry& entry, const std::string&
   if (policy == "format") group.policy = DiskPolicy::format;
   if (policy == "keep" && entry.key == "os" && imaged)
     error(*child(&entry.value, "policy"), path + ".policy",
-          "'keep' forbids to install the image; use format-if-blank or format");
+          "'keep' would prevent the image from being installed; use format-if-blank or format");
   return group;
 }
 
@@ -365,7 +370,7 @@ std::optional<std::string> SpecReader::value_of(const ValuePlace& value, const I
                                                 const char* what, NumberForm form) {
   const size_t given = value.at->items.size();
   if (value.at->is_list() && given != name.count) {
-    if (given > 0)  // an empty one is the schema's to report
+    if (given > 0)  // the schema reports an empty one
       error_once(*value.at, value.path,
                  fmt::format("{} {}{} for {} node{}", given, what, given == 1 ? "" : "es", name.count,
                              name.count == 1 ? "" : "s"));
@@ -393,7 +398,7 @@ void SpecReader::read_mac(const ValuePlace& mac, const InRange& name, std::strin
     error_once(*own.at, own.path, fmt::format("'{}' is not a MAC address such as 52:54:00:20:00:01", *text));
   else if (!is_station_address(out))
     error_once(*own.at, own.path,
-               fmt::format("{} is {} address, which no port has: look at the machine's label, or in the BMC",
+               fmt::format("{} is {} address and cannot belong to a port: see the machine's label or the BMC",
                            out, out == "00:00:00:00:00:00" ? "the zero" : "a multicast"));
 }
 

@@ -23,21 +23,22 @@ void check_calls(const YamlNode& root, std::vector<SpecError>& errors) {
   }
 }
 
-// Acceptance of a node relies on nothing being changed meanwhile.
+// Acceptance of a node relies on nothing being changed in the meantime.
 void check_profile(const YamlNode& root, std::vector<SpecError>& errors) {
   const YamlNode* steps = root.find("steps");
   for (size_t i = 0; steps && i < steps->items.size(); ++i) {
     const std::string path = fmt::format("steps[{}]", i);
     const YamlNode* module = steps->items[i].find("module");
     if (module && module->is_text() && module->text.rfind("accept", 0) != 0)
-      errors.push_back({module->line, module->column, path + ".module",
-                        fmt::format("an acceptance profile measures and changes nothing: not with '{}', but "
-                                    "with accept, accept_group, accept_links, accept_mpi or accept_rdma",
-                                    module->text)});
+      errors.push_back(
+          {module->line, module->column, path + ".module",
+           fmt::format("an acceptance profile measures and changes nothing: module '{}' is not allowed; use "
+                       "accept, accept_group, accept_links, accept_mpi or accept_rdma",
+                       module->text)});
     const YamlNode* phase = steps->items[i].find("phase");
     if (phase && phase->is_text() && phase->text != "node" && phase->text != "cluster")
       errors.push_back({phase->line, phase->column, path + ".phase",
-                        "steps of an acceptance profile have phase node or cluster"});
+                        "steps of an acceptance profile must have phase node or cluster"});
   }
 }
 
@@ -51,10 +52,11 @@ ParsedPlaybook parse_own_playbook(const OwnPlaybook& own) {
     if (is_profile_file(own.file)) check_profile(yaml.root, parsed.errors);
     const YamlNode* name = yaml.root.find("playbook");
     if (name && name->text != playbook_of_file(own.file))
-      parsed.errors.push_back({name->line, name->column, "playbook",
-                               fmt::format("this file is that of playbook '{}', not of '{}': file and "
-                                           "playbook have one name",
-                                           playbook_of_file(own.file), name->text)});
+      parsed.errors.push_back(
+          {name->line, name->column, "playbook",
+           fmt::format(
+               "this file must contain playbook '{}', not '{}': file and playbook must have the same name",
+               playbook_of_file(own.file), name->text)});
   }
   sort_errors(parsed.errors);
   for (SpecError& error : parsed.errors) error.file = own.file;
@@ -64,7 +66,7 @@ ParsedPlaybook parse_own_playbook(const OwnPlaybook& own) {
 void SpecReader::read_playbook_path(const YamlNode& at, const std::string& path) {
   if (!at.is_text() || at.text.empty()) return;
   spec_.playbook_paths.push_back(at.text);
-  if (at.text.find('\0') != std::string::npos) error(at, path, "a path cannot hold a zero byte");
+  if (at.text.find('\0') != std::string::npos) error(at, path, "a path must not contain a NUL byte");
 }
 
 void SpecReader::read_own_playbook(const YamlEntry& entry, std::map<std::string, std::string>& files) {
@@ -73,7 +75,7 @@ void SpecReader::read_own_playbook(const YamlEntry& entry, std::map<std::string,
   const auto [other, first] = files.emplace(key_of_file(own.file), own.file);
   if (!first)
     errors_.push_back({entry.line, entry.column, "playbooks." + entry.key,
-                       fmt::format("{} is a playbook '{}' already", other->second, other->first)});
+                       fmt::format("{} is already a playbook '{}'", other->second, other->first)});
   ParsedPlaybook parsed = parse_own_playbook(own);
   for (SpecError& error : parsed.errors) errors_.push_back(std::move(error));
   for (const PlaybookStep& step : parsed.playbook.steps)

@@ -1,7 +1,7 @@
-// The networks beside provisioning: rails and the storage network, whose ports a node gives them, and the
-// address it has there. A node's place in a network is the same everywhere: its address on rail 3 has the
-// host part of its provisioning address. So nothing has to be numbered twice, an address tells which node it
-// is, and no two nodes can have the same one.
+// The networks other than provisioning: rails and the storage network, the node's ports in them and its
+// address in each. A node's place in a network is the same everywhere: its address on rail 3 has the host
+// part of its provisioning address. So nothing has to be numbered twice, an address identifies its node, and
+// no two nodes can have the same one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ bool is_mac(const std::string& text) {
   return text.size() == 17 && std::regex_match(text, form);
 }
 
-// As the node reads it: lower case, PCI addresses with their domain. Empty: it is no port.
+// As the node reads it: lower case, PCI addresses with their domain. Empty: it is not a port.
 std::string normal_port(std::string text) {
   static const std::regex pci("^([0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]$"),
       name("^[A-Za-z][A-Za-z0-9_.-]{0,14}$");
@@ -41,11 +41,12 @@ Result<std::string> for_rail(const std::string& text, int rail) {
     numbered.replace(at, 5, "{n");
   auto out = expand_number(numbered, rail, NumberForm::decimal);
   if (!out.ok())
-    return fail(Code::invalid, fmt::format("'{}': braces may hold {{rail}} or {{rail+100}}", text));
+    return fail(Code::invalid,
+                fmt::format("'{}': only {{rail}} and {{rail+100}} are allowed in braces", text));
   return out;
 }
 
-// The smallest network in which a host has this number.
+// The prefix of the smallest network that can have a host with this number.
 int prefix_for(uint32_t host) {
   int prefix = 30;
   while (prefix > 8 && host >= (uint32_t{1} << (32 - prefix)) - 1) --prefix;
@@ -58,15 +59,15 @@ bool SpecReader::check_port(const YamlNode& at, const std::string& path, bool on
   out = normal_port(at.text);
   if (out.empty()) {
     error(at, path,
-          fmt::format("'{}' is no port: give an interface's name, its MAC address or its PCI address such as "
+          fmt::format("'{}' is not a port: give an interface name, a MAC address or a PCI address such as "
                       "0000:1a:00.0",
                       at.text));
     return false;
   }
   if (!is_mac(out) || one_node) return true;
   error(at, path,
-        fmt::format("{} is one node's, and several are meant here: name ports by PCI address or interface, "
-                    "or give this under a node of its own",
+        fmt::format("{} belongs to one node, but this entry covers several: name ports by PCI address or "
+                    "interface, or declare the node in an entry of its own",
                     out));
   return false;
 }
@@ -93,7 +94,7 @@ void SpecReader::read_priorities(const YamlNode* map, const std::string& path, i
   for (const YamlEntry& entry : map->entries) {
     if (!yaml_is_integer(entry.value) || entry.key.empty() || entry.key.size() > 2 ||
         entry.key.find_first_not_of("0123456789") != std::string::npos)
-      continue;  // said by the schema
+      continue;  // reported by the schema
     const int key = std::stoi(entry.key);
     const auto place = SpecError{entry.line, entry.column, path + "." + entry.key, ""};
     if (key > most_key) {
@@ -111,7 +112,7 @@ void SpecReader::read_qos(const YamlNode* qos) {
   const std::string path = "network.rails.qos";
   if (!qos || !qos->is_map()) return;
   if (spec_.network.rails.kind == "infiniband")
-    return error(*qos, path, "has no meaning for kind 'infiniband': its subnet manager does this");
+    return error(*qos, path, "has no effect for kind 'infiniband': its subnet manager controls this");
   if (const YamlNode* pfc = child(qos, "pfc"); pfc && pfc->is_list())
     for (size_t i = 0; i < pfc->items.size(); ++i) {
       if (!yaml_is_integer(pfc->items[i])) continue;
@@ -139,12 +140,13 @@ void SpecReader::make_rail_networks(const YamlNode& rails) {
   const bool numbered = r.cidr.find('{') != std::string::npos;
   if (numbered && r.prefix > 0)
     return error(*child(&rails, "prefix"), "network.rails.prefix",
-                 "is for a network that holds all rails; here {rail} makes one of each");
+                 "applies to one network for all rails; with {rail}, each rail has its own");
   if (!numbered && r.prefix == 0 && r.count > 1)
-    return error(*cidr, path,
-                 fmt::format("is one network for {} rails: write {{rail}} into it, as in "
-                             "10.100.{{rail}}.0/24, or give 'prefix', the size of each rail's part",
-                             r.count));
+    return error(
+        *cidr, path,
+        fmt::format("is one network for {} rails: use {{rail}} in it, as in "
+                    "10.100.{{rail}}.0/24, or give 'prefix', the prefix length of each rail's network",
+                    r.count));
   std::vector<Cidr> out;
   for (int i = 0; i < r.count; ++i) {
     const auto text = for_rail(r.cidr, i);
@@ -205,7 +207,7 @@ void SpecReader::read_rails() {
     must_have_playbook(*port, "network.storage.port", "networks", "");
     if (storage_ && provisioning_ && storage_->overlaps(*provisioning_))
       error(*port, "network.storage.port",
-            "the storage network is the provisioning network, which has its port");
+            "the storage network is the provisioning network and uses its port");
   }
   const YamlNode* rails = child(network, "rails");
   if (!rails || !rails->is_map()) return;
@@ -218,7 +220,7 @@ void SpecReader::read_rails() {
   out.gateway = text(rails, "gateway");
   if (out.kind == "infiniband" && out.mtu > kDatagramMtu)
     error(*child(rails, "mtu"), "network.rails.mtu",
-          fmt::format("{} is more than IPoIB carries in datagram mode, {}", out.mtu, kDatagramMtu));
+          fmt::format("{} is more than the maximum of IPoIB in datagram mode, {}", out.mtu, kDatagramMtu));
   const YamlNode* ports = child(rails, "ports");
   read_rail_ports(ports, "network.rails.ports", false, out.ports);
   if (ports && ports->is_text() && ports->text != kAutomatic)
@@ -230,18 +232,18 @@ void SpecReader::read_rails() {
   read_qos(child(rails, "qos"));
   make_rail_networks(*rails);
   check_rail_networks(*rails);
-  if (child(rails, "count") && child(rails, "cidr"))  // else the schema has more to say of the same place
+  if (child(rails, "count") && child(rails, "cidr"))  // else the schema reports the same place
     must_have_playbook(*rails, "network.rails", "networks", "");
 }
 
-// What a role or a node says otherwise.
+// What a role or a node overrides.
 SpecReader::NicWishes SpecReader::read_wishes(const YamlNode* map, const std::string& path, bool one_node) {
   NicWishes out;
   const YamlNode *rails = child(map, "rails"), *port = child(map, "storage_port");
   const Rails& all = spec_.network.rails;
   if (rails && rails->is_map()) {
     if (!child(child(&root_, "network"), "rails"))
-      error(*rails, path + ".rails", "no rails are declared: network.rails says what they are");
+      error(*rails, path + ".rails", "no rails are declared: declare them in network.rails");
     const YamlNode *count = child(rails, "count"), *ports = child(rails, "ports");
     read_rail_ports(ports, path + ".rails.ports", one_node, out.rail_ports);
     if (count) out.rails = static_cast<int>(integer(rails, "count", 0));
@@ -256,7 +258,7 @@ SpecReader::NicWishes SpecReader::read_wishes(const YamlNode* map, const std::st
   }
   if (port && port->is_text()) {
     if (!child(child(&root_, "network"), "storage"))
-      error(*port, path + ".storage_port", "no storage network is declared: network.storage says what it is");
+      error(*port, path + ".storage_port", "no storage network is declared: declare it in network.storage");
     if (port->text == kNone)
       out.storage_port = kNone;
     else
@@ -269,17 +271,17 @@ SpecReader::NicWishes SpecReader::read_wishes(const YamlNode* map, const std::st
 std::string SpecReader::address_in(const Cidr& network, const NodeSpec& node, const YamlNode& at,
                                    const std::string& path) {
   const auto own = parse_ipv4(node.address);
-  if (!own || !provisioning_ || !provisioning_->hosts(*own)) return "";  // said elsewhere
+  if (!own || !provisioning_ || !provisioning_->hosts(*own)) return "";  // reported elsewhere
   const uint32_t host = *own & ~provisioning_->mask();
   if (host < (uint32_t{1} << (32 - network.prefix)) - 1) return format_ipv4(network.base + host);
   error_once(at, path,
-             fmt::format("{}/{} is too small: {} ({}) would be host {} there; it takes a /{}",
+             fmt::format("{}/{} is too small: {} ({}) would be host {} in it; a /{} is needed",
                          format_ipv4(network.base), network.prefix, node.name, node.address, host,
                          prefix_for(host)));
   return "";
 }
 
-// One port has one address of ours.
+// A port gets one address from muster.
 void SpecReader::check_same_port(const NodeSpec& node, const YamlNode& at, const std::string& path) {
   std::map<std::string, std::string> seen;
   if (!node.mac.empty()) seen[node.mac] = "the provisioning port";
@@ -291,7 +293,7 @@ void SpecReader::check_same_port(const NodeSpec& node, const YamlNode& at, const
     const auto [other, first] = seen.emplace(node.rails[i].port, fmt::format("rail {}", i));
     if (!first)
       error_once(at, path,
-                 fmt::format("rail {} of {}: {} is {} already", i, node.name, other->first, other->second));
+                 fmt::format("rail {} of {}: {} is already {}", i, node.name, other->first, other->second));
   }
 }
 
@@ -307,8 +309,8 @@ void SpecReader::give_storage(NodeSpec& node, const YamlNode& at, const std::str
   const bool both_found = out.port.empty() && !node.rails.empty() && node.rails.front().port.empty();
   if (both_found && spec_.network.rails.kind == "ethernet")
     error_once(at, path,
-               fmt::format("which port of {} is the storage port? Rails take all others: give "
-                           "network.storage.port, or storage_port of the role or node",
+               fmt::format("the storage port of {} is not defined, and the rails take all remaining ports: "
+                           "give network.storage.port, or storage_port of the role or node",
                            node.name));
   if (!out.address.empty()) node.storage = std::move(out);
 }
@@ -346,11 +348,11 @@ void SpecReader::give_ports(NodeSpec& node, const NodePlace& place, const NicWis
   const std::string path = place.path + (key ? std::string(".") + key : "");
   const bool has_playbook = spec_.plays(node, "networks");
   if (key && node.adopt.declared())
-    return error_once(at, path, "an adopted host's network is its own: muster configures no port there");
+    return error_once(at, path, "muster does not configure the network ports of an adopted host");
   if (key && !has_playbook)
     return error_once(
         at, path,
-        fmt::format("is carried out by the playbook 'networks', which role '{}' does not have", node.role));
+        fmt::format("is applied by the playbook 'networks', which role '{}' does not have", node.role));
   if (node.adopt.declared() || !has_playbook) return;
   give_rails(node, role, own);
   give_storage(node, at, path, own.storage_port.empty() ? role : own);
@@ -380,7 +382,7 @@ void SpecReader::assign_rails() {
   check_order_of_networks();
 }
 
-// Playbooks are carried out in the order of the role: what uses a network comes after what makes it.
+// Playbooks are applied in the order of the role: what uses a network must come after what configures it.
 void SpecReader::check_order_of_networks() {
   const YamlNode* roles = child(&root_, "roles");
   if (!roles || !roles->is_map()) return;
@@ -392,7 +394,7 @@ void SpecReader::check_order_of_networks() {
       const YamlNode& item = playbooks->items[i];
       if (item.text == "networks" && !user.empty())
         error(item, fmt::format("roles.{}.playbooks[{}]", role.key, i),
-              fmt::format("must stand before '{}', which uses the networks", user));
+              fmt::format("must come before '{}', which uses the networks", user));
       if (user.empty() && (item.text == "interconnect" || item.text.rfind("storage-", 0) == 0))
         user = item.text;
     }

@@ -1,5 +1,5 @@
-// The section `rollout:`, and the rollouts that could never come to an end: those without images, without a
-// canary, or of nodes that something always needs.
+// The section `rollout:`, and the rejection of rollouts that could never finish: without images, without a
+// canary, or of nodes that are always needed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,9 +55,8 @@ void SpecReader::read_max_unavailable(const YamlNode& rollout, RolloutSpec& out)
       !number.empty() && number.size() <= 4 && number.find_first_not_of("0123456789") == std::string::npos;
   if (!digits) return error(*at, path, fmt::format("'{}' is not a number such as 2, or \"10 %\"", at->text));
   const int value = std::stoi(number);
-  if (value == 0)
-    return error(*at, path, "0 leaves no node for a batch: the least is 1, and it is the default");
-  if (percent && value > 100) return error(*at, path, fmt::format("'{}' is more than all", at->text));
+  if (value == 0) return error(*at, path, "0 leaves no node for a batch: the minimum and default is 1");
+  if (percent && value > 100) return error(*at, path, fmt::format("'{}' is more than 100 %", at->text));
   (percent ? out.max_unavailable_percent : out.max_unavailable) = value;
 }
 
@@ -65,10 +64,11 @@ void SpecReader::check_rollout_times(const YamlNode& rollout, const RolloutSpec&
   if (out.trial <= out.window) return;
   const bool own = child(&rollout, "trial") != nullptr;
   const YamlNode* at = child(&rollout, own ? "trial" : "window");
-  error(at ? *at : rollout, own ? "rollout.trial" : "rollout.window",
-        fmt::format("a trial may take {}{}, and no batch begins later than {} after a start: a batch would "
-                    "still run when the next start is due; shorten `trial` or lengthen `window`",
-                    to_human(out.trial), own ? "" : " (limits.trial)", to_human(out.window)));
+  error(
+      at ? *at : rollout, own ? "rollout.trial" : "rollout.window",
+      fmt::format("a trial may take {}{}, longer than the window of {} in which batches start: a batch could "
+                  "still be running when the next rollout start is due; shorten `trial` or lengthen `window`",
+                  to_human(out.trial), own ? "" : " (limits.trial)", to_human(out.window)));
 }
 
 void SpecReader::read_rollout_roles(const YamlNode& rollout, RolloutSpec& out) {
@@ -105,14 +105,14 @@ void SpecReader::read_rollout_roles(const YamlNode& rollout, RolloutSpec& out) {
 void SpecReader::check_rollout_role(const YamlNode& at, const std::string& path, const std::string& role) {
   if (nodes_incomplete_) return;
   const rollout::Serving serving = rollout::serving_of(spec_);
-  std::string needed;  // section, while each node so far is needed by one
+  std::string needed;  // the section that needs it, while that is true of every node so far
   bool imaged = false, free = false;
   for (const NodeSpec& node : spec_.nodes) {
     if (node.role != role) continue;
     if (node.adopt.declared())
       return error(at, path,
-                   fmt::format("{} of role '{}' was adopted with the system it had, and is never re-imaged: "
-                               "give it a role that no rollout names",
+                   fmt::format("{} of role '{}' was adopted with its existing system and is never re-imaged: "
+                               "give it a role that is not in a rollout",
                                node.name, role));
     if (node.image.empty()) continue;
     imaged = true;
@@ -127,12 +127,13 @@ void SpecReader::check_rollout_role(const YamlNode& at, const std::string& path,
     error(at, path, fmt::format("role '{}' has no node with an image: there is nothing to roll out", role));
   else if (!free)
     error(at, path,
-          fmt::format("storage '{}' stops without any node of role '{}': a rollout could never take one. "
-                      "More copies (or servers), or another role",
+          fmt::format("storage '{}' would stop if any node of role '{}' were away, so a rollout could never "
+                      "take one: add copies (or servers), or use a different role",
                       needed, role));
 }
 
-// Of each image one: with a BMC, so that a hang ends by itself, and without storage that others use.
+// Each image needs one: a node with a BMC, so that it can be reset when it hangs, and without storage that
+// others use.
 void SpecReader::check_canaries(const YamlNode& at, const RolloutSpec& rollout) {
   const rollout::Serving serving = rollout::serving_of(spec_);
   std::set<std::string> images, switched, possible;
@@ -145,15 +146,14 @@ void SpecReader::check_canaries(const YamlNode& at, const RolloutSpec& rollout) 
   }
   for (const std::string& image : images) {
     if (possible.count(image)) continue;
-    error(
-        at, at.is_list() ? "rollout.roles" : kSection,
-        switched.count(image)
-            ? fmt::format("image '{}' has no node that could be its canary: each one with a BMC serves "
-                          "storage that others use, leads, or runs Slurm's controller",
-                          image)
-            : fmt::format("image '{}' has no node that could be its canary: none has a BMC, which would end "
-                          "a hang of it",
-                          image));
+    error(at, at.is_list() ? "rollout.roles" : kSection,
+          switched.count(image)
+              ? fmt::format("image '{}' has no node that could be its canary: each node with a BMC serves "
+                            "storage that others use, is a lead node, or runs Slurm's controller",
+                            image)
+              : fmt::format("image '{}' has no node that could be its canary: none has a BMC, which is "
+                            "needed to reset a hung node",
+                            image));
   }
 }
 

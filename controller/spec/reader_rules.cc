@@ -1,4 +1,4 @@
-// Rules between parts: unique names and addresses, storage against disk groups.
+// Rules across sections: unique names and addresses, storage and its disk groups.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +17,7 @@ void SpecReader::check_unique(const std::string& what, const std::string& value,
   error_once(*place.at, place.path,
              what == "name"
                  ? fmt::format("node '{}' is declared twice", value)
-                 : fmt::format("{} {} is given to both {} and {}", what, value, other->second, node.name));
+                 : fmt::format("{} {} is used by both {} and {}", what, value, other->second, node.name));
 }
 
 // A node's own value under a key of its entry; without the key the entry.
@@ -27,7 +27,7 @@ ValuePlace SpecReader::place_of(const NodePlace& place, const char* key) {
   return value ? own_value({value, path}, place.index) : ValuePlace{place.entry, path};
 }
 
-// That of an adopted node may be known from the host that is adopted.
+// An adopted node's address may be known from its `adopt.host`.
 ValuePlace SpecReader::place_of_address(const NodePlace& place) {
   const YamlNode* host = child(child(place.entry, "adopt"), "host");
   if (!host || child(place.entry, "address")) return place_of(place, "address");
@@ -50,7 +50,7 @@ void SpecReader::check_address(const NodeSpec& node, const NodePlace& place) {
     error_once(*at, path,
                fmt::format("{} ({}) is not a host address of the provisioning network {}", node.address,
                            node.name, spec_.network.provisioning.cidr));
-  // Adopted it may be the machine that the controller runs on, which keeps its system.
+  // An adopted node may be the machine that the controller runs on, as it keeps its system.
   if (node.address == spec_.network.controller && !node.adopt.declared())
     error_once(*at, path, fmt::format("{} is the controller's address", node.address));
   if (node.address == spec_.network.gateway)
@@ -72,21 +72,21 @@ void SpecReader::check_server_name(const std::string& name, const ValuePlace& pl
 }
 
 void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& place) {
-  // For a program of the operator's it is whatever that program understands, for a person where to go.
+  // For an operator's program it is whatever that program understands, for a person the machine's location.
   if (node.power.address.empty() || node.power.driver == "command" || node.power.driver == "manual") return;
   const ValuePlace own = place_of_power_address(place);
   const YamlNode& at = *own.at;
   const std::string& path = own.path;
   if (node.power.driver == "sakura-phy") {
-    // One server under its id and under its nickname would be two nodes, and one could be installed over the
-    // other.
+    // A server declared once by its id and once by its nickname would be two nodes, and one could be
+    // installed over the other.
     const bool one_is_installed = std::any_of(spec_.nodes.begin(), spec_.nodes.end(), [](const NodeSpec& n) {
       return n.power.driver == "sakura-phy" && !n.power.install_image.empty();
     });
     if (one_is_installed && node.power.address.find_first_not_of("0123456789") != std::string::npos)
       return error_once(at, path,
-                        fmt::format("'{}': where `install` is given for any node, all servers of the "
-                                    "provider are named by their ids (12 digits)",
+                        fmt::format("'{}': if any node has `install`, all servers of the provider must be "
+                                    "named by their ids (12 digits)",
                                     node.power.address));
     return check_server_name(node.power.address, own);
   }
@@ -100,7 +100,7 @@ void SpecReader::check_power_address(const NodeSpec& node, const NodePlace& plac
   }
   const auto address = parse_ipv4(host);
   const bool looks_numeric = host.find_first_not_of("0123456789.") == std::string::npos;
-  // A name would be looked up before each power call, and may then be another machine.
+  // A name would be resolved before each power call, and could then mean a different machine.
   if (!address && (node.power.driver == "redfish" || node.power.driver == "ipmi"))
     return error_once(
         at, path,
@@ -126,7 +126,7 @@ void SpecReader::check_nodes() {
     check_unique("MAC", node.mac, node, place_of(place, "mac"));
     check_unique("address", node.address, node, place_of(place, "address"));
     const std::string& program = node.power.program;  // each has addresses of its own
-    if (node.power.driver != "manual")                // a rack holds many
+    if (node.power.driver != "manual")                // several machines may share a location
       check_unique("power address", (program.empty() ? "" : program + " ") + node.power.address, node,
                    place_of_power_address(place));
     check_address(node, place);
@@ -134,7 +134,7 @@ void SpecReader::check_nodes() {
   }
 }
 
-// A role that leads has a node to do it.
+// A role that leads must have a node to do it.
 void SpecReader::check_leads() {
   const YamlNode* roles = child(&root_, "roles");
   if (nodes_incomplete_ || !roles || !roles->is_map()) return;
@@ -154,8 +154,8 @@ bool SpecReader::has_nodes(const std::string& role) const {
                      [&](const NodeSpec& n) { return n.role == role; });
 }
 
-// Slurm's database is led where its controller is, wherever that is: a leader without it would leave the
-// cluster without accounts, unsaid.
+// Slurm's database is led where its controller is, wherever that is: a leader without it would silently leave
+// the cluster without accounting.
 void SpecReader::check_accounting(const YamlNode& roles) {
   const NodeSpec* slurm = spec_.leader_of("scheduler");
   const auto each = [&](const YamlEntry& role, const char* key, const auto& complain) {
@@ -168,18 +168,18 @@ void SpecReader::check_accounting(const YamlNode& roles) {
   for (const YamlEntry& role : roles.entries) {
     each(role, "playbooks", [&](const YamlNode& at, const std::string& path) {
       if (!slurm)
-        error(at, path, "accounting is Slurm's: it needs the playbook scheduler");
+        error(at, path, "accounting is part of Slurm: it needs the playbook scheduler");
       else if (!spec_.plays(*slurm, "accounting"))
         error(at, path,
-              fmt::format("Slurm is led by {} of role '{}', which has no accounting: name it there, or let a "
-                          "role that has both lead scheduler",
+              fmt::format("Slurm is led by {} of role '{}', which does not have the playbook accounting: add "
+                          "it there, or make a role that has both playbooks lead scheduler",
                           slurm->name, slurm->role));
     });
     each(role, "leads", [&](const YamlNode& at, const std::string& path) {
       if (slurm && slurm->role != role.key)
         error(at, path,
-              fmt::format("accounting is led where scheduler is, by {} of role '{}': let this role lead "
-                          "scheduler, too, or leave it out here",
+              fmt::format("accounting must be led by the same node as scheduler, {} of role '{}': make this "
+                          "role lead scheduler as well, or remove accounting here",
                           slurm->name, slurm->role));
     });
   }
@@ -211,7 +211,7 @@ void SpecReader::assign_addresses() {
     if (!provisioning_->hosts(next)) {
       const YamlNode* at = child(places_[i].entry, "name");
       error(at ? *at : *places_[i].entry, places_[i].path + ".name",
-            fmt::format("no address is left in {} for {}", spec_.network.provisioning.cidr,
+            fmt::format("{} has no free address left for {}", spec_.network.provisioning.cidr,
                         spec_.nodes[i].name));
       return;
     }
@@ -255,7 +255,7 @@ StorageSpec SpecReader::read_one_storage(const YamlEntry& entry, const std::stri
   return out;
 }
 
-// What other engines have is said at the key; what this one lacks, at the section.
+// A key of a different engine is reported at the key, a missing key at the section.
 void SpecReader::check_keys(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
   static const std::set<std::string> of_external = {"fstype", "source", "options", "writable"};
   const StorageEngine& engine = engine_of(storage);
@@ -264,7 +264,7 @@ void SpecReader::check_keys(const YamlEntry& entry, const std::string& path, con
     if (!engine.name.empty() && (std::count(engine.without.begin(), engine.without.end(), e.key) ||
                                  (!external && of_external.count(e.key))))
       errors_.push_back({e.line, e.column, path + "." + e.key,
-                         fmt::format("has no meaning for engine '{}'", storage.engine)});
+                         fmt::format("has no effect for engine '{}'", storage.engine)});
   for (const char* key : {"disks", "fstype", "source"})
     if (external == (of_external.count(key) > 0) && !child(&entry.value, key))
       error(entry.value, path, fmt::format("missing key '{}'", key));
@@ -280,7 +280,8 @@ void SpecReader::check_mount(const YamlEntry& entry, const std::string& path, co
     return storage.mount == outer || storage.mount.rfind(outer + "/", 0) == 0;
   };
   for (const std::string& folder : system)
-    if (inside(folder)) error(at, path + ".mount", fmt::format("{} belongs to the operating system", folder));
+    if (inside(folder))
+      error(at, path + ".mount", fmt::format("{} is a folder of the operating system", folder));
   for (const StorageSpec& other : spec_.storage)
     if (!other.mount.empty() && (inside(other.mount) || other.mount.rfind(storage.mount + "/", 0) == 0))
       error(at, path + ".mount",
@@ -315,8 +316,8 @@ std::vector<const NodeSpec*> SpecReader::members(const YamlEntry& entry, const s
   return out;
 }
 
-// Where one node serves it all, that is named: which node's failure takes the file system away is for the
-// operator to choose. Another engine's leader may be; its metadata is copied to nodes that hold data.
+// If one node serves everything, it must be named: the operator chooses which node's failure takes the file
+// system away. The leader of other engines may be named; its metadata is copied to nodes that hold data.
 bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, const StorageSpec& storage) {
   const YamlNode* at = child(&entry.value, "server");
   const bool one_server = engine_of(storage).one_server;
@@ -330,15 +331,16 @@ bool SpecReader::check_server(const YamlEntry& entry, const std::string& path, c
   if (const NodeSpec* node = spec_.node(storage.server)) {
     if (one_server || is_member(storage, *node)) return true;
     error(*at, path + ".server",
-          fmt::format("{} holds no data of it, and only such a node can be its master", node->name));
+          fmt::format("{} holds no data of this storage, and only a node that does can be its master",
+                      node->name));
     return false;
   }
   must_be_known(*at, path + ".server", "node", storage.server, names);
   return false;
 }
 
-// Where some roles have the engine's playbook, a section that lies on nodes of other roles only would never
-// be made. Where none has it, a playbook of the user's own may.
+// Where some roles have the engine's playbook, a section only on nodes of other roles would never be created.
+// If no role has it, the user's own playbook may create it.
 bool SpecReader::check_engine_playbook(const YamlEntry& entry, const std::string& path,
                                        const StorageSpec& storage) {
   if (std::any_of(spec_.nodes.begin(), spec_.nodes.end(),
@@ -346,11 +348,11 @@ bool SpecReader::check_engine_playbook(const YamlEntry& entry, const std::string
     return true;
   const auto holder = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
                                    [&](const NodeSpec& node) { return holds_data(storage, node); });
-  if (holder == spec_.nodes.end()) return true;  // said elsewhere
+  if (holder == spec_.nodes.end()) return true;  // reported elsewhere
   const char* key = engine_of(storage).one_server ? "server" : "disks";
   error(*child(&entry.value, key), fmt::format("{}.{}", path, key),
-        fmt::format("no node would make it: role '{}' of {} has no playbook '{}'", holder->role, holder->name,
-                    engine_playbook(storage.engine)));
+        fmt::format("no node would create it: role '{}' of {} does not have the playbook '{}'", holder->role,
+                    holder->name, engine_playbook(storage.engine)));
   return false;
 }
 
@@ -396,11 +398,10 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
     const auto group = node->disks.find(storage.disks);
     if (group == node->disks.end()) continue;
     if (group->second.policy == DiskPolicy::keep && !storage.engine.empty()) {
-      error(
-          at, path + ".disks",
-          fmt::format(
-              "engine '{}' must format, but group '{}' of {} has policy keep; use format-if-blank or format",
-              storage.engine, storage.disks, node->name));
+      error(at, path + ".disks",
+            fmt::format("engine '{}' has to format disks, but group '{}' of {} has policy keep; use "
+                        "format-if-blank or format",
+                        storage.engine, storage.disks, node->name));
       break;
     }
     const auto [other, first] =
@@ -417,18 +418,19 @@ void SpecReader::check_storage(const YamlEntry& entry, const std::string& path, 
   const YamlNode& copies = declared ? *declared : at;
   if (engine.copies_on_nodes && storage.copies > static_cast<int>(nodes.size()))
     error(copies, path + ".copies",
-          fmt::format("{} copies need as many nodes, but only {} take part", storage.copies, nodes.size()));
+          fmt::format("{} copies need as many nodes, but only {} hold data of this storage", storage.copies,
+                      nodes.size()));
   if (storage.copies < engine.fewest_copies)
     error(copies, path + ".copies",
           fmt::format(
-              "engine '{}' keeps at least {} copies; for data that may be lost with its node use engine "
+              "engine '{}' needs at least {} copies; for data that may be lost with its node use engine "
               "'moosefs' or 'local'",
               storage.engine, engine.fewest_copies));
   if (!engine.once) return;
   if (const auto [other, first] = seen_.emplace("engine " + storage.engine, storage.name); !first)
-    error(
-        *child(&entry.value, "engine"), path + ".engine",
-        fmt::format("storage '{}' has engine '{}' already; there can be one", other->second, storage.engine));
+    error(*child(&entry.value, "engine"), path + ".engine",
+          fmt::format("storage '{}' already has engine '{}'; only one section may have it", other->second,
+                      storage.engine));
 }
 
 }  // namespace muster

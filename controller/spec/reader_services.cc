@@ -1,5 +1,5 @@
-// What a node gets of the network around it, firewall rules, packages and kernel parameters. What only has
-// a form is the schema's to judge.
+// Network services, firewall rules, packages and kernel parameters of the nodes. What is only a matter of
+// form is checked by the schema.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMostNameServers = 3;  // the C library asks no more
+constexpr size_t kMostNameServers = 3;  // the C library uses no more
 
 // Each item that is text, once; `use` gets it with its path. A repeated one is passed on to `twice`.
 template <class Use, class Twice>
@@ -52,7 +52,9 @@ void SpecReader::read_dns(const YamlNode* network) {
     if (!parse_ipv4(at.text))
       return error(at, path, fmt::format("'{}' is not an address such as 10.20.0.53", at.text));
     if (spec_.network.dns.size() == kMostNameServers)
-      return error(at, path, fmt::format("more than {} name servers are never asked", kMostNameServers));
+      return error(
+          at, path,
+          fmt::format("there can be at most {} name servers: resolvers ignore the rest", kMostNameServers));
     spec_.network.dns.push_back(at.text);
   };
   const auto domain = [this](const YamlNode& at, const std::string& path) {
@@ -63,7 +65,8 @@ void SpecReader::read_dns(const YamlNode* network) {
   each_text(dns, "network.dns", server, twice);
   each_text(search, "network.search", domain, twice);
   if (search && !dns)
-    error(*search, "network.search", "needs network.dns: without a name server no domain is searched");
+    error(*search, "network.search",
+          "needs network.dns: search domains have no effect without a name server");
 }
 
 void SpecReader::read_ntp(const YamlNode* network) {
@@ -84,9 +87,9 @@ void SpecReader::read_ntp(const YamlNode* network) {
 void SpecReader::read_proxy(const YamlNode* network) {
   const YamlNode *proxy = child(network, "proxy"), *none = child(network, "no_proxy");
   if (proxy && proxy->is_text()) {
-    // Every user of a node reads it, and so does who reads the spec.
+    // It would be readable by every user of a node and every reader of the spec.
     if (proxy->text.find('@') != std::string::npos)
-      error(*proxy, "network.proxy", "a proxy's user and password cannot be given");
+      error(*proxy, "network.proxy", "the URL of a proxy must not contain a user or password");
     else if (url_host(proxy->text).empty())
       error(*proxy, "network.proxy",
             fmt::format("'{}' is not a URL such as http://10.20.0.1:3128", proxy->text));
@@ -106,7 +109,7 @@ void SpecReader::read_proxy(const YamlNode* network) {
         spec_.network.no_proxy.push_back(at.text);
       },
       [this](const YamlNode& at, const std::string& path) { error(at, path, "given twice"); });
-  if (none && !proxy) error(*none, "network.no_proxy", "has no meaning without network.proxy");
+  if (none && !proxy) error(*none, "network.no_proxy", "has no effect without network.proxy");
 }
 
 void SpecReader::read_firewall() {
@@ -136,16 +139,16 @@ void SpecReader::read_rule(const YamlNode& entry, const std::string& path) {
                  *ports = child(&entry, "ports"), *roles = child(&entry, "roles");
   FirewallRule rule{text(&entry, "from"), "", text(&entry, "proto"), text(&entry, "comment"), {}};
   if (from && from->is_text()) {
-    // As iptables shows it: with a prefix, but for a single address.
+    // As iptables shows it: with a prefix, except for a single address.
     const Result<Cidr> network = parse_cidr(rule.from, 0, 32);
     if (!parse_ipv4(rule.from) && !network.ok()) error(*from, path + ".from", network.error().message);
   }
-  if (port && ports) error(*ports, path + ".ports", "give one of 'port' and 'ports'");
+  if (port && ports) error(*ports, path + ".ports", "give either 'port' or 'ports'");
   if (port && yaml_is_integer(*port)) rule.ports = std::to_string(integer(&entry, "port", 0));
   if (ports && ports->is_text() && check_ports(*ports, path + ".ports")) rule.ports = ports->text;
   const bool everywhere = !from || rule.from == "0.0.0.0/0";
   if (everywhere && !port && !ports)
-    error(entry, path, "lets in everything from everywhere: give 'from', 'port' or 'ports'");
+    error(entry, path, "would allow everything from everywhere: give 'from', 'port' or 'ports'");
   each_text(
       roles, path + ".roles",
       [&](const YamlNode& at, const std::string& where) {
@@ -175,17 +178,17 @@ void SpecReader::read_additions(const YamlNode* map, const std::string& path, Ad
   if (!out.sysctls.empty()) must_have_playbook(*sysctls, path + "sysctls", "base", role);
 }
 
-// What has to be known of the nodes as well.
+// Rules that also depend on the nodes.
 void SpecReader::check_services() {
   const auto imaged = std::find_if(spec_.nodes.begin(), spec_.nodes.end(),
                                    [](const NodeSpec& n) { return !n.adopt.declared(); });
   const YamlNode* network = child(&root_, "network");
-  // A name that is no node's is looked up, and an image brings no name server of its own.
+  // A name that is not a node's is looked up, and an image brings no name server of its own.
   if (child(network, "dns") || imaged == spec_.nodes.end() || nodes_incomplete_) return;
   const auto check = [&](const YamlNode& at, const std::string& path, const std::string& host) {
     if (host.empty() || parse_ipv4(host) || spec_.node(host)) return;
     error(at, path,
-          fmt::format("'{}' is a name, and {} has no name server to ask: declare network.dns", host,
+          fmt::format("'{}' is a name, but {} has no name server to resolve it: declare network.dns", host,
                       imaged->name));
   };
   const YamlNode *ntp = child(network, "ntp"), *proxy = child(network, "proxy");
@@ -196,7 +199,7 @@ void SpecReader::check_services() {
       },
       [](const YamlNode&, const std::string&) {});
   if (!spec_.network.proxy.empty()) check(*proxy, "network.proxy", url_host(spec_.network.proxy));
-  // Names are the proxy's to look up where there is one.
+  // If there is a proxy, it resolves the names.
   const AptMirror& apt = spec_.network.apt;
   const YamlNode* declared = child(network, "apt");
   if (!apt.declared() || !spec_.network.proxy.empty()) return;
@@ -205,7 +208,7 @@ void SpecReader::check_services() {
     check(*security, "network.apt.security_mirror", mirror_host(apt.security));
 }
 
-// Of `role`, or of any role when it is empty: what no playbook carries out would be without effect.
+// Of `role`, or of any role when it is empty: without a playbook that applies it, it would have no effect.
 void SpecReader::must_have_playbook(const YamlNode& at, const std::string& path, const std::string& playbook,
                                     const std::string& role) {
   for (const auto& [name, playbooks] : spec_.roles)
@@ -213,9 +216,9 @@ void SpecReader::must_have_playbook(const YamlNode& at, const std::string& path,
         std::find(playbooks.begin(), playbooks.end(), playbook) != playbooks.end())
       return;
   error(at, path,
-        role.empty() ? fmt::format("is carried out by the playbook '{}', which no role has", playbook)
-                     : fmt::format("is carried out by the playbook '{}', which role '{}' does not have",
-                                   playbook, role));
+        role.empty()
+            ? fmt::format("is applied by the playbook '{}', which no role has", playbook)
+            : fmt::format("is applied by the playbook '{}', which role '{}' does not have", playbook, role));
 }
 
 }  // namespace muster

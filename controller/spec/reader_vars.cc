@@ -1,4 +1,4 @@
-// Variables: those that muster itself reads are looked at here; what the others mean is for playbooks to say.
+// Variables: those that muster itself reads are checked here; playbooks define what the others mean.
 #include "base/kernel_line.h"
 #include "controller/spec/reader.h"
 
@@ -14,7 +14,7 @@ std::map<std::string, std::string> SpecReader::read_vars(const YamlNode* map, co
     if (entry.key == "kernel_options") wrong = wrong_kernel_options(value);
     if (entry.key == "console") wrong = wrong_console(value);
     if (!wrong.empty() && value.find('\n') != std::string::npos)
-      wrong += "; in YAML `>-` makes one line of several";
+      wrong += "; in YAML, `>-` joins several lines into one";
     if (!wrong.empty()) error(entry.value, path + "." + entry.key, wrong);
   }
   return out;

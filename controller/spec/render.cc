@@ -1,5 +1,5 @@
-// render_params of controller/spec/playbook.h: mustache by kainjow, with two things it lacks: an unknown name
-// is an error, and a string that is nothing but one name keeps the type of its value.
+// render_params of controller/spec/playbook.h: mustache by kainjow, plus two things that it lacks: an unknown
+// name is an error, and a string that consists of a single name keeps the type of its value.
 #include <kainjow/mustache.hpp>
 
 #include <fmt/format.h>
@@ -32,8 +32,8 @@ data to_data(const Json& json) {
   return data(dump_json(json));  // true, numbers
 }
 
-// Looks up what a template names when it is needed: a context has thousands of nodes, a template mostly names
-// its own. Remembers unknown names.
+// Looks up what a template names when it is needed: a context has thousands of nodes, a template mostly
+// refers to its own. Unknown names are collected.
 class StrictContext : public kainjow::mustache::context<std::string> {
  public:
   StrictContext(const std::set<std::string>& names, const FindName& find)
@@ -51,7 +51,7 @@ class StrictContext : public kainjow::mustache::context<std::string> {
     if (name == "." || depth_ > 0)
       if (const data* inside = context::get(name)) return inside;
     if (const auto known = known_.find(name); known != known_.end()) return &known->second;
-    // What is not among the names of the template as it was read does not count among those it depends on.
+    // A name that was not found when the template was read is not part of its dependencies.
     const Json* found = names_.count(name) > 0 ? find_(name) : nullptr;
     if (found) return &known_.emplace(name, to_data(*found)).first->second;
     unknown.insert(name);

@@ -49,7 +49,7 @@ bool has_type(const YamlNode& node, const std::string& type) {
   return type == "null" && node.kind == YamlNode::Kind::null;
 }
 
-// What a schema may say: everything that the walker applies, and what is only read by people.
+// What a schema may contain: everything that the walker applies, and annotations for people.
 const std::set<std::string>& keywords() {
   static const std::set<std::string> known = {"$ref",
                                               "type",
@@ -76,7 +76,7 @@ const std::set<std::string>& keywords() {
   return known;
 }
 
-// `schema` is one, or (names) a map whose values are: there the keys are names of the document, not keywords.
+// `schema` is a schema, or (names) a map of schemas, whose keys are names in the document, not keywords.
 void find_unknown_keywords(const Json& schema, bool names, const std::string& at,
                            std::vector<std::string>& found) {
   if (!schema.is_object()) return;
@@ -90,7 +90,7 @@ void find_unknown_keywords(const Json& schema, bool names, const std::string& at
     const bool map_of_schemas = key == "properties" || key == "patternProperties" || key == "$defs";
     const bool schema_itself = key == "items" || key == "additionalProperties";
     if (map_of_schemas || schema_itself) find_unknown_keywords(value, map_of_schemas, where, found);
-    // Its description is shown where no pattern matches; a rule in it would be without effect.
+    // Its description is shown if no pattern matches; a rule in it would have no effect.
     if (key == "propertyNames")
       for (const auto& [inner, text] : value.items())
         if (inner != "description" && inner != "$ref") found.push_back(where + "/" + inner);
@@ -270,7 +270,7 @@ void check_schema(const YamlNode& root, const Json& schema, std::vector<SpecErro
   if (const auto unknown = unsupported_keywords(schema); !unknown.empty()) {
     errors.push_back(
         {1, 1, "",
-         fmt::format("the schema itself asks for what is not applied: {}", fmt::join(unknown, ", "))});
+         fmt::format("the schema uses keywords that are not supported: {}", fmt::join(unknown, ", "))});
     return;
   }
   Walker(schema, errors).visit(root, schema, "");

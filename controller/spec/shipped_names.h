@@ -1,15 +1,15 @@
-// The names of the playbooks and acceptance profiles of this version, for who checks a spec and has no folder
-// of them. Thread: pure.
+// The names of the playbooks and acceptance profiles of this version, for checking a spec without a folder of
+// them. Thread: pure.
 #pragma once
 
 #include "controller/spec/spec.h"
 
 namespace muster {
 
-// Recipes are not among them: images/ is the controller's to look at.
+// Recipes are not included: the controller reads images/ itself.
 SpecNames shipped_names();
 
-namespace embedded {  // generated at build time from playbooks/: names, each with a blank behind it
+namespace embedded {  // generated at build time from playbooks/: names, each followed by a space
 extern const char* const playbook_names;
 extern const char* const profile_names;
 }  // namespace embedded

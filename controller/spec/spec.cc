@@ -16,7 +16,7 @@ namespace muster {
 
 namespace {
 
-// A deadline below this is a slip of the unit; one above that is no deadline.
+// A deadline below `least` is probably a wrong unit; one above `most` would have no effect.
 constexpr DurationMs kShortestDeadline = kMinute, kLongestLimit = 24 * 60 * kMinute;
 
 }  // namespace
@@ -35,8 +35,8 @@ bool holds_data(const StorageSpec& storage, const NodeSpec& node) {
 }
 
 int fewest_drives(const std::string& level) {
-  // md makes a raid5 of two drives and a raid10 of two or three as well: as mirrors, which raid1 says
-  // plainly.
+  // md makes a raid5 of two drives and a raid10 of two or three as well: as mirrors, which are declared as
+  // raid1.
   if (level == "raid1") return 2;
   if (level == "raid5") return 3;
   return level == "raid6" || level == "raid10" ? 4 : 1;
@@ -104,7 +104,7 @@ std::string declared_variable(const Spec& spec, const NodeSpec* node, const std:
 }
 
 const NodeSpec* Spec::node(const std::string& name) const {
-  // Those that were read are in order; others are looked through.
+  // Specs that were read are sorted; others are searched linearly.
   const auto ordered = std::lower_bound(nodes.begin(), nodes.end(), name,
                                         [](const NodeSpec& n, const std::string& to) { return n.name < to; });
   if (ordered != nodes.end() && ordered->name == name) return &*ordered;
@@ -123,7 +123,7 @@ ParsedSpec parse_spec(const std::string& text, const SpecNames& names) {
   std::vector<SpecError> errors;
   check_schema(yaml.root, Json::parse(embedded::spec_schema), errors);
   if (yaml.root.is_map()) out = SpecReader(yaml.root, names).read();
-  // Where both object, the reader's words say more than the schema's.
+  // If both report an error, the reader's message is more specific than the schema's.
   const auto said = out.errors;
   std::copy_if(errors.begin(), errors.end(), std::back_inserter(out.errors), [&](const SpecError& error) {
     return std::none_of(said.begin(), said.end(), [&](const SpecError& other) {
@@ -235,12 +235,12 @@ void SpecReader::read_network() {
   read_network_address(network, "gateway", spec_.network.gateway);
   if (spec_.network.controller.empty() && provisioning_)
     spec_.network.controller = format_ipv4(provisioning_->base + 1);
-  // One flat network for nodes and BMCs is common; networks that overlap only in part are a slip.
+  // One flat network for nodes and BMCs is common; networks that overlap only in part are a mistake.
   const auto overlap = [&](const std::optional<Cidr>& a, const std::optional<Cidr>& b, const char* name,
                            const char* other) {
     if (!a || !b || !a->overlaps(*b) || (a->base == b->base && a->prefix == b->prefix)) return;
     error(*child(child(network, name), "cidr"), fmt::format("network.{}.cidr", name),
-          fmt::format("overlaps the {} network without being the same", other));
+          fmt::format("overlaps the {} network but is not identical to it", other));
   };
   overlap(bmc_, provisioning_, "bmc", "provisioning");
   overlap(storage_, provisioning_, "storage", "provisioning");
@@ -259,11 +259,11 @@ void SpecReader::read_key(const YamlNode& at, const std::string& path) {
   const size_t space = at.text.find(' ');
   const std::string type = at.text.substr(0, space);
   if (type.rfind("-----BEGIN", 0) == 0)
-    return error(at, path, "this is a private key or a certificate; give the line of the .pub file");
+    return error(at, path, "is a private key or a certificate; give the line from the .pub file");
   if (std::find(types.begin(), types.end(), type) == types.end()) {
     const std::string near = nearest_spelling(type, types);
     return error(at, path,
-                 near.empty() ? "not a public key: begin with its type, such as ssh-ed25519"
+                 near.empty() ? "not a public key: it must begin with its type, such as ssh-ed25519"
                               : fmt::format("unknown key type '{}', did you mean '{}'?", type, near));
   }
   const std::string rest = space == std::string::npos ? "" : at.text.substr(space + 1);
@@ -272,7 +272,7 @@ void SpecReader::read_key(const YamlNode& at, const std::string& path) {
   const bool whole = blob.ok() && blob->size() > 4 + type.size() + 16 &&
                      blob->compare(4, type.size(), type) == 0 &&
                      static_cast<unsigned char>((*blob)[3]) == type.size();
-  if (!whole) error(at, path, fmt::format("the data of this {} key is damaged or cut off", type));
+  if (!whole) error(at, path, fmt::format("the data of this {} key is damaged or truncated", type));
 }
 
 void SpecReader::read_users() {
@@ -367,12 +367,12 @@ void SpecReader::read_leads(const YamlEntry& role, const std::vector<std::string
       error(item, path,
             "a storage section is led by its server (engines nfs, moosefs) or by the first node that holds "
             "its data, "
-            "and no role can choose another");
+            "and a role cannot change that");
     } else if (const auto [other, first] = spec_.leads.emplace(item.text, role.key); !first) {
       error(item, path,
             other->second == role.key
                 ? fmt::format("playbook '{}' is listed twice", item.text)
-                : fmt::format("playbook '{}' is led by role '{}' already", item.text, other->second));
+                : fmt::format("playbook '{}' is already led by role '{}'", item.text, other->second));
     }
   }
 }
@@ -391,7 +391,7 @@ void SpecReader::read_limits() {
   read_rate(limits, "image_write_rate", spec_.limits.image_write_rate);
 }
 
-// What it was stays where the key is absent or wrong.
+// The value is unchanged if the key is absent or wrong.
 void SpecReader::read_duration(const ValuePlace& section, const char* key, const Between& range,
                                DurationMs& out) {
   const YamlNode* at = child(section.at, key);
@@ -402,11 +402,11 @@ void SpecReader::read_duration(const ValuePlace& section, const char* key, const
   if (*parsed < range.least || *parsed > range.most)
     return error(
         *at, path,
-        fmt::format("'{}' is not between {} and {}", at->text, to_human(range.least), to_human(range.most)));
+        fmt::format("'{}' must be between {} and {}", at->text, to_human(range.least), to_human(range.most)));
   out = *parsed;
 }
 
-// A slower one would not end before the image is built again.
+// A slower write would not finish before the next build of the image.
 void SpecReader::read_rate(const YamlNode* limits, const char* key, int64_t& out) {
   constexpr int64_t kSlowest = 1'000'000;
   const YamlNode* at = child(limits, key);
@@ -415,7 +415,7 @@ void SpecReader::read_rate(const YamlNode* limits, const char* key, int64_t& out
   const Result<int64_t> parsed = parse_rate(at->text);
   if (!parsed.ok()) return error(*at, path, parsed.error().message);
   if (*parsed != 0 && *parsed < kSlowest)
-    return error(*at, path, fmt::format("'{}' is less than 1 MB/s; 0 is for no limit", at->text));
+    return error(*at, path, fmt::format("'{}' is less than 1 MB/s; use 0 for no limit", at->text));
   out = *parsed;
 }
 

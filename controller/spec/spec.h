@@ -60,7 +60,7 @@ struct Network {
   std::string dhcp = "managed";  // managed | proxy | external
   std::string controller;        // controller's address; default: first of provisioning
   std::string gateway;           // may be empty
-  // Nothing of these is ever taken from the head node; what is not declared is empty.
+  // None of these is ever copied from the controller host; what is not declared is empty.
   std::vector<std::string> dns;       // name servers, numeric, in the order they are queried
   std::vector<std::string> search;    // domains
   std::vector<std::string> ntp;       // time servers: addresses or names
@@ -110,22 +110,22 @@ struct PowerSpec {
   std::string program;    // command
   int cipher_suite = 0;   // ipmi; 0: the driver finds out
   std::string privilege;  // ipmi: "operator"; else the level of an administrator is requested
-  DurationMs within = 0;  // manual: so long a person has
+  DurationMs within = 0;  // manual: time that a person has
   bool sol = false;       // ipmi: listen to its console
-  // sakura-phy: where a double of the API is; which image the provider installs on a machine that has no
-  // agent, and what that is ("debian-12"). Empty: it is never asked to.
+  // sakura-phy: the URL of a test double of the API; the image that the provider installs on a machine
+  // without an agent, and its system ("debian-12"). Empty: it never installs.
   std::string api, install_image, install_os;
 };
-// A running host that muster took over without re-imaging it: how SSH reaches it. Its operating system is
-// never muster's to replace.
+// A running host that muster took over without re-imaging it: how SSH reaches it. Muster never replaces its
+// operating system.
 struct AdoptSpec {
   std::string host;  // numeric address or name
   int port = 22;
-  std::string user = "root";  // another one needs sudo without a password
+  std::string user = "root";  // any other user needs sudo without a password
   std::string host_key;       // pin, "SHA256:<base64>"
   bool declared() const { return !host.empty(); }
 };
-// One of a node's ports beside the provisioning port, and what it is to be given.
+// One of a node's ports other than the provisioning port, and its configuration.
 struct PortSpec {
   std::string port;     // MAC, PCI address or interface name; empty: found by the node itself
   std::string address;  // without prefix
@@ -158,26 +158,26 @@ struct StorageSpec {
   // Engine external: what the site serves and muster only mounts.
   std::string fstype = {}, source = {}, options = {};
   bool writable = false;  // declared: acceptance and the mount's own test may write there
-  // Those that have the engine's playbook; empty: none has it, as where a playbook of the user's own does it,
-  // and then every node counts as having it.
+  // The roles with the engine's playbook; empty: no role has it, for example because the user's own playbook
+  // does its work; then every node counts as having it.
   std::set<std::string> roles = {};
 };
-// How few drives an md array of this level has.
+// The minimum number of drives in an md array of this level.
 int fewest_drives(const std::string& level);
-// Whether an array of this level outlives the loss of a drive.
+// Whether an array of this level survives the loss of a drive.
 bool is_redundant(const std::string& level);
 // The playbook that sets an engine up: "moosefs" -> "storage-shared".
 std::string engine_playbook(const std::string& engine);
-// Whether the section is declared to lie on this node's disks: what may be on them is judged by it. With
-// engine nfs only the server's are used; `role` says who mounts.
+// Whether the section is declared on this node's disks: this decides what may be on them. With engine nfs
+// only the server's are used; `role` selects the nodes that mount.
 bool holds_data(const StorageSpec& storage, const NodeSpec& node);
 // Whether the node's role has the engine's playbook.
 bool takes_part(const StorageSpec& storage, const NodeSpec& node);
-// Whether it lies there in fact: both of them.
+// Whether it really is on them: both of the above.
 bool is_member(const StorageSpec& storage, const NodeSpec& node);
-// Whether the node is to see the section's files.
+// Whether the node mounts the section.
 bool mounts(const StorageSpec& storage, const NodeSpec& node);
-// What may come in beside what playbook `firewall` lets in anyway.
+// Traffic allowed in addition to what playbook `firewall` allows anyway.
 struct FirewallRule {
   std::string from;                // network or address; empty: everywhere
   std::string ports;               // "443", "8000:8100"; empty: all
@@ -202,13 +202,13 @@ struct OwnPlaybook {
   std::string file;  // as named beside the spec, "site/motd.yaml": for messages
   std::string text;
 };
-// What drives do by their maker's word (controller/spec/drive_models.h). 0: not stated.
+// Drive speeds according to their maker (controller/spec/drive_models.h). 0: not stated.
 struct DriveModel {
   std::string model;  // glob over what the kernel calls them
   double read_mbps = 0, write_mbps = 0, random_read_iops = 0;
   std::string source;
 };
-// `acceptance: { gpu: mandatory }`: GPUs are held to what GPUs of their model were proven to reach.
+// `acceptance: { gpu: mandatory }`: GPUs must reach what GPUs of their model were shown to reach.
 struct GpuAcceptance {
   bool mandatory = false;
   std::string results_file, key_file;  // as the spec names them
@@ -221,7 +221,7 @@ struct LimitsSpec {
   DurationMs netboot = 20 * kMinute;  // power-on to the RAM system's agent: a large server takes 10 min and
                                       // more for its firmware's tests
   DurationMs boot = 20 * kMinute;     // restart to the installed system's agent
-  DurationMs trial = 120 * kMinute;   // a new system that is not committed within it takes itself back
+  DurationMs trial = 120 * kMinute;   // a new system that is not committed in time rolls itself back
   DurationMs drain_timeout = 24 * 60 * kMinute;  // for the jobs of a node that is re-imaged to end
   int64_t image_write_rate = 0;  // bytes per second that an image is written with beside jobs; 0: no cap
 };
@@ -231,14 +231,14 @@ struct RolloutSpec {
   // As declared, else those with an image and the playbook `scheduler`; in the order of names.
   std::vector<std::string> roles;
   int max_unavailable = 1;
-  int max_unavailable_percent = 0;  // more than 0: of the nodes of the roles; then the number does not count
+  int max_unavailable_percent = 0;  // if above 0: percentage of the roles' nodes, used instead of the number
   int canary = 1;
   int failure_budget = 0;
-  DurationMs window = 8 * 60 * kMinute;         // after a start no batch begins later than this
+  DurationMs window = 8 * 60 * kMinute;         // no batch begins later than this after a start
   DurationMs drain_timeout = 2 * 60 * kMinute;  // in place of limits.drain_timeout
   DurationMs trial = 0;                         // in place of limits.trial, of which it is the default
   std::string acceptance;                       // profile of its runs; empty: the spec's
-  // An image that was built again from the same recipe is covered by the approval that there is.
+  // The existing approval covers an image that was rebuilt from the same recipe.
   bool rebuilt_images = false;
 };
 
@@ -259,10 +259,10 @@ struct Spec {
   std::string time_zone;  // "Europe/Berlin"; may be empty
   std::vector<FirewallRule> firewall;
   Additions additions;                              // of every node
-  std::map<std::string, Additions> role_additions;  // beside them; a sysctl of a role counts more
+  std::map<std::string, Additions> role_additions;  // in addition; a role's sysctl takes precedence
   bool lab = false;                                 // a `lab:` section: simulated hardware (lab_only.h)
   SpecPlace lab_at, profile_at;                     // of that section, and of acceptance.profile
-  std::optional<LabAcceptance> lab_acceptance;      // of it, what acceptance is to expect
+  std::optional<LabAcceptance> lab_acceptance;      // its part about acceptance
   std::map<std::string, std::string> vars;
   std::vector<OwnPlaybook> own_playbooks;
   std::vector<std::string> playbook_paths;  // not carried yet (controller/spec/carry.h); never in the store
@@ -273,10 +273,11 @@ struct Spec {
   // null when there is none. Slurm's accounting is led where Slurm is.
   const NodeSpec* leader_of(const std::string& playbook) const;
 };
-// What the spec says of a variable for this node: its own word, else the cluster's. Null: the cluster's.
+// The value of a variable for this node: its own, else the cluster's. Null: the cluster's.
 std::string declared_variable(const Spec& spec, const NodeSpec* node, const std::string& name,
                               const std::string& otherwise = "");
-// Something beside its own system and a person switches its power, and so ends a hang of it.
+// Whether something other than its own system or a person can switch its power, and so reset it when it
+// hangs.
 bool is_switched(const NodeSpec& node);
 // The member that leads the section: its declared server, else the first by name; null without members.
 const NodeSpec* storage_leader(const Spec& spec, const StorageSpec& storage);
@@ -285,11 +286,12 @@ struct ParsedSpec {
   Spec spec;
   std::vector<SpecError> errors;  // empty: usable
 };
-// Names that exist outside the file, beside the spec's own playbooks; an empty list is not checked against.
+// Names that exist outside the file, in addition to the spec's own playbooks; with an empty list they are not
+// checked.
 struct SpecNames {
   std::vector<std::string> playbooks, profiles, recipes;
 };
-// `text` is YAML. Never fails otherwise than through `errors`.
+// `text` is YAML. All failures are reported in `errors`.
 ParsedSpec parse_spec(const std::string& text, const SpecNames& names = {});
 // "gpu[01-03]" -> gpu01, gpu02, gpu03; "gpu[01-03,07]" adds gpu07; invalid on malformed or reversed ranges,
 // or more than 4096 names. In addresses and MACs of the same node entry, {n}, {n+10}, {n-1} stand for the

@@ -29,7 +29,7 @@ std::string nearest_spelling(const std::string& word, const std::vector<std::str
   std::string best;
   size_t best_distance = 4;
   for (const std::string& candidate : candidates) {
-    // Of a short word little may change, or everything is near to everything.
+    // A short word may differ only a little, otherwise every word would be near every other.
     const size_t limit = std::min<size_t>(3, (std::max(word.size(), candidate.size()) + 1) / 3);
     const size_t found = candidate.size() > 64 ? 99 : distance(word, candidate);
     if (found <= limit && found < best_distance) {

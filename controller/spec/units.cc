@@ -96,7 +96,7 @@ Result<std::string> expand_number(const std::string& text, int number, NumberFor
                          all_digits(inside.substr(2));
     if (!plain && !shifted)
       return fail(Code::invalid,
-                  fmt::format("'{}': only {{n}}, {{n+10}} and {{n-1}} may stand in braces", text));
+                  fmt::format("'{}': only {{n}}, {{n+10}} and {{n-1}} are allowed in braces", text));
     if (number < 0)
       return fail(Code::invalid, fmt::format("'{}': {{n}} needs a node name with a range", text));
     const int value = number + (shifted ? std::atoi(inside.c_str() + 1) : 0);
@@ -110,8 +110,9 @@ Result<std::string> expand_number(const std::string& text, int number, NumberFor
 
 Result<std::string> listed_value(const std::string& text) {
   if (text.find_first_of("{}") == std::string::npos) return text;
-  return fail(Code::invalid,
-              fmt::format("'{}': no braces in a list, where each node has a value of its own", text));
+  return fail(
+      Code::invalid,
+      fmt::format("'{}': braces are not allowed in a list, which gives each node its own value", text));
 }
 
 Result<int64_t> parse_size(const std::string& text) {

@@ -7,7 +7,7 @@ namespace muster {
 
 struct RangedName {
   std::string name;
-  int number = -1;  // what the brackets held; -1 for a name without a range
+  int number = -1;  // the number in the brackets; -1 for a name without a range
 };
 Result<std::vector<RangedName>> expand_numbered_range(const std::string& pattern);
 
@@ -15,8 +15,8 @@ enum class NumberForm { decimal, hex2 };
 // Replaces {n}, {n+10}, {n-1}. Code::invalid for other braces, and for {n} where there is no number.
 Result<std::string> expand_number(const std::string& text, int number, NumberForm form);
 
-// One name's value where an entry lists one per name of its range. Code::invalid where it has braces: only a
-// text for all of them is a template.
+// One name's value where an entry lists one per name of its range. Code::invalid if it has braces: only a
+// text for all names is a template.
 Result<std::string> listed_value(const std::string& text);
 
 // "200 MB/s", "64 MiB/s" -> bytes per second; "0" is 0.

@@ -28,7 +28,7 @@ class Copier {
       if (errors_.empty())
         errors_.push_back(
             {line, column, "",
-             depth > kMaxDepth ? "nested too deeply" : "too many values (are aliases doubling?)"});
+             depth > kMaxDepth ? "nested too deeply" : "too many values (do aliases multiply them?)"});
       return to;
     }
     const YAML::Mark mark = from.Mark();
@@ -92,13 +92,13 @@ ParsedYaml parse_yaml(const std::string& text) {
     if (documents.size() > 1) {
       const YAML::Mark mark = documents[1].Mark();
       out.errors.push_back(
-          {mark.line + 1, mark.column + 1, "", "a second YAML document; put everything into one"});
+          {mark.line + 1, mark.column + 1, "", "this is a second YAML document; put everything into one"});
       return out;
     }
     if (!documents.empty()) out.root = Copier(out.errors).copy(documents[0], 1, 1, 0);
   } catch (const YAML::Exception& e) {
     out.errors.push_back({e.mark.line + 1, e.mark.column + 1, "", "not valid YAML: " + e.msg});
-  } catch (const std::exception& e) {  // yaml-cpp lets a few standard exceptions through on malformed input
+  } catch (const std::exception& e) {  // yaml-cpp throws a few standard exceptions on malformed input
     out.errors.push_back({0, 0, "", std::string("not valid YAML: ") + e.what()});
   }
   return out;
@@ -146,7 +146,7 @@ Json to_json(const YamlNode& node) {
       break;
   }
   // Only true and false are booleans inside free-form parameters: `when: yes` of a template or a mode "on"
-  // stay words.
+  // stay text.
   if (node.plain && (node.text == "true" || node.text == "false")) return node.text == "true";
   // A leading zero is a file mode or a serial number, not a number.
   const bool padded = node.text.size() > 1 && node.text[0] == '0' && node.text[1] != '.';

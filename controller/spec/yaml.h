@@ -1,5 +1,5 @@
-// A YAML document as a small tree that remembers where everything stood. Aliases and merge keys are resolved
-// by copying, under a budget, so a hostile file cannot blow up. Duplicate keys are kept (and reported by the
+// A YAML document as a small tree that keeps the place of every value. Aliases and merge keys are resolved by
+// copying, under a budget, so a hostile file cannot blow up. Duplicate keys are kept (and reported by the
 // schema walker). Thread: plain values.
 #pragma once
 
@@ -15,7 +15,7 @@ struct YamlEntry;
 struct YamlNode {
   enum class Kind { null, scalar, sequence, map };
   Kind kind = Kind::null;
-  int line = 1, column = 1;        // 1-based; a value that is nothing stands where its key stands
+  int line = 1, column = 1;        // 1-based; an empty value has the place of its key
   std::string text;                // scalar, after unquoting
   bool plain = true;               // scalar without quotes: may be a number or a boolean
   std::vector<YamlNode> items;     // sequence

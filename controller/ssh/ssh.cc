@@ -21,13 +21,13 @@ constexpr const char* kCiphers =
     "aes128-gcm@openssh.com,aes256-gcm@openssh.com,chacha20-poly1305@openssh.com,aes256-ctr,aes192-ctr,"
     "aes128-ctr";
 
-// Types of host keys, tried one after the other if the first one is not the expected key.
+// Host key types, tried in turn if the host's preferred key is not the expected one.
 constexpr const char* kOtherKeys[] = {"ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521",
                                       "rsa-sha2-512,rsa-sha2-256", "ssh-ed25519"};
 
-// The command comes as the first line of its input, and what it prints begins behind a line of ours. This is
-// all that the user's own shell reads: without a quote within quotes or a backslash, it means the same to
-// bash, dash, zsh, fish, csh and the restricted ones.
+// The command comes as the first line of its input, and its output begins after a line of ours. This is all
+// that the user's own shell reads: without a quote within quotes or a backslash, it means the same to bash,
+// dash, zsh, fish, csh and the restricted ones.
 constexpr const char* kRunFirstLine = R"sh(sh -c 'IFS= read -r c; eval "$(printf %b "$c")"')sh";
 constexpr std::string_view kBegins = "muster: the command begins\n";
 
@@ -86,7 +86,7 @@ struct Shown {
   std::string key;
 };
 
-// One that shows a key of `wanted`, of whatever type; else the one whose key it shows unasked.
+// A session whose host key is among `wanted`, of whatever type; otherwise one with the host's preferred key.
 Result<Shown> handshake_for(const std::string& address, uint16_t port, const std::string& user,
                             DurationMs deadline, const std::vector<std::string>& wanted) {
   const auto shown_by = [](Result<SessionPtr> session) -> Result<Shown> {
@@ -122,7 +122,7 @@ Status send(ssh_channel channel, std::string_view input, Clock::time_point until
   return Ok{};
 }
 
-// What has come within a tenth of a second, or at once. False: nothing, and nothing more will.
+// Reads what has arrived, waiting at most a tenth of a second. False: nothing arrived, and nothing more will.
 Result<bool> receive_some(ssh_channel channel, Output& output) {
   std::string buffer(kChunk, '\0');
   const int out = ssh_channel_read_timeout(channel, buffer.data(), kChunk, 0, 100);
@@ -158,7 +158,7 @@ std::string first_line(const std::string& command) {
   return out + "\n";
 }
 
-// Takes away what came before the command began. False: it has not begun.
+// Drops the output from before the command began. False: it has not begun.
 bool drop_until_it_begins(std::string& text) {
   const size_t at = text.find(kBegins);
   if (at == std::string::npos) return false;
@@ -166,7 +166,7 @@ bool drop_until_it_begins(std::string& text) {
   return true;
 }
 
-// Its error output, or else its output.
+// Its error output; if that is empty, its output.
 std::string words_in(const Output& output) {
   std::string text = output.err.empty() ? output.out : output.err;
   while (!text.empty() && isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
@@ -178,16 +178,17 @@ class LibsshDialog : public SshDialog {
   explicit LibsshDialog(ChannelPtr channel) : channel_(std::move(channel)) {}
 
   Result<std::string> ask(const std::string& line, DurationMs deadline) override {
-    // What came unasked (a complaint on its error output) is not the answer; that it ended is.
+    // Output that came before the request (a message on its error output) is not the answer; that it has
+    // ended matters.
     const int waiting = ssh_channel_poll(channel_.get(), 0);
     if (waiting < 0 || !ssh_channel_is_open(channel_.get()) || ssh_channel_is_eof(channel_.get()))
-      return fail(Code::unavailable, "ssh: the program on the host has ended, or the connection");
+      return fail(Code::unavailable, "ssh: the program on the host or the connection has ended");
     const auto until = Clock::now() + std::chrono::milliseconds(deadline);
     TRY_(send(channel_.get(), line + "\n", until));
     return next_line(until);
   }
 
-  // `timeout` when there is none: the request may have been carried out.
+  // `timeout` when no line arrives: the request may have been carried out.
   Result<std::string> next_line(Clock::time_point until) {
     for (bool more = true;;) {
       begun_ = begun_ || drop_until_it_begins(heard_.out);
@@ -208,7 +209,7 @@ class LibsshDialog : public SshDialog {
   }
   std::string last_words() const {
     const std::string text = words();
-    return text.empty() ? "without a word" : text;
+    return text.empty() ? "no output" : text;
   }
 
  private:
@@ -262,7 +263,8 @@ class LibsshSession : public SshSession {
   const std::string own_key_;
 };
 
-// With its own way to root: what `sudo` says when it is not allowed comes back as the command's error output.
+// With its own way to root: the message of `sudo` when it is not allowed comes back as the command's error
+// output.
 class RootSession : public SshSession {
  public:
   explicit RootSession(std::unique_ptr<SshSession> inner) : inner_(std::move(inner)) {}
@@ -291,18 +293,19 @@ Result<KeyPtr> private_key_in(const std::string& text) {
   ssh_key key = nullptr;
   if (ssh_pki_import_privkey_base64(text.c_str(), nullptr, nullptr, nullptr, &key) != SSH_OK)
     return fail(Code::invalid,
-                "ssh: the private key cannot be read (an encrypted key? then put it into an SSH agent)");
+                "ssh: the private key cannot be read (if it is encrypted, add it to an SSH agent)");
   return KeyPtr(key);
 }
 
 std::string who(const SshTarget& target) { return "ssh " + target.user + "@" + target.address; }
 
-// Shows the pinned key, and is not authenticated yet.
+// A session with the pinned host key, not authenticated yet.
 Result<SessionPtr> connected(const SshTarget& target, DurationMs deadline) {
   TRY(Shown shown, handshake_for(target.address, target.port, target.user, deadline, {target.host_key}));
   if (shown.key != target.host_key)
-    return fail(Code::denied, "ssh " + target.address + ": the host key is " + shown.key + ", pinned is " +
-                                  target.host_key + "; another machine answers, or it was reinstalled");
+    return fail(Code::denied, "ssh " + target.address + ": the host key is " + shown.key + ", but " +
+                                  target.host_key +
+                                  " is pinned; a different machine answers, or it was reinstalled");
   return std::move(shown.session);
 }
 
@@ -315,11 +318,12 @@ Result<std::unique_ptr<SshSession>> log_in_with_key(const SshTarget& target, Dur
   return std::unique_ptr<SshSession>(std::make_unique<LibsshSession>(std::move(session), std::move(own)));
 }
 
-// Those of the agent that are to be tried.
+// The SSH agent's keys to try.
 Result<std::vector<std::string>> keys_to_offer(const SshTarget& target) {
   auto keys = ssh_agent_keys();
   if (!keys.ok()) return fail(Code::denied, who(target) + ": " + keys.error().message);
-  if (keys->empty()) return fail(Code::denied, who(target) + ": the SSH agent has no key (`ssh-add -l`)");
+  if (keys->empty())
+    return fail(Code::denied, who(target) + ": the SSH agent has no keys (see `ssh-add -l`)");
   if (target.agent_key.empty()) return keys;
   if (std::find(keys->begin(), keys->end(), target.agent_key) == keys->end())
     return fail(Code::denied,
@@ -337,12 +341,12 @@ bool agent_lets_in(ssh_session session, Clock::time_point until) {
     if (said == SSH_AUTH_AGAIN) ::poll(&news, 1, 100);
   }
   ssh_set_blocking(session, 1);
-  if (said == SSH_AUTH_AGAIN) ssh_disconnect(session);  // in the middle of a question
+  if (said == SSH_AUTH_AGAIN) ssh_disconnect(session);  // in the middle of a request
   return said == SSH_AUTH_SUCCESS;
 }
 
-// Each key in turn. The server disconnects after some unknown ones: the next ones are offered in another
-// connection, of which there are few, since servers may shut out an address for failed logins.
+// Each key in turn. The server disconnects after some unknown ones: the next ones are offered over a new
+// connection. There are only a few of those, since servers may block an address after failed logins.
 Result<std::unique_ptr<SshSession>> log_in_with_agent(const SshTarget& target, DurationMs deadline) {
   constexpr int kConnections = 3;
   TRY(const auto keys, keys_to_offer(target));
@@ -362,9 +366,10 @@ Result<std::unique_ptr<SshSession>> log_in_with_agent(const SshTarget& target, D
   }
   const std::string offered = std::to_string(next), all = std::to_string(keys.size());
   if (next < keys.size())
-    return fail(Code::denied, who(target) + ": the server disconnects after " + std::to_string(at_once) +
-                                  " keys, and none of the first " + offered + " of the SSH agent's " + all +
-                                  " was accepted: name the right one with --key FILE (its .pub will do)");
+    return fail(Code::denied,
+                who(target) + ": the server disconnects after " + std::to_string(at_once) +
+                    " keys, and none of the first " + offered + " of the SSH agent's " + all +
+                    " keys was accepted: name the right one with --key FILE (the .pub file is enough)");
   return fail(Code::denied, who(target) + ": none of the SSH agent's " + all +
                                 " keys was accepted (`ssh-add -l` lists them)");
 }
@@ -409,7 +414,7 @@ Result<std::string> public_key_of(const std::string& private_key) {
 
 Result<std::unique_ptr<SshSession>> ssh_connect(const SshTarget& target, DurationMs deadline) {
   if (target.host_key.empty())
-    return fail(Code::denied, "ssh " + target.address + ": no host key pinned; show it first and confirm it");
+    return fail(Code::denied, "ssh " + target.address + ": no host key is pinned: show and confirm it first");
   return target.private_key.empty() ? log_in_with_agent(target, deadline) : log_in_with_key(target, deadline);
 }
 
@@ -419,8 +424,8 @@ std::unique_ptr<SshSession> as_root(std::unique_ptr<SshSession> session) {
 
 namespace {
 
-// Takes the agent from its standard input and becomes it; what follows there is the agent's. What arrives is
-// what was sent, by the connection's own check of each packet; whether all of it did is checked here.
+// Reads the agent binary from its standard input and execs it; the rest of the input is the agent's. SSH
+// checks each packet, so what arrives is what was sent; only its completeness is checked here.
 std::string unseen(const std::string& agent_binary, const std::string& arguments) {
   // /dev/shm, because no program looks there for anything that muster checks. What is mounted over it is seen
   // by this command only.
@@ -428,7 +433,7 @@ std::string unseen(const std::string& agent_binary, const std::string& arguments
   const std::string inside =
       "set -e; mount -n -t tmpfs -o mode=0700,size=256m muster-preview /dev/shm; head -c " + size + " > " +
       program + "; [ $(wc -c < " + program + ") = " + size +
-      " ] || { echo 'the connection ended before all of the agent was here' >&2; exit 1; }; chmod 0700 " +
+      " ] || { echo 'the connection ended before the whole agent had arrived' >&2; exit 1; }; chmod 0700 " +
       program + "; exec " + program + " " + arguments;
   return "exec unshare --mount -- sh -c " + shell_quote(inside);
 }
@@ -453,7 +458,7 @@ Status put_agent(SshSession& session, const std::string& agent_binary, DurationM
   const std::string path = kAgentPath;
   TRY(const auto have, session.run("sha256sum " + path + " 2>/dev/null | cut -c1-64", "", deadline));
   if (have.out.find(digest) == 0) return Ok{};
-  // Written beside, checked, then renamed: a torn upload is never started.
+  // Written under a temporary name, checked, then renamed: an incomplete upload is never started.
   const std::string take = "set -e; umask 022; cat > " + path + ".new; echo " +
                            shell_quote(digest + "  " + path + ".new") +
                            " | sha256sum -c --quiet; chmod 755 " + path + ".new; mv " + path + ".new " + path;

@@ -49,9 +49,9 @@ struct SshInput {
 class SshSession {
  public:
   virtual ~SshSession() = default;
-  // Runs `command`, text for a POSIX shell, whatever the user's own shell is: fish and csh quote in other
-  // ways. Output of that shell itself (.bashrc is read for commands, too) is dropped. exit_code is -1 when
-  // the server did not send one.
+  // Runs `command`, text for a POSIX shell, whatever the user's own shell is: fish and csh quote differently.
+  // Output of that shell itself (.bashrc is read for commands as well) is dropped. exit_code is -1 when the
+  // server did not send one.
   virtual Result<Output> run(const std::string& command, SshInput input, DurationMs deadline) = 0;
   // Starts `command`, sends `input` and waits for its first line, which means that it is ready. `failed` with
   // the line that came instead. The session must outlive the dialog. `unavailable` for a session that cannot.

@@ -56,7 +56,7 @@ std::string number(size_t value) {
 
 std::string framed(const std::string& body) { return number(body.size()) + body; }
 
-// A message without its length; none at the end.
+// One message without its length prefix; none at the end of the stream.
 std::optional<std::string> receive(int fd) {
   std::string head(4, '\0');
   if (!read_all(fd, head.data(), head.size())) return std::nullopt;

@@ -15,7 +15,7 @@ struct KeyFree {
 };
 using KeyPtr = std::unique_ptr<std::remove_pointer_t<ssh_key>, KeyFree>;
 
-// "TYPE BASE64 ..."; null: it is none.
+// "TYPE BASE64 ..."; null: not a public key.
 KeyPtr public_key(const std::string& line) {
   std::istringstream words(line);
   std::string type, base64;
@@ -27,7 +27,7 @@ KeyPtr public_key(const std::string& line) {
   return KeyPtr(key);
 }
 
-// Of a line of known_hosts: SSH_OK with the key, SSH_AGAIN for another host's, SSH_ERROR for none.
+// Of a line of known_hosts: SSH_OK with the key, SSH_AGAIN for another host's, SSH_ERROR if there is none.
 int known_host(const std::string& line, const std::string& host, std::string& fingerprint) {
   ssh_knownhosts_entry* entry = nullptr;
   const int said = ssh_known_hosts_parse_line(host.c_str(), line.c_str(), &entry);
@@ -90,8 +90,8 @@ Result<std::vector<std::string>> host_keys_in(const std::string& text, const std
     return std::find(revoked.begin(), revoked.end(), one) != revoked.end();
   });
   if (found.empty())
-    return fail(Code::invalid,
-                others ? "no host key of " + host + " is listed, only others'" : "no host key is listed");
+    return fail(Code::invalid, others ? "no host key of " + host + " is listed, only those of other hosts"
+                                      : "no host key is listed");
   return found;
 }
 

@@ -20,7 +20,7 @@ Result<std::string> fingerprint_of(ssh_key_struct* key);
 // a line is none of these.
 Result<std::vector<std::string>> host_keys_in(const std::string& text, const std::string& host);
 
-// The key in `text`, a *.pub file, as base64; none if it has other content.
+// The key in `text`, a *.pub file, as base64; none if the file holds anything else.
 std::optional<std::string> public_key_in(const std::string& text);
 
 }  // namespace muster

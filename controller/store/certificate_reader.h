@@ -1,7 +1,8 @@
-// CertificateReader: what the store says of a certificate, for threads that must not wait for the reactor's.
+// CertificateReader: what the store holds about a certificate, for threads that must not wait for the
+// reactor's.
 //
-// The servers ask while they read a request's header, where all they have to decide by is the certificate's
-// serial number. Has a connection of its own, so that what it says is what was committed last. Thread: any.
+// The servers look a certificate up while they read a request's header, when its serial number is all they
+// have. The class has a connection of its own, so that it reads what was committed last. Thread: any.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@ class CertificateReader {
  public:
   // `path`: the database, which open_sqlite_store() has opened before.
   static Result<std::unique_ptr<CertificateReader>> open(const std::string& path);
-  // not_found: this controller never made one with that number.
+  // not_found: this controller never issued one with that number.
   Result<CertificateRow> find(const std::string& serial);
 
  private:

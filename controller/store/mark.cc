@@ -16,10 +16,10 @@ namespace {
 
 constexpr size_t kBytes = 256;  // always the same, with spaces at the end
 
-// The reason for the controller; "" when this is its database.
+// Why this is not the controller's latest database; "" if it is.
 std::string mismatch(const std::string& start, int64_t commits, const std::optional<Mark::Reading>& mark) {
   if (!mark && start.empty()) return "";  // new, or of a muster that kept no mark
-  if (!mark) return "no journal.mark is beside it: it was put here from somewhere else";
+  if (!mark) return "there is no journal.mark beside it: it was copied from somewhere else";
   if (start != mark->start && start != mark->next)
     return "the controller was started since this copy was taken";
   if (commits < mark->commits)
@@ -30,7 +30,7 @@ std::string mismatch(const std::string& start, int64_t commits, const std::optio
 // The runs that were under way are over: how far they got, and what was done since, is unknown.
 Status disown(sqlite::Connection& db, const std::string& why, TimeMs now) {
   const std::string reason =
-      "the database is an older copy of itself: nothing goes on by itself, plan it again (" + why + ")";
+      "the database is an older copy of itself, so no run continues by itself: plan again (" + why + ")";
   const std::string running(to_string(RunState::running)), cancelled(to_string(RunState::cancelled));
   const Json ended = {{"state", cancelled}, {"reason", reason}};
   TRY_(
@@ -106,8 +106,8 @@ Result<std::string> enter_start(sqlite::Connection& db, Mark& mark, TimeMs now, 
   const std::string next = random_hex(8);
   // Numbers never fall: a copy of before, put back later, would be taken for the newer one.
   entered = {next, next, std::max(commits, was ? was->commits : 0) + 1};
-  // First that this start is coming, then that it came: a controller that dies in between finds its own
-  // database again. A copy that is disowned has a mark that fits neither until that is durable.
+  // The mark first announces this start, then confirms it: a controller that dies in between still recognizes
+  // its database. For a rejected copy the mark matches neither until that is durable.
   if (why.empty()) TRY_(mark.write({start, next, commits}, true));
   TRY_(enter(db, next, why, now, entered.commits));
   TRY_(mark.write(entered, true));

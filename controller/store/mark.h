@@ -2,11 +2,11 @@
 // put in its place is recognized.
 //
 // Every start of the controller has a name, and every transaction a number; both are in the database and in
-// the mark. A copy that was taken before the last start has another start in it, one taken since then a lower
-// number. A time would not do: a copy taken in the middle of a run and put back half an hour later looks like
-// a controller that was away for half an hour. The mark is written in place, within one sector, after each
-// commit: it is never ahead of what is durable. When power is lost it may be behind, which says nothing
-// wrong. Thread: the connection's.
+// the mark. A copy that was taken before the last start holds a different start, and one taken since then a
+// lower number. A time would not do: a copy taken in the middle of a run and put back half an hour later
+// looks like a controller that was away for half an hour. The mark is written in place, within one sector,
+// after each commit: it is never ahead of what is durable. When power is lost it may lag behind, which is
+// harmless. Thread: the connection's.
 #pragma once
 
 #include <optional>
@@ -30,7 +30,7 @@ class Mark {
   Mark& operator=(Mark&&) = delete;
   ~Mark();
 
-  std::optional<Reading> read() const;  // none: it was not there, or is not one
+  std::optional<Reading> read() const;  // none: it is missing or not a mark
   Status write(const Reading& reading, bool sync);
 
  private:
@@ -42,8 +42,8 @@ class Mark {
 // The mark's name beside a database.
 std::string mark_path(const std::string& database);
 
-// One start of the controller, entered in both. Returns "" when the database is the one the controller went
-// on from, else why it is not: then its running runs are ended as cancelled, in the same transaction, and a
+// One start of the controller, entered in both. Returns "" if the database is the one that the controller
+// last used, else why it is not: then its running runs are ended as cancelled, in the same transaction, and a
 // new history begins.
 Result<std::string> enter_start(sqlite::Connection& db, Mark& mark, TimeMs now, Mark::Reading& entered);
 

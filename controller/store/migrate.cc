@@ -73,11 +73,12 @@ Result<int64_t> inspect_database(const std::string& path) {
   if (*version > newest_schema())
     return fail(
         Code::denied,
-        fmt::format("{}: written by a newer muster (schema {}, this program knows {}); it was left as it is",
-                    path, *version, newest_schema()));
+        fmt::format(
+            "{}: written by a newer muster (schema {}, this program supports up to {}); it was not changed",
+            path, *version, newest_schema()));
   const auto check = db.text("PRAGMA quick_check(1)");
   if (!check.ok() || *check != "ok")
-    return fail(Code::corrupt, fmt::format("{}: damaged ({}); it was left as it is, restore a backup", path,
+    return fail(Code::corrupt, fmt::format("{}: damaged ({}); it was not changed: restore a backup", path,
                                            check.ok() ? *check : check.error().message));
   return *version;
 }
@@ -106,13 +107,13 @@ Result<std::string> dump_schema(sqlite::Connection& db) {
 
 Status backup_store(const std::string& from, const std::string& to) {
   TRY(const int64_t version, inspect_database(from));
-  if (version == 0) return fail(Code::not_found, from + ": no database there");
+  if (version == 0) return fail(Code::not_found, from + ": no such database");
   const std::string temporary = fmt::format("{}.{}.tmp", to, ::getpid());
   ::unlink(temporary.c_str());
   Status copied = copy_checked(from, temporary);
   // link() refuses an existing name, rename() would replace it.
   if (copied.ok() && ::link(temporary.c_str(), to.c_str()) != 0)
-    copied = errno == EEXIST ? fail(Code::conflict, to + ": exists already")
+    copied = errno == EEXIST ? fail(Code::conflict, to + ": already exists")
                              : fail(Code::failed, fmt::format("{}: {}", to, std::strerror(errno)));
   ::unlink(temporary.c_str());
   if (!copied.ok()) return copied;

@@ -142,13 +142,13 @@ Result<RunRow> run_row(const Row& r) {
     return fail(Code::corrupt, fmt::format("row of run {}: {}", r.number(0), state.error().message));
   return RunRow{r.number(0), r.text(1), *state, r.number(3), r.number(4), r.text(5)};
 }
-// Taken for nothing, one that cannot be read would let what is on a disk by now be planned with as it was.
+// If an unreadable value were ignored, plans would rely on what the disk held before it was written.
 Result<std::map<std::string, TimeMs>> written_from(const std::string& text) {
   TRY(const Json json, parse_json(text));
-  if (!json.is_object()) return fail(Code::corrupt, "disk_written is no object");
+  if (!json.is_object()) return fail(Code::corrupt, "disk_written is not an object");
   std::map<std::string, TimeMs> out;
   for (const auto& [slot, time] : json.items()) {
-    if (!time.is_number_integer()) return fail(Code::corrupt, "disk_written." + slot + " is no time");
+    if (!time.is_number_integer()) return fail(Code::corrupt, "disk_written." + slot + " is not a time");
     out[slot] = time.get<TimeMs>();
   }
   return out;
@@ -243,7 +243,7 @@ Result<SpecRow> read_spec(Connection& db, int64_t revision) {
 }
 Result<PlanRow> read_plan_head(Connection& db, const std::string& digest) {
   TRY(const std::string prefix, plan_prefix(digest));
-  // The prefix holds hexadecimal digits only, so 'g' is behind all that begin with it.
+  // The prefix holds hexadecimal digits only, so 'g' sorts after all that begin with it.
   TRY(auto found,
       all(db, plan_row,
           "SELECT digest, kind, spec_revision, time, '' FROM plan WHERE digest >= ? AND digest < ? LIMIT 2",
@@ -340,7 +340,7 @@ Result<ReportRow> read_report(Connection& db, int64_t run) {
   return one(
       db, report_row,
       "SELECT run, time, json, measured FROM report WHERE run = coalesce(?, (SELECT max(run) FROM report))",
-      {null_if_zero(run)}, "no report of this run");
+      {null_if_zero(run)}, "this run has no report");
 }
 Result<std::vector<ReportRow>> read_reports(Connection& db, int64_t run, size_t limit) {
   return all(

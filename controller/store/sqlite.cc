@@ -32,8 +32,8 @@ Code code_of(int sqlite_code) {
   }
 }
 
-// A statement that is left in the middle, also by a row that cannot be taken, keeps its connection at the
-// state of the database of that moment.
+// A statement that is not run to its end (also because of a row that cannot be read) keeps its connection at
+// the database's state of that moment.
 class InUse {
  public:
   explicit InUse(sqlite3_stmt* statement) : statement_(statement) {}

@@ -1,4 +1,4 @@
-// A thin, typed door to SQLite for controller/store: one connection, cached statements, errors as Result.
+// A thin, typed wrapper of SQLite for controller/store: one connection, cached statements, errors as Result.
 // Thread: a Connection belongs to one thread at a time. Never retries, never logs.
 #pragma once
 

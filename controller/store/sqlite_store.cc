@@ -42,7 +42,7 @@ Status write_batch(Connection& db, const std::vector<Write>& rows) {
 bool writes(const std::vector<Batch>& group) {
   return std::any_of(group.begin(), group.end(), [](const Batch& batch) { return !batch.rows.empty(); });
 }
-// Something is done to a machine next.
+// The group announces that something is about to be done to a machine.
 bool has_intent(const std::vector<Batch>& group) {
   const auto intent = [](const Write& row) {
     const auto* entry = std::get_if<JournalRow>(&row);
@@ -214,21 +214,21 @@ class SqliteStore : public Store {
                                                                                          std::move(results));
       post_([answer, alive = alive_] {
         for (size_t i = 0; i < answer->first.size(); ++i)
-          // Each by itself: the others of the group must hear of theirs.
+          // Each separately: the others of the group must still get their results.
           if (*alive && answer->first[i].done)
             contain_exceptions("the end of a write", [&] { answer->first[i].done(answer->second[i]); });
       });
     }
   }
 
-  // Behind the commit, before anybody acts on it.
+  // After the commit, before anything acts on it.
   void leave_mark(bool sync) {
     const auto commits = writer_.number("SELECT commits FROM history");
     if (!commits.ok() || *commits == start_.entered.commits) return;  // it was not committed
     start_.entered.commits = *commits;
     const Status left = start_.mark.write(start_.entered, sync);
     if (!left.ok() && !std::exchange(complained_, true))
-      log::error("an older copy of the database could not be told from it",
+      log::error("journal.mark not written: an older copy of the database would not be recognized",
                  {{"error", left.error().message}});
     if (left.ok()) complained_ = false;
   }
@@ -248,7 +248,7 @@ class SqliteStore : public Store {
   std::thread thread_;
 };
 
-// How far its numbered rows go.
+// The newest numbers of its rows.
 Result<std::string> newest_rows(const std::string& path) {
   TRY(Connection db, Connection::open(path, sqlite::Mode::read_only));
   return db.text(
@@ -256,7 +256,7 @@ Result<std::string> newest_rows(const std::string& path) {
       "event)");
 }
 
-// A migration that failed left the copy that was made before it: that one is as good as another.
+// A migration that failed earlier left the copy that was made before it: it is still good.
 bool is_copied(const std::string& path, const std::string& copy, int64_t version) {
   if (::access(copy.c_str(), F_OK) != 0) return false;
   const auto kept = inspect_database(copy);

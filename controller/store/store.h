@@ -3,9 +3,8 @@
 // Writes are batches: all or nothing, durable (fsync) when `done` is called, in the order they were handed
 // over. `done` runs on the reactor's thread. Reads see every write whose `done` was called. SQLite:
 // controller/store/sqlite_store.cc; in memory with "lose what was not synced": tests/fakes/mem_store.h. Both
-// pass tests/conformance/store_suite.h. `corrupt`: a row says what no muster of this version ever wrote; it
-// is not guessed at. Thread: the reactor's thread only,
-// archive() aside.
+// pass tests/conformance/store_suite.h. `corrupt`: a row holds something that this version of muster never
+// writes; no meaning is guessed. Thread: the reactor's thread only, except for archive().
 #pragma once
 
 #include <cstdint>
@@ -69,14 +68,14 @@ struct NodeRow {
   int64_t accepted_run = 0;
   HeldBy held_by = HeldBy::nobody;  // while the state is quarantined, and only then
   // When a run last began to write its OS disk ("") or, beside its jobs, a root slot of it ("a", "b"): what
-  // was seen there before says nothing since. Written with the intent.
+  // was seen there before no longer holds. Written with the intent.
   std::map<std::string, TimeMs> disk_written = {};
 };
 struct TokenRow {                     // one-time join tokens: only the digest is stored
   std::string digest, node, purpose;  // purpose: join | adopt | discover
   TimeMs expires = 0;
   std::string public_key;   // fingerprint of the key that used it; "" while unused
-  std::string certificate;  // what was answered, to answer the same again
+  std::string certificate;  // the response, so that it can be repeated
 };
 struct CertificateRow {
   std::string serial, node, fingerprint;
@@ -106,8 +105,8 @@ struct ReportRow {
   std::string measured;
 };
 
-// A rollout and the approval it stands on (controller/rollout/rollout_record.h). The newest one is the one
-// there is; the others are history.
+// A rollout and the approval it stands on (controller/rollout/rollout_record.h). Only the newest one counts;
+// the others are history.
 struct RolloutRow {
   int64_t id = 0;
   TimeMs time = 0;  // of its last change
@@ -140,7 +139,7 @@ class RunArchive {
   virtual ~RunArchive() = default;
   virtual Result<SpecRow> spec(int64_t revision) = 0;  // 0: the newest; not_found when none
   virtual Result<PlanRow> plan(
-      const std::string& digest) = 0;  // a unique prefix of at least 8 digits will do
+      const std::string& digest) = 0;  // a unique prefix of at least 8 digits is enough
   // plan() without `json`, which may be large.
   virtual Result<PlanRow> plan_head(const std::string& digest) {
     auto row = plan(digest);
@@ -157,8 +156,8 @@ class RunArchive {
     for (JournalRow& row : *rows) row.data = Json::object();
     return rows;
   }
-  // What became of its actions: journal() behind the row `after`, without rows of steps, without `data` of
-  // what began, and without "result" in the others'.
+  // The progress of its actions: journal() after the row `after`, without rows of steps, without `data` in
+  // rows of a beginning, and without "result" in that of the others.
   virtual Result<std::vector<JournalRow>> journal_turns(int64_t run, int64_t after) {
     auto rows = journal(run);
     if (!rows.ok()) return rows;
@@ -212,12 +211,12 @@ class Store : public RunArchive {
   virtual Result<std::vector<EventRow>> events(int64_t after_seq, size_t limit, const std::string& node) = 0;
   virtual Result<RolloutRow> rollout(int64_t id) = 0;      // 0: the newest; not_found when none
   virtual Result<std::vector<RolloutRow>> rollouts() = 0;  // oldest first, without text
-  // The controller went on from newer rows than these: the database is an older copy of itself, or was lost.
-  // When that was found, last; 0: never. Rows about machines from before that moment may be untrue. `why` of
-  // this start: "" when it was not found by it.
+  // When it was last found that the database is an older copy of itself or was lost, so that newer rows are
+  // missing; 0: never. Rows about machines from before that moment may be wrong. restored_why(): "" unless it
+  // was found at this start.
   virtual TimeMs restored() const { return 0; }
   virtual std::string restored_why() const { return ""; }
-  // Which history this is: another one after every restored(). "" where there is no telling.
+  // Identifies the history: it changes with every restored(). "" if unknown.
   virtual std::string history() const { return ""; }
   virtual int64_t next_run_id() = 0;
   virtual int64_t next_spec_revision() = 0;

@@ -36,8 +36,8 @@ Result<Authority> Authority::open(const std::string& state, const std::vector<st
   Authority a;
   TRY(a.ca_, kept_pair(files, paths_of("ca"), [] { return pki::make_ca("muster CA", kCaDays); }));
   TRY(a.report_, kept_pair(files, paths_of("report"), [] { return pki::make_signing_key(); }));
-  // Another address needs another server certificate, and so does one that is old; agents pin the CA, so they
-  // do not notice.
+  // The server certificate is reissued when the addresses change and when it is old; agents pin the CA, so
+  // this does not affect them.
   const bool old = expires_before(files.read("/pki/server.crt").value_or(""), now + kServerRenewDays * kDay);
   if (old || files.read("/pki/server.names").value_or("") != joined(addresses)) {
     TRY_(files.remove("/pki/server.crt"));

@@ -106,7 +106,7 @@ Result<std::string> master_key(const std::string& path) {
   if (info.st_mode & 077)
     return fail(
         Code::denied,
-        fmt::format("{}: others can read the master key (mode {:o}); set mode 600 and change the secrets",
+        fmt::format("{}: others can read the master key (mode {:o}); set mode 600 and replace the secrets",
                     path, info.st_mode & 0777));
   std::string text(buffer, static_cast<size_t>(n));
   OPENSSL_cleanse(buffer, sizeof buffer);
@@ -118,9 +118,10 @@ Result<std::string> master_key(const std::string& path) {
 Result<std::string> seal(const std::string& key, const std::string& name, const std::string& value) {
   TRY(std::string raw, key_bytes(key));
   if (name.empty() || value.size() > (1 << 20))
-    return fail(Code::invalid, "a secret needs a name and at most 1 MiB");
+    return fail(Code::invalid, "a secret must have a name and be at most 1 MiB long");
   std::string nonce(kNonce, '\0'), tag, hidden;
-  if (RAND_bytes(bytes(nonce), static_cast<int>(kNonce)) != 1) return fail(Code::failed, "no random numbers");
+  if (RAND_bytes(bytes(nonce), static_cast<int>(kNonce)) != 1)
+    return fail(Code::failed, "no random numbers available");
   if (!gcm(true, {raw, nonce, name}, value, tag, hidden))
     return fail(Code::failed, "sealing '" + name + "' failed");
   return to_base64(nonce + hidden + tag);

@@ -14,7 +14,7 @@ namespace muster {
 // would be lost.
 Result<std::string> master_key(const std::string& path);
 
-// base64(nonce + ciphertext + tag), another one each time. `key` as from master_key().
+// base64(nonce + ciphertext + tag), different each time. `key` as from master_key().
 Result<std::string> seal(const std::string& key, const std::string& name, const std::string& value);
 // Code::corrupt when the value was changed, belongs to another name, or was sealed under another key.
 Result<std::string> unseal(const std::string& key, const std::string& name, const std::string& sealed);

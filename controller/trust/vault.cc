@@ -85,10 +85,10 @@ Result<std::string> Vault::get(const std::string& name) {
   const auto row = store_.secret(name);
   if (row.ok()) return unseal(key_, name, row->sealed);
   if (row.error().code != Code::not_found) return row.error();
-  return fail(Code::not_found, "secret '" + name + "' is not set: muster secret set " + name);
+  return fail(Code::not_found, "secret '" + name + "' is not set: run `muster secret set " + name + "`");
 }
 
-// By a name that a spec or a playbook has.
+// Looked up by a name from a spec or a playbook.
 Result<std::string> Vault::named(const std::string& name) {
   if (!is_reserved_secret(name)) return get(name);
   return fail(Code::denied,
@@ -98,7 +98,8 @@ Result<std::string> Vault::named(const std::string& name) {
 Result<Vault::Login> Vault::login(const std::string& name) {
   TRY(const auto secret, named(name));
   const auto colon = secret.find(':');
-  if (colon == std::string::npos) return fail(Code::invalid, "secret '" + name + "' is not user:password");
+  if (colon == std::string::npos)
+    return fail(Code::invalid, "secret '" + name + "' must have the form user:password");
   return Login{secret.substr(0, colon), secret.substr(colon + 1)};
 }
 

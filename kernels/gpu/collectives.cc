@@ -1,16 +1,13 @@
 // NCCL: all-reduce, all-gather, reduce-scatter, all-to-all and send/receive, every element of every result
 // checked.
 //
-// How to run:  muster-accept-gpu nccl                                      this node's GPUs, one rank each,
-// in this process
-//              muster-accept-gpu nccl --nodes 2 --node 1 --root 10.20.0.11:7491 --gpus 0,1,2,3     one
-//              process per node, the same
-//                                                                          number of GPUs on each;
-//                                                                          muster-mpi-check --load nccl
-//                                                                          starts them
-// Reference:   rank_value() (kernels/gpu/exact.h): what rank r sends at element i is an integer known to
-//              everybody, so sums are exact in any order and each receiver knows what it must get. Compared
-//              bit by bit, after the buffer was filled with NaN.
+// How to run:  muster-accept-gpu nccl     this node's GPUs, one rank each, in this process
+//              muster-accept-gpu nccl --nodes 2 --node 1 --root 10.20.0.11:7491 --gpus 0,1,2,3
+//                                         one process per node, the same number of GPUs on each;
+//                                         `muster-mpi-check --load nccl` starts them
+// Reference:   rank_value() (kernels/gpu/exact.h): what rank r sends at element i is an integer that every
+//              rank can compute, so sums are exact in any order and each receiver can check what it gets.
+//              Compared bit by bit, after the buffer was filled with NaN.
 // Structure:   for each collective and size one checked call, then timed ones in a row.
 // Expected:    bus bandwidth as nccl-tests defines it; 0 with one rank, where nothing crosses a link.
 //              controller/report/expected.cc.
@@ -53,8 +50,7 @@ class Ranks {
   // Of one call; at most `repeats`, fewer where they would take longer than `budget`. All ranks take the same
   // number.
   Result<double> seconds(Collective what, size_t count, int repeats, double budget);
-  // The largest of what all processes say, by moving it and not by a reduction, which may be what is wrong
-  // here.
+  // The largest value of all processes, by copying and not by a reduction, which may be what is faulty.
   Result<double> most(double mine);
   Status leave() { return comms_.leave(); }
   int all() const { return all_; }
@@ -65,7 +61,7 @@ class Ranks {
   Status wait() const;
   const Nccl& nccl_;
   std::vector<Rank> ranks_;
-  Communicators comms_;  // goes first: memory cannot be given back under a call that never ends
+  Communicators comms_;  // destroyed first: memory cannot be freed during a call that never ends
   int all_ = 1;
 };
 
@@ -268,7 +264,7 @@ Status run_sizes(Ranks& ranks, const CollectiveOptions& options, Measurement& ou
   for (uint64_t bytes = kSmallest; bytes < options.bytes; bytes *= 8) sizes.push_back(bytes);
   sizes.push_back(options.bytes);
   for (const auto what : kCollectives) {
-    // The next size takes eight times as long: one for which no time is left is left out, and said to be.
+    // The next size takes eight times as long: one for which no time is left is left out, and listed.
     double left = options.seconds / static_cast<double>(std::size(kCollectives)), once = 0;
     for (const uint64_t bytes : sizes) {
       if (once * 8 * kCallsAtLeast > left) {
@@ -288,7 +284,7 @@ Result<Measurement> measure(const CollectiveOptions& options) {
   const Meeting& meeting = options.meeting;
   if (const char* why = unfit(meeting, options.gpus)) return fail(Code::invalid, why);
   if (options.repeats < 1 || options.bytes < 64 || !(options.seconds > 0))
-    return fail(Code::invalid, "repeats or size make no sense");
+    return fail(Code::invalid, "repeats or size is out of range");
   set_environment(meeting);
   TRY(const std::vector<Gpu> gpus, find_gpus(options.gpus));
   TRY(const Nccl nccl, Nccl::open());

@@ -1,5 +1,5 @@
-// Copies between host and GPU from every memory node, beside what a plain cudaMemcpy reaches, and between
-// all pairs of GPUs.
+// Copies between host and GPU from every memory node, and what a plain cudaMemcpy reaches, and between all
+// pairs of GPUs.
 //
 // How to run:  muster-accept-gpu copies [--mib 512] [--samples 5] [--inject-flip 0:BYTE:BIT]
 // Reference:   what was sent, compared byte by byte after it came back; between GPUs pattern_at().
@@ -45,7 +45,7 @@ void run_on(const MemoryNode& node) {
   for (const int cpu : node.cpus)
     if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
   (void)sched_setaffinity(0, sizeof set,
-                          &set);  // where it is not allowed, the report's figures are just equal
+                          &set);  // where it is not permitted, the report's figures are simply equal
 }
 
 struct Unmap {
@@ -73,7 +73,7 @@ class PinnedMemory {
 
  private:
   std::unique_ptr<void, Unmap> pages_;
-  std::unique_ptr<void, Unpin> pin_;  // goes first
+  std::unique_ptr<void, Unpin> pin_;  // destroyed first
 };
 
 struct Rates {
@@ -182,7 +182,7 @@ Result<PeerRate> to_peer(const Gpu& gpu, const Gpu& peer, const CopiesOptions& o
 }
 
 void raise(Measurement& out, const std::string& path) {
-  if (out.outcome == Outcome::measured) out.error = fmt::format("what went {} came back different", path);
+  if (out.outcome == Outcome::measured) out.error = fmt::format("data copied {} came back different", path);
   out.outcome = Outcome::corrupt;
   out.blame.push_back("path " + path);
 }
@@ -230,7 +230,7 @@ Result<Measurement> measure(const Gpu& gpu, const std::vector<Gpu>& all, const C
 
 Measurement run_copies(const CopiesOptions& options) {
   if (options.bytes < 4096 || options.samples < 1)
-    return not_measured("gpu-copies", fail(Code::invalid, "too small"));
+    return not_measured("gpu-copies", fail(Code::invalid, "the size or the number of samples is too small"));
   const auto all = find_gpus(options.gpus);
   if (!all) return not_measured("gpu-copies", all.error());
   return measure_gpus("gpu-copies", options.gpus, Order::one_by_one,

@@ -84,7 +84,7 @@ struct Cublaslt::State {
   cublasLtMatrixLayout_t left = nullptr, right = nullptr, result = nullptr;  // of A, B and C
   DeviceMemory own_workspace;
   void* workspace = nullptr;
-  uint32_t alignment = 256;  // bytes that every operand promises, what cudaMalloc gives
+  uint32_t alignment = 256;  // in bytes, of every operand; that of cudaMalloc
   std::vector<cublasLtMatmulHeuristicResult_t> guesses;
   size_t chosen = 0;
   cudaDataType_t scale = CUDA_R_32F;
@@ -124,7 +124,7 @@ Status Cublaslt::State::layout(cublasLtMatrixLayout_t& out, cudaDataType_t type,
 }
 
 // Column-major words for a row-major product: C^T = op(B)^T op(A)^T. So the first operand is B, the second A,
-// and what is not turned in our words is not transposed in theirs.
+// and what is not turned in our terms is not transposed in theirs.
 Status Cublaslt::State::prepare(const Types& types, const BlockProduct& p) {
   scale = types.scale;
   add = p.add;
@@ -214,7 +214,7 @@ Result<Cublaslt> Cublaslt::open(Format format, size_t n, bool exact) {
 Result<Cublaslt> Cublaslt::open(const BlockProduct& product, void* workspace) {
   TRY(auto state, load());
   state->workspace = workspace;
-  state->alignment = 16;  // heads of an attention lie side by side: they promise no more than a few elements'
+  state->alignment = 16;  // attention heads lie side by side: aligned to a few elements only
   TRY_(state->prepare(types_of(Format::bf16, true), product));
   return Cublaslt(std::move(state));
 }

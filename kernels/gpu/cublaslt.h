@@ -1,5 +1,5 @@
-// cuBLASLt, loaded at run time: the peer of the own products, and their stand-in wherever these are not
-// proven.
+// cuBLASLt, loaded at run time: what the own products are compared with, and what replaces them wherever they
+// are not proven.
 //
 // The same operands as the own kernels: C = A B^T, row-major, K innermost in both. Algorithms that add parts
 // of a sum in an order of their own (split K) are not used, so the same inputs must give the same bits.
@@ -31,8 +31,8 @@ class Cublaslt {
   // Opens the library and prepares one product of edge n; `exact`: results of FormatInfo::exact_bytes, else
   // in the usual small format. unavailable: no library, or it has no algorithm for it.
   static Result<Cublaslt> open(Format format, size_t n, bool exact);
-  // Not to be tuned where it adds: that would add as often. `workspace`: of kCublasltWorkspace bytes, shared
-  // by products of one stream.
+  // Must not be tuned where it adds: each try would add again. `workspace`: of kCublasltWorkspace bytes,
+  // shared by products of one stream.
   static Result<Cublaslt> open(const BlockProduct& product, void* workspace);
   Cublaslt(Cublaslt&&) noexcept;
   ~Cublaslt();

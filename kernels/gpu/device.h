@@ -35,13 +35,14 @@ enum class Words {
   bf16,
   fp16,
   f64
-};  // what 32-bit words are made of, for counting what is no finite number
+};  // what 32-bit words contain, for counting values that are not finite
 cudaError_t digest(const void* data, size_t words, Words kind, Counts* out, cudaStream_t stream);
 
 cudaError_t flip_bit(void* data, size_t byte, unsigned bit, cudaStream_t stream);
 
 // Freivalds' test, in integers: out[row] = sum over columns of m[row][column] * x[column], and the same along
-// the other axis, added to `out`. `x` null: signs from `seed`. What is no integer raises `*odd`.
+// the other axis, added to `out`. `x` null: signs from `seed`. Each value that is not an integer raises
+// `*odd`.
 enum class Reading { bf16, fp16, f32, fp8, int8, int32, f64 };
 cudaError_t times_vector(const void* m, Reading as, size_t rows, size_t columns, const long long* x,
                          uint64_t seed, long long* out, unsigned long long* odd, cudaStream_t stream);
@@ -53,7 +54,7 @@ cudaError_t compare(const void* a, const void* b, size_t words, unsigned long lo
                     unsigned long long* first, cudaStream_t stream);
 
 // The same product on every multiprocessor: one block each, held apart by their shared memory. `out[block]`
-// says where it ran and what came out. Right is canary_digest() (canary.h).
+// holds where it ran and its result. The right one is canary_digest() (canary.h).
 struct Canary {
   unsigned multiprocessor = 0, wrong_rounds = 0;
   unsigned long long sum = 0, mixed = 0;  // of the last round
@@ -81,8 +82,8 @@ cudaError_t multiply_hopper(const Product& product, cudaStream_t stream);  // co
 
 // --- memory.cu
 enum class Stream { read, write, copy, triad };
-// Over arrays of `words` 16-byte words. read: xor of `a` into *sink when it is not what it cannot be; write:
-// c; copy: c = a; triad: c = a + 3 b, in floats.
+// Over arrays of `words` 16-byte words. read: counts in *sink where the xor of `a` is not 0, as of equal
+// floats; write: c; copy: c = a; triad: c = a + 3 b, in floats.
 cudaError_t run_stream(Stream what, void* c, const void* a, const void* b, size_t words,
                        unsigned long long* sink, cudaStream_t stream);
 // Fills with, and counts what is not, pattern_at(round, first + i, seed). `wrong`: count, first index, what
@@ -107,7 +108,7 @@ cudaError_t check_ranks(const float* data, size_t count, uint64_t seed, int rank
 cudaError_t write_digits(void* to, const void* of, const training::Placement& at, uint64_t layer,
                          uint64_t kind, cudaStream_t stream);
 // Folds fp32 sums, [batches][rows][columns] without gaps, into bf16 at `to`, rows and batches as far apart as
-// said (elements).
+// given (elements).
 struct Folding {
   size_t batches = 1, rows = 0, columns = 0, to_row = 0, to_step = 0;
 };

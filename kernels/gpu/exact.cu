@@ -2,10 +2,11 @@
 //
 // How to run:  muster-accept-gpu sdc (kernels/gpu/gpu_sdc.cc)
 // Reference:   exact.h on the host: the same generator and digest; golden_product() and canary_digest() in
-// integer arithmetic. Structure:   grid-stride loops; sums and xors over all threads, so the order does not
-// matter. Expected:    the read-back digest reads C once: about 2.4 % of an 8192 cubed bf16 product on an
-// H200 (derived, not measured). Unproven:    never ran on a GPU; compiles for the architectures in
-// cmake/gpu.cmake.
+//              integer arithmetic.
+// Structure:   grid-stride loops; sums and xors over all threads, so the order does not matter.
+// Expected:    the read-back digest reads C once: about 2.4 % of an 8192 cubed bf16 product on an H200
+//              (derived, not measured).
+// Unproven:    never ran on a GPU; compiles for the architectures in cmake/gpu.cmake.
 #include <cuda_fp16.h>
 
 #include "kernels/gpu/canary.h"
@@ -84,7 +85,7 @@ __global__ void flip_kernel(uint8_t* data, size_t byte, unsigned bit) {
   data[byte] ^= static_cast<uint8_t>(1u << bit % 8);
 }
 
-// An element as an integer; what is none counts as odd and as 0.
+// An element as an integer; any other value counts as odd and as 0.
 __device__ long long integer_of(double value, unsigned& odd) {
   const bool right = value == value && value >= -1e12 && value <= 1e12 && value == trunc(value);
   odd += !right;

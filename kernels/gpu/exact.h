@@ -1,5 +1,5 @@
-// The arithmetic that the processor and the GPU must do alike: the generator of the inputs, the number
-// formats, and the digest of a result. One text for both compilers, so that the tests on the host test what
+// The arithmetic that must be the same on the processor and the GPU: the generator of the inputs, the number
+// formats, and the digest of a result. One source for both compilers, so that the tests on the host test what
 // runs on the device.
 //
 // Inputs come from a counter: element i is a function of (seed, i) alone, so any thread can make any of them

@@ -1,9 +1,9 @@
 // Speed of matrix products on every GPU at once, as a time series, every product compared with the first.
 //
 // How to run:  muster-accept-gpu gemm [--seconds 5] [--n 8192] [--format bf16] [--kernel auto] [--compare]
-// Reference:   the first product's digest: the inputs stay, so every later one must have its bits. What
-//              right means, and that the first one is, is the business of `sdc`; inputs here are uniform
-//              random numbers, which toggle all bits of a mantissa.
+// Reference:   the first product's digest: the inputs stay the same, so every later one must have the same
+//              bits. Whether the first one is right is checked by `sdc`; inputs here are uniform random
+//              numbers, which toggle all bits of a mantissa.
 // Structure:   warm-up of a fifth of the time (clocks and power settle in seconds), then samples of at least
 //              50 ms between two events; after each sample the result's digest. A GPU's samples are its time
 //              series: throttling shows as `drift` below 1.
@@ -81,10 +81,9 @@ void judge_data(Measurement& out, const Run& run, const Gpu& gpu) {
   if (run.different + run.not_finite == 0) return;
   out.outcome = Outcome::corrupt;
   out.blame = {"GPU " + gpu.uuid};
-  out.error =
-      run.not_finite > 0
-          ? fmt::format("{} results are no finite numbers", run.not_finite)
-          : fmt::format("{} samples of the same product have other bits than the first", run.different);
+  out.error = run.not_finite > 0 ? fmt::format("{} results are not finite numbers", run.not_finite)
+                                 : fmt::format("{} samples of the same product differ bitwise from the first",
+                                               run.different);
 }
 
 // The other maker in the same run, and the own kernel with its digest.
@@ -125,7 +124,8 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const Gemm
     out.detail["series"] = run.series.json(kSeries);
     out.detail["samples"] = run.series.values.size();
     out.detail["verified"] =
-        "every sample's last product has the first one's bits, and no NaN; exactness is checked by sdc";
+        "every sample's last product has the same bits as the first product, and no NaN; exactness is "
+        "checked by sdc";
     judge_data(out, run, gpu);
   }
   if (options.compare) TRY_(compare_makers(out, gpu, format, options));

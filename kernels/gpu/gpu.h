@@ -18,7 +18,7 @@ namespace muster::kernels::gpu {
 
 struct Selection {
   std::vector<int> devices = {};  // empty: all
-  int expect = 0;                 // this many must be there; 0: at least one
+  int expect = 0;                 // this many must be present; 0: at least one
 };
 
 // Where the processes of several nodes meet: nccl.h.
@@ -52,7 +52,7 @@ struct GpuSdcOptions {
   uint64_t seed = 1;  // of the first of `inputs` products
   size_t inputs = 2;
   std::optional<Flip> flip = {};  // part: number of sdc::Site
-  bool flip_once = false;         // in the first product only: a passing disturbance
+  bool flip_once = false;         // in the first product only: a transient disturbance
 };
 // Metrics: products, multiprocessors (how many the canary reached). Blame: "GPU uuid", "multiprocessor 17 of
 // GPU uuid".
@@ -62,7 +62,7 @@ Measurement run_gpu_sdc(const GpuSdcOptions& options);
 struct GpuMemoryOptions {
   Selection gpus = {};
   double seconds = 5;      // for the pattern test; at least one round of all patterns unless `rounds` is less
-  int rounds = 0;          // patterns; 0: until the time is over
+  int rounds = 0;          // patterns; 0: until the time is up
   uint64_t max_bytes = 0;  // under the pattern test; 0: all that is free
   std::optional<Flip> flip = {};  // index: 64-bit word
 };
@@ -86,12 +86,12 @@ struct CollectiveOptions {
   Selection gpus = {};
   uint64_t bytes = 256 << 20;  // largest message of a rank
   int repeats = 10;            // at most
-  double seconds = 60;         // for all; sizes that no time is left for are left out, in detail.left_out
+  double seconds = 60;         // in total; sizes that no time is left for are listed in detail.left_out
   Meeting meeting = {};
   std::optional<Flip> flip = {};
 };
 // Metrics: ranks, and of each collective NAME_busbw_gbps at the largest size (0 where nothing crosses a
-// link). Of several nodes each process says what its own ranks received.
+// link). With several nodes each process reports what its own ranks received.
 Measurement run_collectives(const CollectiveOptions& options);
 
 // --- training.cc

@@ -75,7 +75,7 @@ Result<size_t> run_canary(const Gpu& gpu, Alarms& alarms) {
     reached.insert(one.multiprocessor);
     if (one.wrong_rounds == 0 && one.sum == right.sum && one.mixed == right.mixed) continue;
     const std::string who = fmt::format("multiprocessor {} of GPU {}", one.multiprocessor, gpu.uuid);
-    alarms.raise("canary", who + " computes wrong");
+    alarms.raise("canary", who + " computes wrong results");
     alarms.blame.push_back(who);
   }
   return reached.size();
@@ -134,7 +134,7 @@ Status examine(Session& s, uint64_t seed, const sdc::Digest& right, size_t round
 Result<Session> open_session(Maker maker, Format format, size_t n) {
   const int most = exact_most(format, maker, n);
   if (most == 0)
-    return fail(Code::invalid, fmt::format("with an edge of {} sums of this format are not exact", n));
+    return fail(Code::invalid, fmt::format("with an edge of {}, sums in this format are not exact", n));
   TRY(ProductBench bench, ProductBench::open(maker, format, n, true));
   TRY(DigestSlots slots, DigestSlots::open(4));
   Session s{std::move(bench), std::move(slots), most};
@@ -148,8 +148,8 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GpuS
   TRY(const Maker maker, choose_maker(options.maker, format.format, gpu));
   if (options.flip && !can_flip(sdc::kSites[options.flip->part % sdc::kSites.size()], maker))
     return fail(Code::invalid,
-                "cuBLASLt's registers cannot be reached: flip an input or the output in memory, or take an "
-                "own kernel");
+                "cuBLASLt's registers cannot be reached: flip an input or the output in memory, or use "
+                "muster's own kernel");
   TRY(Session s, open_session(maker, format.format, options.n));
   Alarms alarms;
   TRY(const size_t reached, run_canary(gpu, alarms));
@@ -173,8 +173,8 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GpuS
   out.detail["integers_up_to"] = s.most;
   out.detail["alarms"] = alarms.seen;
   out.detail["verified"] =
-      "every result bit by digest against integer arithmetic on the host, a repetition, Freivalds, and a "
-      "canary per multiprocessor";
+      "every bit of every result, by digest, against integer arithmetic on the host; a repetition; "
+      "Freivalds' test; and a canary on each multiprocessor";
   if (alarms.first.empty()) return out;
   out.outcome = Outcome::corrupt;
   out.error = alarms.first;

@@ -90,7 +90,7 @@ Result<std::vector<Gpu>> find_gpus(const Selection& selection) {
   std::vector<Gpu> out;
   for (const int device : wanted) {
     if (device < 0 || device >= count)
-      return fail(Code::not_found, fmt::format("no GPU {}; there are {}", device, count));
+      return fail(Code::not_found, fmt::format("there is no GPU {} (number of GPUs: {})", device, count));
     TRY(Gpu gpu, describe(device));
     out.push_back(std::move(gpu));
   }
@@ -102,7 +102,7 @@ Result<DeviceMemory> device_memory(size_t bytes) {
   const auto error = cudaMalloc(&p, std::max<size_t>(bytes, 256));
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();  // not sticky
-    return fail(Code::unavailable, fmt::format("no {} MiB of GPU memory are free", bytes >> 20));
+    return fail(Code::unavailable, fmt::format("fewer than {} MiB of GPU memory are free", bytes >> 20));
   }
   TRY_(cuda(error, "cudaMalloc"));
   return DeviceMemory(p);
@@ -159,8 +159,8 @@ Measurement not_measured(const std::string& check, const Error& error) {
 Measurement unsupported(const Gpu& gpu, const FormatInfo& format) {
   Measurement out;
   out.outcome = Outcome::unavailable;
-  out.error =
-      fmt::format("compute capability {}.{} has no products of format {}", gpu.major, gpu.minor, format.name);
+  out.error = fmt::format("compute capability {}.{} does not support products in format {}", gpu.major,
+                          gpu.minor, format.name);
   out.detail["unsupported"] = out.error;
   return out;
 }
@@ -212,7 +212,7 @@ std::vector<SmiGpu> ask_smi(std::string* why) {
     return output ? parse_smi(*output) : std::vector<SmiGpu>();
   };
   std::vector<SmiGpu> out = ask("--query-gpu", smi_fields());
-  // GPUs before Ampere have no rows to remap, and say so by an error.
+  // GPUs before Ampere have no rows to remap, and return an error.
   if (!out.empty()) merge_smi(out, ask("--query-remapped-rows", smi_remap_fields()));
   return out;
 }

@@ -70,14 +70,14 @@ using MeasureOne = std::function<Result<Measurement>(const Gpu& gpu, size_t inde
 enum class Order { at_once, one_by_one };
 Measurement measure_gpus(const std::string& check, const Selection& selection, Order order,
                          const MeasureOne& measure);
-// The measurement that says why there is none; where software of the node is missing, `detail` names it
-// (missing_software()).
+// A measurement with the reason why there are no results; where software of the node is missing, `detail`
+// names it (missing_software()).
 Measurement not_measured(const std::string& check, const Error& error);
 
 // The measurement of a GPU whose tensor cores have no such format: `detail.unsupported`.
 Measurement unsupported(const Gpu& gpu, const FormatInfo& format);
 
-// What nvidia-smi says of all GPUs; empty when it is not there or fails, and `why` says so.
+// What nvidia-smi reports for all GPUs; empty when it is missing or fails, with the reason in `why`.
 std::vector<SmiGpu> ask_smi(std::string* why = nullptr);
 // Of one of them; nothing when it is not listed.
 const SmiGpu* smi_of(const std::vector<SmiGpu>& all, const Gpu& gpu);

@@ -1,6 +1,6 @@
 // muster-accept-gpu: runs one acceptance kernel on the node's GPUs and prints its measurement as JSON on
 // stdout. Exit status as muster-accept: 0 measured, 1 wrong data or a failing part, 2 bad usage, 3 refused or
-// could not run here.
+// could not run.
 #include "kernels/gpu/gpu.h"
 #include "kernels/gpu_logic.h"
 #include "kernels/program.h"
@@ -30,49 +30,52 @@ std::string format_names() {
 
 CLI::App* add(CLI::App& app, Arguments& a, const char* name, const char* help) {
   auto* sub = app.add_subcommand(name, help);
-  sub->add_option("--gpus", a.gpus.devices, "numbers, separated by commas; without: all")->delimiter(',');
-  sub->add_option("--expect-gpus", a.gpus.expect, "fails unless so many answer; 0: at least one");
+  sub->add_option("--gpus", a.gpus.devices, "GPU numbers, separated by commas (default: all)")
+      ->delimiter(',');
+  sub->add_option("--expect-gpus", a.gpus.expect, "fail unless this many GPUs answer; 0: at least one");
   return sub;
 }
 void add_product(CLI::App& sub, std::string& format, std::string& maker, size_t& n, double& seconds) {
-  sub.add_option("--format", format, format_names());
-  sub.add_option("--kernel", maker, "auto: the own one where it is proven, else cuBLASLt; own; cublaslt");
-  sub.add_option("--n", n, "edge; a multiple of 16, of 256 for own kernels");
+  sub.add_option("--format", format, "number format: " + format_names());
+  sub.add_option("--kernel", maker, "auto (own where it is proven, else cublaslt), own, or cublaslt");
+  sub.add_option("--n", n, "matrix edge: a multiple of 16; of 256 for own kernels");
   sub.add_option("--seconds", seconds, "time budget");
 }
 
 void add_meeting(CLI::App& sub, Meeting& meeting) {
   sub.add_option("--nodes", meeting.nodes,
-                 "of the whole run, a process each; 1: this node's GPUs by themselves");
-  sub.add_option("--node", meeting.node, "number of this one");
+                 "number of nodes, with one process each; 1: only this node's GPUs");
+  sub.add_option("--node", meeting.node, "number of this node, from 0");
   sub.add_option("--root", meeting.root, "ADDRESS:PORT that node 0 listens on");
-  sub.add_option("--algorithm", meeting.algorithm, "NCCL_ALGO: Ring, where a link is judged");
+  sub.add_option("--algorithm", meeting.algorithm, "value of NCCL_ALGO; Ring, where a link is judged");
 }
 
 void declare(CLI::App& app, Arguments& a) {
   auto* gemm = add(app, a, "gemm", "speed of matrix products, as a time series per GPU");
   add_product(*gemm, a.gemm.format, a.gemm.maker, a.gemm.n, a.gemm.seconds);
   gemm->add_flag("--compare", a.gemm.compare,
-                 "also the other kernel, and the cost of the digest in the registers");
+                 "also measure the other kernel, and the cost of the digest in the registers");
   auto* sdc = add(app, a, "sdc", "silent data corruption: products that must be right to the last bit");
   add_product(*sdc, a.sdc.format, a.sdc.maker, a.sdc.n, a.sdc.seconds);
-  sdc->add_option("--seed", a.sdc.seed, "of the first product's inputs");
-  sdc->add_option("--inputs", a.sdc.inputs, "how many different products");
-  sdc->add_flag("--flip-once", a.sdc.flip_once, "only in the first product: a passing disturbance");
+  sdc->add_option("--seed", a.sdc.seed, "seed of the first product's inputs");
+  sdc->add_option("--inputs", a.sdc.inputs, "number of different products");
+  sdc->add_flag("--flip-once", a.sdc.flip_once, "flip only in the first product: a transient disturbance");
   add_flip(*sdc, a.flip);
   auto* memory = add(app, a, "memory", "bandwidth, patterns over all free memory, error counters");
-  memory->add_option("--seconds", a.memory.seconds, "for the patterns");
-  memory->add_option("--rounds", a.memory.rounds, "patterns; 0: all, then until the time is over");
-  memory->add_option("--max-mib", a.memory_mib, "memory under the patterns; 0: all that is free");
+  memory->add_option("--seconds", a.memory.seconds, "time budget for the patterns");
+  memory->add_option("--rounds", a.memory.rounds,
+                     "number of patterns; 0: all of them, repeated until the time is up");
+  memory->add_option("--max-mib", a.memory_mib, "memory to test with the patterns; 0: all that is free");
   add_flip(*memory, a.flip);
   auto* copies = add(app, a, "copies", "copies between host and GPU per memory node, and between GPUs");
-  copies->add_option("--mib", a.copies_mib, "per copy");
-  copies->add_option("--samples", a.copies.samples, "per path");
+  copies->add_option("--mib", a.copies_mib, "size of a copy");
+  copies->add_option("--samples", a.copies.samples, "copies per path");
   add_flip(*copies, a.flip);
   auto* nccl = add(app, a, "nccl", "NCCL's collectives, every element checked");
   nccl->add_option("--mib", a.nccl_mib, "largest message");
-  nccl->add_option("--repeats", a.nccl.repeats, "timed calls at most");
-  nccl->add_option("--seconds", a.nccl.seconds, "for all; sizes that no time is left for are left out");
+  nccl->add_option("--repeats", a.nccl.repeats, "maximum number of timed calls");
+  nccl->add_option("--seconds", a.nccl.seconds,
+                   "time budget in total; sizes for which no time is left are left out");
   add_meeting(*nccl, a.nccl.meeting);
   add_flip(*nccl, a.flip);
   auto* training = add(app, a, "training",
@@ -80,12 +83,12 @@ void declare(CLI::App& app, Arguments& a) {
   add_meeting(*training, a.training.meeting);
   training->add_option("--model", a.training.shape.model, "width");
   training->add_option("--heads", a.training.shape.heads, "attention heads");
-  training->add_option("--sequence", a.training.shape.sequence, "tokens of a sequence");
+  training->add_option("--sequence", a.training.shape.sequence, "tokens per sequence");
   training->add_option("--layers", a.training.shape.layers, "blocks");
-  training->add_option("--sequences", a.training.sequences, "per GPU and step");
+  training->add_option("--sequences", a.training.sequences, "sequences per GPU and step");
   training->add_option("--strong-sequences", a.training.strong_sequences,
-                       "per step of all GPUs together; 0: not measured");
-  training->add_option("--seconds", a.training.seconds, "for each partition");
+                       "sequences per step of all GPUs together; 0: not measured");
+  training->add_option("--seconds", a.training.seconds, "time budget for each partition");
   add_flip(*training, a.flip);
 }
 

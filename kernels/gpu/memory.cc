@@ -143,8 +143,8 @@ Status test_patterns(const GpuMemoryOptions& options, Measurement& out) {
     if (found.count == 0) continue;
     out.outcome = Outcome::corrupt;
     out.error = fmt::format(
-        "{} words of memory are wrong in pattern {}; the first, number {}, holds {:016x} or a neighbour's "
-        "value, right is {:016x}",
+        "{} words of memory are wrong in pattern {}; the first one, number {}, holds {:016x} or a "
+        "neighbour's value instead of {:016x}",
         found.count, round % kPatterns, found.first, found.found, pattern_at(round, found.first, seed));
   }
   const Piece& last = pieces.back();
@@ -155,7 +155,7 @@ Status test_patterns(const GpuMemoryOptions& options, Measurement& out) {
   return Ok{};
 }
 
-// Counters of the whole test; of a GPU that nvidia-smi does not list they are not read, which is no pass
+// Counters of the whole test; for a GPU that nvidia-smi does not list they are not read, which is not a pass
 // (controller/report/judge.cc).
 void judge_counters(const Gpu& gpu, const std::vector<SmiGpu>& before, Measurement& out) {
   std::string why;

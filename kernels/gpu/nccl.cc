@@ -42,11 +42,13 @@ Status Nccl::grouped(const char* what, const std::function<Status()>& calls) con
 }
 
 const char* unfit(const Meeting& m, const Selection& gpus) {
-  if (m.nodes < 1 || m.node < 0 || m.node >= m.nodes) return "node and nodes make no sense";
-  if (m.nodes > 1 && m.root.empty()) return "several nodes need the address that the first one listens on";
-  // With another number on some node the ranks would not add up, and NCCL would wait for ever.
+  if (m.nodes < 1 || m.node < 0 || m.node >= m.nodes)
+    return "nodes must be at least 1, and node from 0 to nodes - 1";
+  if (m.nodes > 1 && m.root.empty())
+    return "with several nodes, the address that the first one listens on must be given";
+  // With a different number on some node the ranks would not add up, and NCCL would wait for ever.
   if (m.nodes > 1 && gpus.expect == 0 && gpus.devices.empty())
-    return "several nodes need the number of GPUs of each";
+    return "with several nodes, the number of GPUs of each must be given";
   return nullptr;
 }
 
@@ -63,7 +65,7 @@ Result<Communicators> Communicators::join(const Nccl& nccl, const Meeting& meeti
   const int here = static_cast<int>(gpus.size());
   Communicators out(nccl, meeting.nodes * here);
   out.comms_.resize(gpus.size());
-  // A GPU that cannot be used says so here: inside the group the others would wait for its rank.
+  // A GPU that cannot be used fails here: inside the group the others would wait for its rank.
   for (const auto& gpu : gpus) {
     TRY_(cuda(cudaSetDevice(gpu.device), "cudaSetDevice"));
     TRY_(cuda(cudaFree(nullptr), "a context on the GPU"));

@@ -37,7 +37,7 @@ struct Nccl {
   Status grouped(const char* what, const std::function<Status()>& calls) const;
 };
 
-// Nothing, or why these make no run. `gpus`: of this process; several nodes must have the same number.
+// Null, or why these settings are invalid. `gpus`: of this process; several nodes must have the same number.
 const char* unfit(const Meeting& meeting, const Selection& gpus);
 // Before NCCL reads its environment for the first time.
 void set_environment(const Meeting& meeting);

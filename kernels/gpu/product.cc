@@ -45,7 +45,8 @@ Result<Maker> choose_maker(const std::string& word, Format format, const Gpu& gp
   if (word == "cublaslt") return Maker::library;
   if (word == "auto")
     return own != Maker::library && proven(own, format, gpu.major, gpu.minor) ? own : Maker::library;
-  if (word != "own") return fail(Code::invalid, fmt::format("'{}' is neither auto, own nor cublaslt", word));
+  if (word != "own")
+    return fail(Code::invalid, fmt::format("'{}' is not one of auto, own and cublaslt", word));
   if (own == Maker::library)
     return fail(Code::unavailable,
                 fmt::format("there is no own kernel for this format on compute capability {}.{}", gpu.major,
@@ -55,7 +56,7 @@ Result<Maker> choose_maker(const std::string& word, Format format, const Gpu& gp
 
 Result<ProductBench> ProductBench::open(Maker maker, Format format, size_t n, bool exact) {
   if (!edge_fits(maker, n))
-    return fail(Code::invalid, fmt::format("an edge of {} does not fit {}", n, to_string(maker)));
+    return fail(Code::invalid, fmt::format("an edge of {} is not possible with {}", n, to_string(maker)));
   TRY(CudaStream stream, CudaStream::open());
   ProductBench out(std::move(stream));
   out.maker_ = maker;

@@ -12,7 +12,7 @@
 
 namespace muster::kernels::gpu {
 
-// `word`: auto, own or cublaslt. invalid: another word; unavailable: there is no own kernel for it.
+// `word`: auto, own or cublaslt. invalid: any other word; unavailable: there is no own kernel for it.
 Result<Maker> choose_maker(const std::string& word, Format format, const Gpu& gpu);
 
 struct ProductFault {

@@ -1,5 +1,5 @@
-// The few instructions that C++ has no words for, and the digest of a thread. Each is one instruction of the PTX ISA, named as
-// there; requirements stand beside. Device code only.
+// The few instructions that C++ cannot express, and the digest of a thread. Each is one instruction of the
+// PTX ISA, named as there, with its requirements beside it. Device code only.
 #pragma once
 
 #include "kernels/gpu/device.h"

@@ -4,7 +4,7 @@
 // How to run:  muster-accept-gpu training [--model 4096 --heads 32 --sequence 2048 --layers 4] [--nodes N
 // --node I --root A:P --gpus 0,1]
 // Partitions:  weak      data parallel, the same sequences per GPU: gradients all-reduced
-//              strong    data parallel, so many sequences in all, where there is one for each GPU
+//              strong    data parallel, a fixed number of sequences in all, where there is one for each GPU
 //              tensor    each layer over the GPUs of one node: activations all-reduced four times per layer;
 //                        where they divide the heads
 //              pipeline  layers over all GPUs: activations sent on, all forward and then all backward; where
@@ -14,9 +14,9 @@
 //              the same gradients alone; those that most agree on are right, and each partition must give
 //              the same ones.
 // Structure:   a thread per GPU; all ranks agree on numbers of steps by NCCL, or some rank would wait for
-//              ever. kernels/gpu/gpu_network.cc. A GPU that breaks ends the process with its name: the
-//              others' calls into NCCL would never come back. Memory is taken and given back while no call
-//              of NCCL runs in this process: the two can wait for each other.
+//              ever. kernels/gpu/gpu_network.cc. A GPU that fails ends the process, which names it: the
+//              others' calls into NCCL would never come back. Memory is taken and given back while no call of
+//              NCCL runs in this process: the two can wait for each other.
 // Time:        of the slowest rank, median of the steps; alone: each GPU's own. MFU = operations / time /
 //              (multiprocessors x operations per cycle x highest clock).
 // Unproven:    never ran on a GPU; tests/gpu runs it on a made-up one.
@@ -62,8 +62,8 @@ class Agreement {
     TRY(memory_, device_memory(sizeof(uint64_t) * (1 + static_cast<size_t>(ranks_))));
     return Ok{};
   }
-  // The largest of what all ranks say, none negative; also a barrier. Not by an all-reduce: one that is wrong
-  // on a rank would make it take another number of steps than the rest.
+  // The largest value of all ranks, none negative; also a barrier. Not by an all-reduce: one that is wrong on
+  // a rank would give that rank a different number of steps.
   Result<double> most(double mine) {
     TRY(const auto every, all(std::bit_cast<uint64_t>(mine)));
     double out = 0;
@@ -156,7 +156,7 @@ class Trainer {
     here_.arrive_and_wait();
     TRY(const double short_of_it, agree_.most(status ? 0 : 1));
     TRY_(std::move(status));
-    if (short_of_it > 0) return fail(Code::cancelled, "another GPU could not go on");
+    if (short_of_it > 0) return fail(Code::cancelled, "another GPU could not continue");
     return network;
   }
 
@@ -176,7 +176,7 @@ class Trainer {
                        "ncclAllReduce");
   }
 
-  // Steps until the time is over, as many on every rank; the slowest rank's time counts.
+  // Steps until the time is up, as many on every rank; the slowest rank's time counts.
   Status timed(const std::string& name, const std::function<Status()>& step) {
     TRY_(step());  // fills caches, and connects
     TRY_(wait());
@@ -223,7 +223,7 @@ class Trainer {
                 "flip");
   }
 
-  // A network small enough for the host to say what every gradient must be.
+  // A network small enough for the host to compute what every gradient must be.
   Status check_small() {
     TRY(GpuNetwork network, GpuNetwork::open(kSmall, 0, kSmall.layers, {}, stream_.get()));
     TRY(auto kept, network.activations());
@@ -348,11 +348,11 @@ class Trainer {
   Found found_;
 };
 
-// Nothing, or why these make no load.
+// Null, or why these options are invalid.
 const char* unfit_load(const GpuTrainingOptions& o, size_t ranks) {
   if (*training::unfit(o.shape) != 0) return training::unfit(o.shape);
-  if (o.sequences == 0) return "at least one sequence";
-  if (o.shape.model / o.shape.heads % 8 != 0) return "a head's width is no multiple of 8";
+  if (o.sequences == 0) return "sequences must be at least 1";
+  if (o.shape.model / o.shape.heads % 8 != 0) return "a head's width is not a multiple of 8";
   const auto most = static_cast<double>(std::max(o.sequences * ranks, o.strong_sequences)) *
                     static_cast<double>(o.shape.sequence);
   return most > kMostTokens ? "sequences x tokens are above 2^23: sums would not be exact" : nullptr;

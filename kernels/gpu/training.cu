@@ -2,9 +2,11 @@
 // them, results compared.
 //
 // How to run:  muster-accept-gpu training (kernels/gpu/training.cc)
-// Reference:   kernels/training/digits.h, the same text for the host's compiler; kernels/training/block.cc
-// does the whole load on a CPU. Structure:   an element per thread and step, grid-stride; bound by memory,
-// and small beside the products. Unproven:    never ran on a GPU.
+// Reference:   kernels/training/digits.h, the same source for the host's compiler; kernels/training/block.cc
+//              does the whole load on a CPU.
+// Structure:   an element per thread and step, grid-stride; bound by memory, and small compared with the
+//              products.
+// Unproven:    never ran on a GPU.
 #include "kernels/gpu/device.h"
 
 namespace muster::kernels::gpu {

@@ -123,7 +123,7 @@ kernels::Measurement run_allreduce(Group& group, const LoadOptions& options) {
     kernels::Measurement out;
     out.check = "allreduce";
     out.outcome = kernels::Outcome::refused;
-    out.error = "an all-reduce is of 8 bytes at least";
+    out.error = "an all-reduce needs at least 8 bytes";
     return out;
   }
   group.within(options.patience);

@@ -47,7 +47,7 @@ class Channel {
   // As far as the other end takes it. `out` may be null; its bytes must stay until flushed().
   void write(Outgoing* out);
   bool wants_to_write(const Outgoing* out) const;
-  // Nothing is still here of what was begun or said: the system has it, or it can never be sent.
+  // Nothing is left of what was begun or queued: the system has it, or it can never be sent.
   bool flushed() const { return broken_ || (said_.empty() && !in_chunk()); }
 
   // As much as is there; into `in` (may be null) what belongs there, and from what was kept. All of it is

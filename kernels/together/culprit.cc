@@ -21,7 +21,7 @@ Accusations list(const Named& named) {
   return out;
 }
 
-// All who are accused of one of these; `spoken`: also those who have made a statement themselves.
+// All members that are reported for one of these; `spoken`: also those that have made a statement themselves.
 Named accused_of(const Evidence& evidence, std::initializer_list<Loss> kinds, bool spoken) {
   Named out;
   for (const auto& said : evidence.said) {
@@ -34,7 +34,7 @@ Named accused_of(const Evidence& evidence, std::initializer_list<Loss> kinds, bo
   return out;
 }
 
-// The ends of the chains that begin with those whose time is over.
+// The ends of the chains that begin with those whose timeout has passed.
 Named ends_of_chains(const Evidence& evidence) {
   std::vector<size_t> open;
   std::vector<bool> seen(evidence.said.size());

@@ -1,5 +1,5 @@
-// Who is the reason why a group cannot go on: from what its members say of one another to those who are
-// named.
+// Which members are the reason why a group cannot continue, derived from what its members report about each
+// other.
 //
 // Each member that notices trouble sends one statement to all: which member's connection ended, or which one
 // it waits for. A member that sends a statement runs, so a chain of members that wait for each other ends at
@@ -35,7 +35,7 @@ struct Evidence {
   int self = 0;
   std::vector<std::optional<Statement>> said = {};  // its own too
   std::vector<bool> gone = {};                      // their connection has ended
-  std::vector<bool> left = {};                      // they said that they were done
+  std::vector<bool> left = {};                      // they reported that they were done
 
   explicit Evidence(int rank, size_t members) : self(rank), said(members), gone(members), left(members) {}
   bool dead(size_t rank) const { return gone[rank] && !said[rank] && !left[rank]; }
@@ -47,7 +47,7 @@ Accusations culprits(const Evidence& evidence);
 // named.
 bool settled(const Evidence& evidence, const Accusations& named);
 
-// As they travel. Nothing for what is no statement of a group of so many members.
+// The form in which they are sent. Nothing for anything but a statement of a group of this many members.
 std::string encode(const Statement& statement);
 std::optional<Statement> decode_statement(std::string_view bytes, size_t members);
 

@@ -84,7 +84,7 @@ Json missing(const std::string& outcome, const std::string& error) {
           {"error", error}, {"blame", Json::array()}, {"metrics", Json::object()}};
 }
 
-// What it printed; where that is no measurement, one that says so.
+// What it printed; where that is not a measurement, one with this as its error.
 Json finish(Child& child, const std::string& program) {
   int status = 0;
   ::close(child.out);
@@ -98,8 +98,9 @@ Json finish(Child& child, const std::string& program) {
   const auto json = parse_json(child.text);
   if (json.ok() && json->is_object() && json->contains("outcome") && (*json)["outcome"].is_string())
     return *json;
-  return missing("failed", WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status))
-                                               : "no measurement, exit " + std::to_string(code));
+  return missing("failed", WIFSIGNALED(status)
+                               ? "ended by signal " + std::to_string(WTERMSIG(status))
+                               : "printed no measurement, exit status " + std::to_string(code));
 }
 
 bool took_part(const Json& result) {
@@ -126,7 +127,7 @@ Result<Json> run_here(const std::vector<std::string>& words, const std::string& 
   if (runs) {
     ::kill(child.pid, SIGKILL);
     finish(child, words.front());
-    result = missing("unavailable", "ended, because another node could not take part");
+    result = missing("unavailable", "stopped, because another node could not take part");
     result["detail"]["stopped"] = true;
   }
   TRY_(std::move(status));
@@ -142,7 +143,7 @@ Result<std::vector<Json>> gather_results(const Json& mine, Group& group) {
     const bool whole = json.is_object() && json.contains("outcome") && json["outcome"].is_string() &&
                        json.contains("blame") && json["blame"].is_array() && json.contains("metrics") &&
                        json["metrics"].is_object();
-    out.push_back(whole ? std::move(json) : missing("failed", "what it printed is no measurement"));
+    out.push_back(whole ? std::move(json) : missing("failed", "its output is not a measurement"));
   }
   return out;
 }
@@ -191,7 +192,7 @@ void add_verdicts(Json& out, const std::vector<Json>& results, const std::vector
   }
 }
 
-// What NCCL goes over between the nodes, of the node that has least of it.
+// The rails that NCCL uses between the nodes, of the node with the lowest rate in total.
 Json least_rails(const std::vector<Json>& results) {
   Json least = nullptr;
   double least_sum = 0;
@@ -239,7 +240,7 @@ std::string gpu_list(int gpus) {
 Result<Json> run_group(const LoadOptions& options, const GpuHere& here, Group& group,
                        std::vector<std::string> more) {
   const auto own = group.rank() == 0 ? here.root() : Result<std::string>(std::string());
-  // Its first letter says which of both it is.
+  // Its first letter says which of the two it is.
   const std::string told = own.ok() ? "@" + *own : "!" + own.error().message;
   TRY(const auto all, group.allgather(told));
   if (all.front().empty() || all.front()[0] != '@')

@@ -5,12 +5,12 @@
 // seen to be dead. Then lost() says which members are the reason, the same ones on every member that can
 // still be reached, and this and every later call returns that error: the group is over. Codes:
 //   failed       a member died, or left before the others were done
-//   timeout      a member said nothing in time
+//   timeout      a member did not respond in time
 //   unavailable  a member never came
 //   denied       a member belongs to another run
 //   conflict     two members are not in the same call
-//   invalid      the call makes no sense here (a rank that does not exist); nothing was sent, the group goes
-//   on
+//   invalid      the call is not valid (a rank that does not exist); nothing was sent, and the group
+//                continues
 // Numbers: members are of one architecture; what is sent is their memory.
 // Thread: one; a group and those split from it belong to the same thread.
 #pragma once
@@ -29,9 +29,9 @@ namespace muster::together {
 
 enum class Loss : uint16_t {
   died,     // its connection broke
-  silent,   // it lives or not: it did not do its part in time
-  absent,   // no connection to it came about
-  refused,  // it has another token: another run's, or a stranger at its address
+  silent,   // alive or not, it did not do its part in time
+  absent,   // no connection to it was established
+  refused,  // its token differs: that of another run, or an unrelated program at its address
   left,     // it ended the group by itself
   astray,   // it is in another call, or speaks another protocol
 };
@@ -51,8 +51,8 @@ class Group {
   virtual int size() const = 0;
   virtual const std::string& name(int rank) const = 0;
 
-  // From now on every call ends within so many seconds of its start. It includes the time that other members
-  // take before they make the same call. Of a split group too, until it is called there.
+  // From now on every call ends within this many seconds of its start. It includes the time that other
+  // members take before they make the same call. Of a split group too, until it is called there.
   virtual void within(double seconds) = 0;
   // Empty while all is well; by rank.
   virtual const std::vector<Lost>& lost() const = 0;
@@ -78,7 +78,7 @@ class Group {
   virtual Status barrier() = 0;
 
   // Members with the same colour (0 or more) become a group, in the order of their ranks. Null for those with
-  // a negative one. All members of this group make the call. This group must outlive it, and goes on.
+  // a negative one. All members of this group make the call. This group must outlive it, and remains usable.
   virtual Result<std::unique_ptr<Group>> split(int colour) = 0;
 };
 

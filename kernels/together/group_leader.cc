@@ -21,7 +21,7 @@ using kernels::Outcome;
 using kernels::seconds_now;
 
 constexpr double kSendSeconds = 20, kDismissSeconds = 5;
-// After the first sign of trouble: for the others to agree on who it is.
+// After the first sign of trouble: time for the others to agree on the cause.
 constexpr double kConclusionSeconds = 20;
 constexpr int kTickMilliseconds = 500;
 
@@ -64,7 +64,7 @@ class Leader {
     calls_ = call_servers(work_.members, ranks, from, options_.connect_seconds);
     for (const auto& call : calls_)
       if (!call.greeted) lose(call.rank, call.loss, call.why);
-    // None begins where one is missing: the servers wait, for pairs.
+    // No rank begins if a member is missing: the servers keep waiting, for loads of pairs.
     if (!in_trouble()) begin(listening);
     if (!in_trouble() || std::any_of(fates_.begin(), fates_.end(), [](const Fate& f) { return !f.over(); }))
       wait();
@@ -100,7 +100,7 @@ class Leader {
   void wait() {
     if (!began_) return;
     const pid_t parent = ::getppid();
-    // Servers end a rank at this time by themselves, and say so.
+    // Servers end a rank at this time by themselves, and report it.
     double until = seconds_now() + work_.deadline_seconds + kTickMilliseconds * 2e-3;
     bool trouble = false;
     while (::getppid() == parent && seconds_now() < until &&
@@ -212,9 +212,10 @@ Measurement lead_group(const LeadOptions& options) {
   Work work = options.work;
   const int own = rank_of(options);
   const std::string from = address_of(options, own);
-  if (from.empty()) return cannot_lead(work.load, "this node is no member, so its own address must be given");
+  if (from.empty())
+    return cannot_lead(work.load, "this node is not a member, so its own address must be given (--bind)");
   work.token = random_hex(16);
-  // As its servers read it, so that what none of them would take is said at once.
+  // Checked as its servers do, so that what all of them would reject is reported at once.
   work.rank = 0;
   if (const auto fine = work_from_json(to_json(work)); !fine.ok()) {
     Measurement out = cannot_lead(work.load, fine.error().message);
@@ -233,7 +234,8 @@ Measurement lead_group(const LeadOptions& options) {
 Measurement dismiss_group(const LeadOptions& options) {
   const int own = rank_of(options);
   const std::string from = address_of(options, own);
-  if (from.empty()) return cannot_lead("group", "this node is no member, so its own address must be given");
+  if (from.empty())
+    return cannot_lead("group", "this node is not a member, so its own address must be given (--bind)");
   std::vector<int> ranks;
   for (int r = 0; r < static_cast<int>(options.work.members.size()); ++r)
     if (r != own) ranks.push_back(r);

@@ -116,7 +116,7 @@ class Server {
   }
 
   Status begin(Client& client, const Json& json) {
-    if (rank_) return fail(Code::unavailable, "it carries out a rank of another load");
+    if (rank_) return fail(Code::unavailable, "it is busy with a rank of another load");
     TRY(const Work work, work_from_json(json));
     if (work.members[static_cast<size_t>(work.rank)].address != options_.bind)
       return fail(Code::invalid, "the rank is not this node's");

@@ -1,8 +1,8 @@
 // Carries out ranks for a leader that runs on another node (kernels/together/group_leader.h): `muster-accept
 // group-serve`.
 //
-// Accepts connections from the addresses of its peers only; others are closed without a word. One rank at a
-// time, each in a process of its own, which ends with the leader's connection. It never outlives: the
+// Accepts connections from the addresses of its peers only; others are closed without an answer. One rank at
+// a time, each in a process of its own, which ends with the leader's connection. It never outlives: the
 // leader's `bye`, the end of its time, the process that started it, or a leader that has not been there for a
 // while. Thread: one, in a process that has no other.
 #pragma once
@@ -20,7 +20,7 @@ struct ServeOptions {
   std::string bind = {};  // numeric address; members connect to it
   uint16_t port = 7540;
   std::vector<std::string> peers = {};  // numeric addresses
-  double seconds = 600;                 // ends after so long, whatever happens
+  double seconds = 600;                 // ends after this time in any case
   double wait_seconds = 180;            // until a leader is there for the first time
   double linger_seconds = 90;           // after a load, until the next one or `bye`
   GpuHere here = {};

@@ -9,53 +9,59 @@ namespace {
 constexpr double kMostPatience = 60;
 
 void add_here(CLI::App& app, GpuHere& here) {
-  app.add_option("--program", here.program, "muster-accept-gpu on this node, for loads of GPUs");
+  app.add_option("--program", here.program, "path of muster-accept-gpu on this node, for GPU loads");
   app.add_option("--libs", here.libs,
-                 "folder with NCCL, cuBLASLt and plug-ins of the network; without: where systems have them");
+                 "folder with NCCL, cuBLASLt and network plug-ins (default: the system's usual folders)");
 }
 
 void declare_leader(CLI::App& app, GroupArguments& a) {
-  auto* group = app.add_subcommand("group", "one load over several nodes, led from this one, verified");
+  auto* group = app.add_subcommand("group", "run one load over several nodes, led from this one, verified");
   auto& work = a.lead.work;
   auto& options = work.options;
-  group->add_option("--members", a.members, "NAME=ADDRESS, separated by commas; by rank")
+  group
+      ->add_option("--members", a.members,
+                   "NAME=ADDRESS of each member, separated by commas, in order of rank")
       ->delimiter(',')
       ->required();
   group->add_option("--self", a.lead.self, "name of this node; it need not be a member");
-  group->add_option("--bind", a.lead.bind, "own numeric address, where this node is no member");
+  group->add_option("--bind", a.lead.bind, "this node's numeric address, if it is not a member");
   group->add_option("--port", a.port, "TCP port of the members");
   group->add_option("--load", work.load, "allreduce, training, nccl, gpu-training");
   group->add_option("--seconds", options.seconds, "time budget of the load");
   group->add_option("--max-bytes", options.max_bytes, "allreduce, nccl: largest message");
   group->add_option("--model", options.shape.model, "training: width");
   group->add_option("--heads", options.shape.heads, "training: attention heads");
-  group->add_option("--sequence", options.shape.sequence, "training: tokens of a sequence");
+  group->add_option("--sequence", options.shape.sequence, "training: tokens per sequence");
   group->add_option("--layers", options.shape.layers, "training: blocks");
-  group->add_option("--threads", options.threads, "training: of a member; 0: one per processor");
-  group->add_option("--root", options.root, "training: a folder that plays each node's /sys");
-  group->add_option("--gpus", options.gpus, "loads of GPUs: of every node");
+  group->add_option("--threads", options.threads, "training: threads per member; 0: one per processor");
+  group->add_option("--root", options.root, "training: a folder to use as each node's /sys");
+  group->add_option("--gpus", options.gpus, "GPU loads: number of GPUs per node");
   group->add_option("--algorithm", options.algorithm,
-                    "loads of GPUs: NCCL_ALGO; Ring, where a link is judged");
-  group->add_option("--nccl-port", work.nccl_port, "TCP port at which GPUs meet, on the first member");
-  group->add_option("--connect-seconds", a.lead.connect_seconds, "how long to wait for the members' servers");
+                    "GPU loads: value of NCCL_ALGO; Ring, where a link is judged");
+  group->add_option("--nccl-port", work.nccl_port,
+                    "TCP port on the first member at which the GPUs' processes meet");
+  group->add_option("--connect-seconds", a.lead.connect_seconds, "seconds to wait for the members' servers");
   group->add_option("--deadline", work.deadline_seconds, "seconds after which the load is ended");
   group->add_option("--inject-flip", options.flip_rank,
                     "RANK flips one bit on purpose, to prove that this test can fail");
-  group->add_flag("--bye", a.bye, "no load: ends the members' servers");
+  group->add_flag("--bye", a.bye, "end the members' servers; no load");
   add_here(*group, a.lead.here);
 }
 
 void declare_server(CLI::App& app, GroupArguments& a) {
-  auto* serve = app.add_subcommand("group-serve", "carries out ranks for a `group`; ends by itself");
+  auto* serve = app.add_subcommand("group-serve", "carry out ranks for a `group`; exits by itself");
   serve->add_option("--bind", a.serve.bind, "numeric address to listen on")->required();
   serve->add_option("--port", a.serve.port, "TCP port");
-  serve->add_option("--peers", a.serve.peers, "numeric addresses that are answered, separated by commas")
+  serve
+      ->add_option("--peers", a.serve.peers,
+                   "numeric addresses to accept connections from, separated by commas")
       ->delimiter(',')
       ->required();
-  serve->add_option("--seconds", a.serve.seconds, "ends after so long, whatever happens");
-  serve->add_option("--wait-seconds", a.serve.wait_seconds, "ends when no leader came until then");
+  serve->add_option("--seconds", a.serve.seconds, "exit after this many seconds in any case");
+  serve->add_option("--wait-seconds", a.serve.wait_seconds,
+                    "exit if no leader connects within this many seconds");
   serve->add_option("--linger-seconds", a.serve.linger_seconds,
-                    "ends so long after a load when neither another one nor `--bye` follows");
+                    "exit this many seconds after a load unless a further load or `group --bye` follows");
   add_here(*serve, a.serve.here);
 }
 

@@ -24,7 +24,7 @@ Status LineSocket::send(const std::string& line, double seconds) {
     if (errno != EAGAIN && errno != EINTR) return fail(Code::unavailable, std::strerror(errno));
     pollfd ready{fd(), POLLOUT, 0};
     ::poll(&ready, 1, 100);
-    if (seconds_now() >= until) return fail(Code::unavailable, "the other end reads no more");
+    if (seconds_now() >= until) return fail(Code::unavailable, "the other end has stopped reading");
   }
   return Ok{};
 }

@@ -17,7 +17,7 @@ class LineSocket {
   LineSocket(Socket socket, size_t longest) : socket_(std::move(socket)), longest_(longest) {}
 
   int fd() const { return socket_.fd(); }
-  // All of it within so many seconds; unavailable: the other end is gone, or takes nothing.
+  // All of it within this many seconds; unavailable: the other end is gone, or does not read.
   Status send(const std::string& line, double seconds);
   // Takes what has arrived. False: no more will come, since the other end has closed or sent a line that is
   // too long.

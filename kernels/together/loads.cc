@@ -75,7 +75,7 @@ kernels::Measurement measurement_from_json(const Json& json) {
                                   [&](Outcome one) { return to_string(one) == outcome; });
   if (known == std::end(kOutcomes)) {
     out.outcome = Outcome::failed;
-    out.error = "what it printed is no measurement";
+    out.error = "its output is not a measurement";
     return out;
   }
   out.outcome = *known;

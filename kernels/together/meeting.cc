@@ -1,4 +1,4 @@
-// How a group comes about: each member connects to those of lower rank and is connected to by the others.
+// How a group is formed: each member connects to those of lower rank and is connected to by the others.
 //
 // Hello, both ways, 96 bytes: sender, receiver, number of members, and a digest of these with the run's
 // token. A connection without it is closed unanswered, and takes no member's place.
@@ -154,7 +154,7 @@ class Forming {
     if (n > 0) one.got += static_cast<size_t>(n);
     if (n > 0 && one.got < sizeof(Hello)) return;
     one.done = true;
-    // The member that this one connected to closes without an answer when the token is another one.
+    // The member that this one connected to closes without an answer when the token differs.
     if (one.rank >= 0 && n >= 0)
       finish(one, one.rank, n > 0);
     else if (n > 0 && could_be_member(one.hello))
@@ -174,7 +174,7 @@ class Forming {
     mesh_->add(rank, std::move(one.socket));
   }
 
-  // A new connection takes so few bytes at once.
+  // A new connection accepts this few bytes without waiting.
   bool say_hello(const Candidate& one, int to) const {
     const Hello hello = make_hello(meeting_.token, meeting_.rank, to, size());
     return ::send(one.socket.fd(), &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) ==

@@ -144,7 +144,7 @@ Statement Mesh::waiting(bool expired) const {
 
 // --- trouble
 
-// What was seen goes before what is only missed.
+// What was observed takes precedence over what is only missing.
 Statement Mesh::statement(Statement own) const {
   Statement seen{own.expired, {}};
   for (size_t r = 0; r < channels_.size(); ++r) {
@@ -214,7 +214,7 @@ Error Mesh::error() const {
       case Loss::absent:
         return "did not come in time";
       case Loss::refused:
-        return "belongs to another run: its token is another one";
+        return "belongs to another run: its token differs";
       case Loss::left:
         return "ended before the others were done";
       case Loss::astray:
@@ -226,7 +226,7 @@ Error Mesh::error() const {
   for (const auto& lost : lost_)
     all +=
         fmt::format("{}rank {} on {} {}", all.empty() ? "" : "; ", lost.rank, lost.name, sentence(lost.kind));
-  if (lost_.empty()) return fail(Code::failed, "another member gave up, and named none");
+  if (lost_.empty()) return fail(Code::failed, "another member gave up without naming the cause");
   return fail(code_of(lost_.front().kind), all);
 }
 

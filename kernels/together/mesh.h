@@ -5,8 +5,7 @@
 // waits can report to all. A member in trouble (a connection ended, its timeout passed, another one is in
 // trouble) sends one statement to all (kernels/together/culprit.h), reads until all others have sent theirs
 // or `grace` is over, and sends all the members that it names. The first conclusion that arrives holds for
-// all: a member that comes late reads it. Then its connections are closed, and every later call returns the
-// same.
+// all: a late member reads it. Then its connections are closed, and every later call returns the same.
 // Thread: one. Owned by the group that was formed; groups split from it use it.
 #pragma once
 
@@ -57,7 +56,8 @@ class Mesh {
   bool has(int rank) const { return channels_[static_cast<size_t>(rank)] != nullptr; }
   void pump(double until, std::vector<pollfd>& extra);
   bool in_trouble() const;
-  // The error of this and every later call. `own`: what this member reports beside the ends that it saw.
+  // The error of this and every later call. `own`: what this member reports in addition to the ends that it
+  // saw.
   Error give_up(Statement own);
 
   // Until `deadline` (seconds_now()).

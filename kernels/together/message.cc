@@ -18,7 +18,7 @@ constexpr const char* kLoads[] = {"allreduce", "training", "nccl", "gpu-training
 
 Result<std::vector<Member>> members_from_json(const Json& json) {
   if (!json.is_array() || json.empty() || json.size() > kMostMembers)
-    return fail(Code::invalid, "work.members: a list of members");
+    return fail(Code::invalid, "work.members: expected a list of members");
   std::vector<Member> out;
   for (const Json& item : json) {
     Member member;
@@ -35,7 +35,7 @@ Result<std::vector<Member>> members_from_json(const Json& json) {
 
 bool is_time(double seconds) { return seconds > 0 && seconds <= kLongestSeconds; }
 
-// What it would be refused for later, or what would ask too much of this node.
+// What would fail later, or would need too much of this node.
 Status check(const Work& work) {
   const auto& o = work.options;
   if (std::none_of(std::begin(kLoads), std::end(kLoads),
@@ -43,16 +43,17 @@ Status check(const Work& work) {
     return fail(Code::invalid, fmt::format("work.load: there is no load '{}'", work.load.substr(0, 64)));
   if (work.rank < 0 || static_cast<size_t>(work.rank) >= work.members.size())
     return fail(Code::invalid, "work.rank: not among the members");
-  if (work.token.size() < 16 || work.token.size() > 256) return fail(Code::invalid, "work.token: its length");
+  if (work.token.size() < 16 || work.token.size() > 256)
+    return fail(Code::invalid, "work.token: expected 16 to 256 characters");
   for (const double seconds : {o.seconds, o.patience, work.meet_seconds, work.deadline_seconds})
     if (!is_time(seconds)) return fail(Code::invalid, "work: a time is zero or longer than a week");
-  if (o.max_bytes < sizeof(double)) return fail(Code::invalid, "work.max_bytes: at least 8");
+  if (o.max_bytes < sizeof(double)) return fail(Code::invalid, "work.max_bytes: expected at least 8");
   if (o.gpus < 0 || o.gpus > 1024 || o.algorithm.size() > 64 || o.root.size() > 4096)
-    return fail(Code::invalid, "work: its GPUs");
+    return fail(Code::invalid, "work: gpus, algorithm or root is out of range");
   if (work.load.find("training") != std::string::npos)
     if (const char* why = training::unfit(o.shape); *why) return fail(Code::invalid, why);
   const bool on_gpus = work.load == "nccl" || work.load == "gpu-training";
-  if (on_gpus && o.gpus == 0) return fail(Code::invalid, "work.gpus: how many of each node");
+  if (on_gpus && o.gpus == 0) return fail(Code::invalid, "work.gpus: expected the number of GPUs per node");
   return Ok{};
 }
 

@@ -5,7 +5,7 @@
 // server -> leader, when it is done:  {"result": Measurement} or {"error": "why", "how": Loss}
 //
 // Both read what the other one sends as they read anything from the network: bounded, each field by its type.
-// Where programs and libraries lie is no part of it: each node has its own.
+// The paths of programs and libraries are not part of it: each node has its own.
 // Thread: values and pure functions.
 #pragma once
 
@@ -33,10 +33,10 @@ struct Work {
   LoadOptions options = {};          // without what is of a node: its folders and programs
   uint16_t nccl_port = 7541;         // of the first member
   double meet_seconds = 30;          // until all members are there
-  double deadline_seconds = 180;     // of the whole; who is not done then is ended
+  double deadline_seconds = 180;     // in total; a rank that is not done then is ended
 };
 Json to_json(const Work& work);
-// invalid: which field is wrong. What it returns makes sense: a rank that exists, a load that is known.
+// invalid: which field is wrong. What it returns is valid: a rank that exists, a load that is known.
 Result<Work> work_from_json(const Json& json);
 
 // A line as it is sent.

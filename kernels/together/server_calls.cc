@@ -105,7 +105,7 @@ class Calls {
     else if (text)
       fail_attempt(i, Loss::astray, "the program that listens there is not a group-serve of this version");
     else if (!more)
-      fail_attempt(i, Loss::refused, "it closed the connection: it serves other nodes");
+      fail_attempt(i, Loss::refused, "it closed the connection: this node is not one of its --peers");
   }
 
   const std::vector<Member>& members_;

@@ -1,5 +1,5 @@
-// The leader's connections to the servers of its members: brought about all at once, each tried again until a
-// server has greeted or the time is over. Owned by a leader. Thread: one.
+// The leader's connections to the servers of its members: opened all at once, each retried until a server has
+// greeted or the time is up. Owned by a leader. Thread: one.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ struct ServerCall {
   std::string why = {};      // "connection refused"
 };
 
-// One for each of these ranks. Returns when all have greeted, or after so many seconds. Ends early when this
-// process's parent has ended.
+// One for each of these ranks. Returns when all have greeted, or after this many seconds. Ends early when
+// this process's parent has ended.
 std::vector<ServerCall> call_servers(const std::vector<Member>& members, const std::vector<int>& ranks,
                                      const std::string& from, double seconds);
 

@@ -16,7 +16,7 @@
 // Time:        of the slowest member of a group, median of kRepetitions. Work is sized by a probe to
 //              `seconds` in all.
 // Operations:  72 D^2 + 12 S D per token and layer. MFU = operations / time / (cores x operations per cycle
-//              x base clock, single precision), where sysfs tells the clock.
+//              x base clock, single precision), where sysfs shows the clock.
 // Energy:      joules per step, summed over the nodes of a group, where all of a group can read the same
 //              meter (kernels/energy.h); of the repetitions together, which must be long against the meter.
 // Expected:    one node 60-90 % of what muster-accept dgemm does, twice over (single precision); what is
@@ -107,7 +107,7 @@ class Study {
         shape_(options.shape),
         threads_(options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency())),
         whole_(shape_, 0, shape_.layers, Part{}, threads_),
-        // GPUs are idle in this load, and a driver whose GPU is gone may hang: they are not asked.
+        // GPUs are idle in this load, and a driver whose GPU is gone may hang: they are not read.
         meter_(files_of(options, group.rank()), "") {
     study_.shape = shape_;
     study_.hosts = names(group);
@@ -408,7 +408,7 @@ kernels::Measurement run_training(Group& group, const LoadOptions& options) {
   if (const char* why = training::unfit(options.shape); *why) return refused(why);
   if (options.shape.sequence * static_cast<size_t>(group.size()) > kMostTokens)
     return refused("sequence x ranks is above 2^23: sums would not be exact");
-  // Who makes no full group waits while the others compute.
+  // Members that do not fill a group wait while the others compute.
   group.within(options.patience + 4 * options.seconds);
   const auto result = Study(group, options).run();
   return result.ok() ? *result : lost_measurement("training", group.lost(), result.error());

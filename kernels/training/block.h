@@ -1,5 +1,5 @@
-// Transformer blocks whose arithmetic is exact: a training-shaped load that every partition must give the
-// same bits for.
+// Transformer blocks whose arithmetic is exact: a training-shaped load for which every partition must give
+// the same bits.
 //
 // Shape:     per layer the matrix products of a decoder block, forward and backward: QKV, attention per
 //            head, output projection, two feed-forward products (4x wide): 72 D^2 + 12 S D operations per
@@ -9,12 +9,12 @@
 //            are small integers: exact in a float, independent of the order of summation, and a wrong bit is
 //            not swallowed as it would be by saturation. The gradients are those of the shapes, not of a
 //            loss: nothing is learned here.
-// Partition: `Part` keeps a share of the heads and of the feed-forward columns (tensor parallel, two sums
-// per pass and layer);
-//            `first_layer` a share of the layers (pipeline). Same seed, same numbers, wherever they lie.
+// Partition: `Part` keeps a share of the heads and of the feed-forward columns (tensor parallel, two sums per
+//            pass and layer); `first_layer` a share of the layers (pipeline). Same seed, same numbers,
+//            wherever they are.
 // Threads:   every pass runs on `threads` threads of this process; `sum` is called by one of them, the
 //            others wait.
-// Knows nothing of MPI: it is tested alone (tests/unit/kernels/training_test.cc), and driven by
+// Independent of MPI: it is tested alone (tests/unit/kernels/training_test.cc), and driven by
 // kernels/together/training_load.cc.
 #pragma once
 
@@ -36,8 +36,8 @@ struct Shape {
   size_t layers = 4;     // of the whole network
   size_t hidden() const { return 4 * model; }
 };
-// Empty, or why these numbers make no network (zero, not divisible, sums in a pass above 2^20). Sums over
-// tokens are the caller's affair.
+// Empty, or why these numbers are invalid (zero, not divisible, sums in a pass above 2^20). Sums over tokens
+// are the caller's affair.
 const char* unfit(const Shape& shape);
 // Floating point operations of one sequence, forward and backward, all layers.
 double operations(const Shape& shape);

@@ -1,5 +1,5 @@
-// The numbers of the training-shaped load, one text for the host's and the GPU's compiler: what an element of
-// a weight, an input or a target is, where a part's element lies in the whole matrix, and the fold that
+// The numbers of the training-shaped load, one source for the host's and the GPU's compiler: what an element
+// of a weight, an input or a target is, where a part's element lies in the whole matrix, and the fold that
 // stands for a network's non-linearity (block.h). Thread: pure functions.
 #pragma once
 
@@ -36,7 +36,7 @@ MUSTER_HOST_DEVICE float digit(uint64_t place) {
 MUSTER_HOST_DEVICE float folded(float v) {
   constexpr float third = 1.0F / 3;
   constexpr float round =
-      12582912;  // 1.5 x 2^23: adding it rounds to a whole number, without the SSE4.1 that rint() wants
+      12582912;  // 1.5 x 2^23: adding it rounds to a whole number, without the SSE4.1 that rint() needs
   const float quotient = (v * third + round) - round;
   return v - 3 * quotient;
 }

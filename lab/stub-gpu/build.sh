@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 out=$1
 driver=595.10.01 toolkit=13.0.1 nccl=2.28.3-1+cuda13.0 dcgm=1:4.4.1-1
 libraries=/usr/lib/x86_64-linux-gnu
-for tool in gcc dpkg-deb gpg; do command -v $tool >/dev/null || { echo "stub-gpu: there is no $tool here" >&2; exit 1; }; done
+for tool in gcc dpkg-deb gpg; do command -v $tool >/dev/null || { echo "stub-gpu: $tool is missing" >&2; exit 1; }; done
 mkdir -p "$out/archive"
 out=$(cd "$out" && pwd)   # gpg and dpkg are called from other folders
 work=$(mktemp -d "$out/stub-gpu.XXXXXX")

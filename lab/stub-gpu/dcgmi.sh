@@ -1,7 +1,7 @@
 #!/bin/sh
 # SIMULATED GPU: the lab's stand-in for dcgmi: `dcgmi discovery -l`, of what the stand-in for the driver lists.
 if [ "$*" != "discovery -l" ]; then
-  echo "SIMULATED GPU: the stand-in does not know dcgmi $*" >&2
+  echo "SIMULATED GPU: the stand-in does not support dcgmi $*" >&2
   exit 1
 fi
 if ! systemctl is-active -q nvidia-dcgm; then

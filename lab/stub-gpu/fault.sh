@@ -1,8 +1,8 @@
 #!/bin/sh
 # SIMULATED GPU: breaks a stand-in, until it is healed or the machine restarts.
-#   fault xid GPU NUMBER    the kernel's log has that Xid every other second, as of a GPU that programs go on asking;
+#   fault xid GPU NUMBER    the kernel's log has that Xid every other second, as of a GPU that programs keep using;
 #                           with 79 (fell off the bus) the GPU is lost to nvidia-smi and NVML, too
-#   fault ecc GPU COUNT     so many uncorrected errors; ecc-corrected likewise
+#   fault ecc GPU COUNT     this many uncorrected errors; ecc-corrected likewise
 #   fault remap GPU         a row is to be remapped
 #   fault heal GPU
 set -e
@@ -27,5 +27,5 @@ case $what in
     systemctl stop "muster-standin-xid$gpu.service" 2>/dev/null || true
     sed -i -E "/^[a-z-]+ $gpu( |\$)/d" $faults
     ;;
-  *) echo "what is '$what'?" >&2; exit 2 ;;
+  *) echo "unknown fault '$what'" >&2; exit 2 ;;
 esac

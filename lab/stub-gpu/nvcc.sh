@@ -1,5 +1,5 @@
 #!/bin/sh
-# SIMULATED GPU: the lab's stand-in for nvcc. It tells its version and compiles nothing.
+# SIMULATED GPU: the lab's stand-in for nvcc. It prints its version and compiles nothing.
 if [ "$*" = --version ]; then
   echo "nvcc: NVIDIA (R) Cuda compiler driver (SIMULATED GPU: the lab's stand-in)"
   echo "Cuda compilation tools, release 13.0"

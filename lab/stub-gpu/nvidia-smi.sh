@@ -8,7 +8,7 @@ if [ ! -d $list ]; then
 fi
 driver=$(cat /sys/module/nvidia/version)
 said() { sed -n "s/^$2[[:blank:]]*//p" "$list/$1/information"; }
-count() { # WORD GPU: the number behind it, 1 without one, 0 when it is not there
+count() { # WORD GPU: the number after it, 1 without one, 0 when it is not there
   sed -n "s/^$1 $2\$/1/p; s/^$1 $2 //p" $faults 2>/dev/null | tail -n 1 | grep . || echo 0
 }
 lost() { [ "$(count lost "$1")" != 0 ]; }
@@ -34,7 +34,7 @@ for word; do
     -q | --query) mode=query ;;
     --query-gpu=*) mode=fields fields=$(echo "${word#*=}" | tr , ' ') ;;
     --format=*) case $word in *noheader*) header='' ;; esac ;;
-    *) echo "SIMULATED GPU: the stand-in does not know $word" >&2 && exit 6 ;;
+    *) echo "SIMULATED GPU: the stand-in does not support $word" >&2 && exit 6 ;;
   esac
 done
 case $mode in

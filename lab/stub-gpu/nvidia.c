@@ -1,9 +1,9 @@
 // SIMULATED GPU: the lab's stand-in for the kernel module "nvidia". It has the files below /proc/driver/nvidia and
 // the major number of the real one, and no hardware: its device files can be opened, and nothing else.
 //
-// It loads only in a guest of the lab: a hypervisor, QEMU as the maker, and the lab's OEM string in SMBIOS, which
-// says how many GPUs of which model there are (base/standin.h). Everywhere else: ENODEV. Made for an image by DKMS,
-// as the real one is.
+// It loads only in a guest of the lab: a hypervisor, QEMU as the vendor, and the lab's OEM string in SMBIOS,
+// which contains the number and the model of the GPUs (base/standin.h). Everywhere else: ENODEV. Built for an
+// image by DKMS, as the real one is.
 #include <asm/cpufeature.h>
 #include <linux/dmi.h>
 #include <linux/fs.h>
@@ -43,7 +43,7 @@ static int show_information(struct seq_file *out, void *unused)
 
 static const struct file_operations device_files = { .owner = THIS_MODULE };
 
-// The number of GPUs that the lab declared; 0 when this is no guest of a lab.
+// The number of GPUs that the lab declared; 0 if this is not a guest of a lab.
 static unsigned int find_standins(void)
 {
 	const struct dmi_device *found = NULL;

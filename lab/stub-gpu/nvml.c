@@ -1,6 +1,6 @@
 // SIMULATED GPU: the lab's stand-in for libnvidia-ml.so.1. It lists what the stand-in of the kernel module lists
-// (/proc/driver/nvidia/gpus) and counts what /run/muster-standin/faults says (see the script `fault`); both are read
-// anew at every call. Names, numbers and layouts: nvml.h as NVIDIA publishes it with go-nvml.
+// (/proc/driver/nvidia/gpus) and counts what /run/muster-standin/faults contains (see the script `fault`);
+// both are read at every call. Names, numbers and layouts: nvml.h as NVIDIA publishes it with go-nvml.
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static int answer(const void *device) {
   return fault("lost", gpu) ? GPU_IS_LOST : SUCCESS;
 }
 
-// What stands behind `key` in the GPU's file.
+// The value after `key` in the GPU's file.
 static int tell(const void *device, const char *key, char *text, unsigned length) {
   char addresses[MOST_GPUS][16], path[128], line[160];
   const int code = answer(device);

@@ -50,7 +50,7 @@ check "scratch is held to what its drives read" \
 
 # Every line about the GPUs says what they are, and nothing of them counts as measured.
 check "node show says SIMULATED GPU of each" sh -c "$muster node show hgx01 | grep -c 'SIMULATED GPU' | grep -qx 3"   # the number, and each of two
-check "the plan's notes say it, which the report repeats" jq -e 'any(.notes[]; contains("SIMULATED GPU: stood in for by the lab on hgx01 (2), hgx02 (2)"))' "$report"
+check "the plan's notes say it, which the report repeats" jq -e 'any(.notes[]; contains("SIMULATED GPU: provided by the lab on hgx01 (2), hgx02 (2)"))' "$report"
 check "the check of the hardware says it" \
   jq -e '[.nodes[] | select(.name | startswith("hgx")) | .checks[] | select(.name == "hardware/gpus" or .name == "hardware/gpu_model")] | length == 4 and all(.verdict == "pass" and (.measured_text | contains("SIMULATED GPU")))' "$report"
 no_gpu_measured() {

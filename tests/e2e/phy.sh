@@ -72,7 +72,7 @@ echo "  what a plan says"
 got=0
 $muster up "$work/cluster.yaml" --report "$work/report" </dev/null >"$work/plan" 2>&1 || got=$?
 check "without approval nothing is done" test "$got" -ne 0 -a "$(asked "$(id node01)")" = 0
-check "the plan says that everything is lost" grep -q 'WILL BE DESTROYED: everything on every disk of node01, node02' "$work/plan"
+check "the plan says that everything is lost" grep -q 'WILL BE DESTROYED: all data on all disks of node01, node02' "$work/plan"
 
 echo "  the answer to one installation is lost, and the controller is killed while it runs"
 $muster lab break node01 api-lost

@@ -28,7 +28,7 @@ check "its firmware tests were not cut short: powered on once, and never again" 
 check "node02 is accepted" test "$(node_state node02)" = accepted
 check "node03 is quarantined" test "$(node_state node03)" = quarantined
 check "why says that nothing was heard of it, although it is on" \
-  sh -c "$muster why node03 | grep -q 'no agent from the RAM system within 3 min 20 s.*power is on'"
+  sh -c "$muster why node03 | grep -q 'no agent reported from the RAM system within 3 min 20 s.*power is on'"
 check "it had its three tries" test "$(journal "select max(attempt) from journal where node = 'node03' and action = 'node03/netboot'")" = 3
 
 echo "  node02's further ports, as its installed system sees them"

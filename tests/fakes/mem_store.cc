@@ -221,7 +221,7 @@ Result<std::vector<EventRow>> MemStore::events(int64_t after_seq, size_t limit, 
 }
 
 Result<ReportRow> MemStore::report(int64_t run) {
-  return lookup(tables_.reports, run ? run : last_key(tables_.reports), "no report of this run");
+  return lookup(tables_.reports, run ? run : last_key(tables_.reports), "this run has no report");
 }
 Result<RolloutRow> MemStore::rollout(int64_t id) {
   return lookup(tables_.rollouts, id ? id : last_key(tables_.rollouts), "no such rollout");

@@ -158,7 +158,7 @@ TEST_CASE("nccl over nodes: one that cannot take part ends the others, and is th
   INFO(fewer.text);
   CHECK(fewer.exit == 1);
   CHECK(outcome(fewer) == "failed");
-  CHECK(fewer.json["error"].get<std::string>().find("no GPU 1; there are 1") != std::string::npos);
+  CHECK(fewer.json["error"].get<std::string>().find("no GPU 1 (number of GPUs: 1)") != std::string::npos);
   CHECK(fewer.json["detail"]["nodes"][1]["outcome"] == "failed");
   CHECK(fewer.json["detail"]["nodes"][0]["outcome"] == "unavailable");
 

@@ -51,7 +51,7 @@ ArrayHealth array_health(const Files& files, const std::string& md) {
       out.waiting.push_back(name.substr(4));
   }
   out.activity = activity_of(files, folder);
-  // Assembled and not written to yet: what is to be rebuilt is begun with the first write.
+  // Assembled and not written to yet: a pending rebuild begins with the first write.
   const bool asleep = files.read_line(folder + "array_state") == "read-auto";
   const bool mending = !out.waiting.empty() && (asleep || !out.activity.empty());
   out.ok = out.failed.empty() && (out.lacking == 0 || mending) &&
@@ -67,7 +67,7 @@ std::string in_words(const ArrayHealth& health) {
     out = "degraded";
   for (const auto& name : health.failed) out += ", " + name + " failed";
   if (!health.ok)
-    for (const auto& name : health.waiting) out += ", " + name + " is not rebuilt";
+    for (const auto& name : health.waiting) out += ", " + name + " is not in sync";
   if (!health.activity.empty()) out += (out.empty() ? "" : "; ") + health.activity;
   return out;
 }

@@ -1,7 +1,7 @@
 // State of an md array, from /sys/block/MD/md. Read only, cheap, never waits for a disk.
 //
-// The kernel also reports a new raid5 as `degraded`, whose last member it computes from the others; so a
-// running rebuild is not a problem, and a stopped one is.
+// The kernel also reports a new raid5 as `degraded` while it computes the last member from the others; so a
+// running rebuild is not a problem, but a stopped one is.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace muster {
 // Least number of members of an array of this level: md's raid5 of two and raid10 of two or three are mirrors
 // in disguise.
 size_t fewest_members(const std::string& level);
-// Whether it survives the loss of one.
+// Whether an array of this level survives the loss of a member.
 bool is_redundant_array(const std::string& level);
 
 struct ArrayHealth {
   std::string level;                 // "raid5"; empty: not an array
   int members = 0;                   // as created
   int lacking = 0;                   // how many of them are missing now
-  std::vector<std::string> failed;   // kernel names of members that md has given up
+  std::vector<std::string> failed;   // kernel names of members that md marked faulty
   std::vector<std::string> waiting;  // present, and not (yet) in sync with the others
   std::string activity;              // "resync, 12 %", "recover"; empty: none
   bool ok = true;                    // complete, or being completed

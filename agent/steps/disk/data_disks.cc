@@ -26,7 +26,7 @@ std::set<std::string> holders_of(const Files& files, const std::string& disk) {
 
 Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key) {
   const auto it = params.find(key);
-  if (it == params.end() || !it->is_array() || it->empty()) return fail(Code::invalid, "no disks are named");
+  if (it == params.end() || !it->is_array() || it->empty()) return fail(Code::invalid, "no disks are listed");
   std::vector<WantedDisk> out;
   std::set<std::string> keys;
   for (const auto& element : *it) {
@@ -41,11 +41,11 @@ Result<std::vector<WantedDisk>> wanted_disks(const Json& params, const char* key
     r.allow_unknown();
     TRY_(r.finish());
     if ((disk.serial.empty() && disk.wwid.empty()) || disk.size_bytes == 0)
-      return fail(Code::invalid, "a disk is named by its WWID or serial, and its size");
+      return fail(Code::invalid, "a disk needs a WWID or serial, and a size");
     if (disk.policy != "keep" && disk.policy != "format-if-blank" && disk.policy != "format")
       return fail(Code::invalid, "disk " + title_of(disk) + ": policy '" + disk.policy + "' is unknown");
     if (!keys.insert(key_of(disk)).second)
-      return fail(Code::invalid, "disk " + title_of(disk) + " is named twice");
+      return fail(Code::invalid, "disk " + title_of(disk) + " is listed twice");
     out.push_back(std::move(disk));
   }
   return out;
@@ -57,7 +57,7 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
   std::set<std::string> names;
   for (const auto& want : wanted) {
     TRY(auto disk, find_disk(present, want.serial, want.size_bytes, want.wwid, want.model));
-    if (disk.name.empty()) return fail(Code::not_found, "disk " + title_of(want) + " has no device");
+    if (disk.name.empty()) return fail(Code::not_found, "disk " + title_of(want) + " has no block device");
     if (disk.is_os_ancestor)
       return fail(Code::denied,
                   "disk " + title_of(want) + " (" + disk.name + ") contains the running system");
@@ -65,7 +65,7 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
       return fail(Code::denied, fmt::format("disk {} ({}) is not a local disk but '{}'", title_of(want),
                                             disk.name, disk.transport));
     if (!names.insert(disk.name).second)
-      return fail(Code::conflict, "two named disks are the same device " + disk.name);
+      return fail(Code::conflict, "two of the listed disks are the same device " + disk.name);
     out.push_back(std::move(disk));
   }
   return out;
@@ -92,13 +92,13 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
                                             join({holders.begin(), holders.end()}, ", ")));
   const std::string holder = *holders.begin();
   if (!files.exists("/sys/block/" + holder + "/md"))
-    return fail(Code::conflict, holder + " holds the disks and is not an array");
+    return fail(Code::conflict, holder + " uses the disks and is not an md array");
   std::set<std::string> slaves;
   for (const auto& name : files.list("/sys/block/" + holder + "/slaves")) slaves.insert(name);
   if (slaves != members)
-    return fail(Code::conflict, fmt::format("array {} is over {}, not over {}", holder,
-                                            join({slaves.begin(), slaves.end()}, " "),
-                                            join({members.begin(), members.end()}, " ")));
+    return fail(Code::conflict,
+                fmt::format("array {} is on {}, not on {}", holder, join({slaves.begin(), slaves.end()}, " "),
+                            join({members.begin(), members.end()}, " ")));
   return holder;
 }
 
@@ -112,17 +112,17 @@ Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted
   if (wanted.content_hash.empty())
     return fail(Code::denied,
                 who +
-                    ": the plan does not say what was on it, so writing to it was not approved; to free the "
-                    "disk, wipe all of it by hand (`blkdiscard -z`) and plan again");
+                    ": the plan does not record what was on it, so writing to it was not approved; to free "
+                    "the disk, wipe it completely (`blkdiscard -z`) and plan again");
   auto device = BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::exclusive_write);
   if (!device.ok()) return std::move(device).error().with(who);
-  // The name was looked up a moment ago; a device of another size is another disk.
+  // The name was looked up a moment ago; a device of a different size is a different disk.
   if (device->size() != wanted.size_bytes)
     return fail(Code::denied,
                 fmt::format("{}: the device has {} bytes, not {}", who, device->size(), wanted.size_bytes));
   TRY(const DiskContent content, probe_disk(*device));
   if (content.hash != wanted.content_hash)
-    return fail(Code::denied, who + ": its content changed since the plan was approved; present content: " +
+    return fail(Code::denied, who + ": its content changed since the plan was approved; current content: " +
                                   content.summary);
   if (wanted.policy == "format-if-blank" && !content.blank)
     return fail(Code::denied, who + " is not blank: " + content.summary);
@@ -136,8 +136,8 @@ Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk
   {
     TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
     TRY(const auto content, probe_disk(device));
-    // The approval was given and checked when the intent was noted; what that run did since is no new
-    // content. A plan that was made after and approves nothing stays one.
+    // The approval was checked when the intent was recorded; what that run has written since does not count
+    // as new content. A later plan that approves nothing still approves nothing.
     const bool left_by_us = ours(content);
     if ((left_by_us || content.blank) && !wanted.content_hash.empty()) now.content_hash = content.hash;
     if (left_by_us && wanted.policy == "format-if-blank") now.policy = "format";

@@ -3,7 +3,7 @@
 // Every destructive module goes through here; nothing else in agent/steps writes to a disk.
 //   - a disk is found by WWID, serial, size and model (base/disk_identity.h); two matches, or a partial
 //     match, are an error;
-//   - never a disk that contains the running system, is mounted, swapped on or otherwise in use, is
+//   - never a disk that contains the running system, is mounted, used as swap or otherwise in use, is
 //     read-only, or is remote;
 //   - its content is probed again while it is open exclusively, and must be the approved one;
 //   - policy `keep` is never written, `format-if-blank` only when blank, `format` when its content is the
@@ -37,7 +37,7 @@ Result<std::vector<DiskFacts>> resolve_disks(const Files& files, const std::vect
 std::string device_path(const std::string& kernel_name);  // "/dev/nvme0n1"
 // Its name in records of interrupted work: unique for each disk.
 std::string key_of(const WantedDisk& disk);
-std::string title_of(const WantedDisk& disk);  // for people
+std::string title_of(const WantedDisk& disk);  // for messages
 
 // Kernel name of the assembled array whose members are exactly these disks; "" when none of them is in any
 // array. conflict: some are, or they are in one with other members.
@@ -46,9 +46,9 @@ Result<std::string> array_over(const Files& files, const std::vector<DiskFacts>&
 // The permission: opens the disk exclusively, probes it again and applies the rules above. The caller writes
 // through the result (or closes it and runs a tool at once).
 Result<BlockDevice> open_for_format(const Files& files, const WantedDisk& wanted, const DiskFacts& disk);
-// The same after an earlier run recorded its intent and was interrupted: the disk may also be blank by now,
-// or have what that run left according to `ours`. Any other content is refused, and so is everything without
-// a hash in the plan of this run.
+// The same after an earlier run recorded its intent and was interrupted: the disk may also be blank now, or
+// contain what that run left according to `ours`. Any other content is refused, and so is a disk without a
+// content hash in this run's plan.
 Result<BlockDevice> open_after_interruption(const Files& files, const WantedDisk& wanted,
                                             const DiskFacts& disk,
                                             const std::function<bool(const DiskContent&)>& ours);

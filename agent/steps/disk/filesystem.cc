@@ -2,7 +2,7 @@
 // there with that label is kept.
 //
 // It is made only on a device that the probe finds empty (an array or a partition, wiped when it was made) or
-// that the plan allows to format (a disk, data_disks.h). Nothing is ever forced: mkfs would refuse too.
+// that the plan allows to be formatted (a disk, data_disks.h). Nothing is ever forced: mkfs would refuse too.
 #include <fmt/format.h>
 
 #include "agent/disk/disk_probe.h"
@@ -33,9 +33,9 @@ Result<Wanted> wanted(const Json& params) {
     return fail(Code::invalid, "filesystem: label '" + out.label + "' is empty or too long for " + out.fs);
   TRY(out.disks, wanted_disks(params));
   if (!out.on_array && out.disks.size() != 1)
-    return fail(Code::invalid, "filesystem: without an array, name exactly one disk");
+    return fail(Code::invalid, "filesystem: without an array, list exactly one disk");
   if (out.on_array && !out.partition.empty())
-    return fail(Code::invalid, "filesystem: on an array or on a partition, not both");
+    return fail(Code::invalid, "filesystem: either on an array or on a partition, not both");
   return out;
 }
 
@@ -48,7 +48,7 @@ Result<Target> target(const Files& files, const Wanted& want) {
   Target out;
   TRY(out.disks, resolve_disks(files, want.disks));
   TRY(const std::string md, array_over(files, out.disks));
-  if (want.on_array && md.empty()) return fail(Code::not_found, "there is no array over the disks");
+  if (want.on_array && md.empty()) return fail(Code::not_found, "there is no array on the disks");
   if (!want.on_array && !md.empty())
     return fail(Code::conflict, "disk " + title_of(want.disks[0]) + " is a member of array " + md);
   out.device = device_path(want.on_array ? md : out.disks[0].name);
@@ -77,7 +77,7 @@ Result<Content> look_at(const Files& files, const Wanted& want, const Target& on
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   auto on = target(context.files, want);
-  // In mode "check" the step that makes the device has reported this; here it only means: nothing to see yet.
+  // In mode "check" the step that creates the device has reported this; there is just nothing to check yet.
   const bool made_by_a_step = want.on_array || !want.partition.empty();
   if (!on.ok() && on.error().code == Code::not_found && made_by_a_step) return differs(on.error().message);
   if (!on.ok()) return on.error();
@@ -87,8 +87,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
                              content.summary));
 }
 
-// Disks of a stripe that hold data; 0: there is no stripe to speak of. By the level of the array that is
-// there.
+// Number of data disks in a stripe; 0: no useful stripe. From the level of the existing array.
 size_t stripe_width(const Files& files, const Target& on) {
   const std::string level = files.read_line("/sys/block" + on.device.substr(4) + "/md/level", "raid0");
   const size_t disks = on.disks.size();
@@ -119,7 +118,7 @@ Status apply(StepContext& context, const Json& params) {
       if (disk.policy == "keep") return fail(Code::denied, "disk " + title_of(disk) + ": its policy is keep");
     if (content.found != Found::empty)
       return fail(Code::denied, on.device + " is not empty: " + content.summary);
-    // Held for a moment: not in use elsewhere.
+    // Opened exclusively for a moment: nothing else uses it.
     TRY(const auto device,
         BlockDevice::open(context.files.real(on.device), BlockDevice::Access::exclusive_write));
   } else {
@@ -127,7 +126,7 @@ Status apply(StepContext& context, const Json& params) {
     TRY_(wipe(device));
     TRY_(device.reread_partitions());
   }
-  say(context, "making " + want.fs + " '" + want.label + "' on " + on.device);
+  say(context, "creating " + want.fs + " '" + want.label + "' on " + on.device);
   TRY(auto out, run_tool(context, mkfs(context.files, want, on), 10 * kMinute));
   (void)out;
   return Ok{};
@@ -143,10 +142,10 @@ StepModule filesystem_module() {
       "its data; anything else on the device is replaced only where the approved plan says so.";
   m.parameters = Json::array(
       {parameter("fs", "string", false, "xfs | ext4", "xfs"),
-       parameter("label", "string", true, "label; for xfs up to 12 characters"),
-       parameter("array", "bool", false, "on the array over the disks, not on the disk itself", false),
-       parameter("partition", "string", false, "on the one disk's partition of this name", ""),
-       parameter("chunk_kib", "int", false, "stripe unit of that array", 512),
+       parameter("label", "string", true, "label of at most 12 characters (ext4: 16)"),
+       parameter("array", "bool", false, "use the array on these disks, not the disk itself", false),
+       parameter("partition", "string", false, "use the partition of this name on the one disk", ""),
+       parameter("chunk_kib", "int", false, "stripe unit of the array", 512),
        parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
   m.check = check;
   m.apply = apply;

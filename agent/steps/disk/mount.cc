@@ -1,12 +1,12 @@
-// mount: this source is mounted here with this type, now and at every boot.
+// mount: mounts a source at a mount point with this type, now and at every boot.
 //
-// Where disks are named, they lead to the device (selected_device.h), and the UUID that is read from it at
-// this moment is what is mounted and what /etc/fstab says. A label chooses nothing: it is compared. Another
-// bearer of the UUID is refused by name, before anything is mounted. A line of fstab for the same mount
-// point, however its path is written, makes room: systemd takes the first one.
+// If disks are listed, they determine the device (selected_device.h), and the UUID read from it now is
+// mounted and written to /etc/fstab. A label selects nothing: it is only compared. If a second device has the
+// UUID, the step fails before anything is mounted and names it. Other lines of fstab for the same mount
+// point, however its path is written, are removed: systemd uses the first one.
 //
-// Right is only what the kernel says is mounted; /etc/fstab alone proves nothing. The folder below the mount
-// point gets mode 0000, so that no ordinary user writes to the root disk while the mount is missing.
+// Only what the kernel has mounted counts; /etc/fstab alone proves nothing. The folder below the mount point
+// gets mode 0000, so that no ordinary user writes to the root disk while the mount is missing.
 #include <fmt/format.h>
 
 #include "agent/disk/bearers.h"
@@ -23,19 +23,19 @@ constexpr const char* kFstab = "/etc/fstab";
 struct Wanted {
   std::string source, label, partition, target, fs, options, mode;
   bool fstab = true;
-  std::vector<WantedDisk> disks;  // empty: the source says it all
+  std::vector<WantedDisk> disks;  // empty: `source` selects the device
 };
 
-// What is there to be mounted.
+// What will be mounted.
 struct Place {
-  std::string source;  // as mount and fstab have it
-  std::string device;  // kernel name; what a source without disks stands for
+  std::string source;  // as given to mount and fstab
+  std::string device;  // kernel name; for a source without disks, the device it resolves to
   FileSystemOn on = {};
 };
 
 bool begins(const std::string& text, const std::string& start) { return text.rfind(start, 0) == 0; }
 
-// Names that another device may have as well, or that were given in the order in which devices answered.
+// Names that a second device may also have, or that depend on the order in which devices appeared.
 bool chooses_by_chance(const std::string& source) {
   for (const char* start :
        {"LABEL=", "PARTLABEL=", "/dev/disk/by-label/", "/dev/disk/by-partlabel/", "/dev/md/"})
@@ -60,24 +60,24 @@ Result<Wanted> wanted(const Json& params) {
   if (out.target.size() < 2 || out.target[0] != '/' || plain_path(out.target) != out.target)
     return fail(Code::invalid, "mount: 'target' must be an absolute path without extra slashes");
   if ((out.source + out.target + out.options).find_first_of(" \t\n") != std::string::npos)
-    return fail(Code::invalid, "mount: white space in source, target or options");
+    return fail(Code::invalid, "mount: source, target and options must not contain white space");
   if (params.contains("disks")) {
     TRY(out.disks, wanted_disks(params));
-    // As playbooks were written while the label chose the device.
+    // Older playbooks select the device by its label.
     if (begins(out.source, "LABEL=") && out.label.empty()) out.label = out.source.substr(6);
     return out;
   }
   if (out.source.empty()) return fail(Code::invalid, "mount: neither 'disks' nor 'source' is given");
   if (!out.partition.empty() || !out.label.empty())
-    return fail(Code::invalid, "mount: 'partition' and 'label' need 'disks', which are not given");
+    return fail(Code::invalid, "mount: 'partition' and 'label' are only valid with 'disks'");
   if (chooses_by_chance(out.source))
-    return fail(Code::invalid, fmt::format("mount: '{}' does not identify the device: another one may have "
-                                           "that name. Name the 'disks' that it lies on, or give UUID=...",
+    return fail(Code::invalid, fmt::format("mount: '{}' does not identify the device: a second one may have "
+                                           "that name. List the 'disks' it is on, or use UUID=...",
                                            out.source));
   return out;
 }
 
-// Of a source without disks.
+// For a source without disks.
 Result<Place> named_place(const Files& files, const Wanted& want) {
   Place out{want.source, kernel_name(files, want.source)};
   std::vector<std::string> all;
@@ -85,13 +85,13 @@ Result<Place> named_place(const Files& files, const Wanted& want) {
   if (begins(want.source, "PARTUUID=")) all = partition_bearers(files, want.source.substr(9));
   if (all.size() > 1)
     return fail(Code::conflict,
-                fmt::format("{} is {}: it is unclear which of them is meant; remove one, or name the 'disks'",
+                fmt::format("{} matches {}, so the device is ambiguous; remove one, or list the 'disks'",
                             want.source, join(all, " and ")));
   if (all.size() == 1) out.device = all.front();
   return out;
 }
 
-// not_found: there is nothing yet that the disks lead to, or no file system on it.
+// not_found: the disks have no such device yet, or it has no file system.
 Result<Place> find_place(const Files& files, const Wanted& want) {
   if (want.disks.empty()) return named_place(files, want);
   Place out;
@@ -107,8 +107,8 @@ Result<Place> find_place(const Files& files, const Wanted& want) {
   out.source = "UUID=" + out.on.uuid;
   const bool by_label = begins(want.source, "LABEL=") || want.source.empty();
   if (!by_label && want.source != out.source && kernel_name(files, want.source) != out.device)
-    return fail(Code::conflict,
-                fmt::format("the disks lead to {} ({}), but 'source' is {}", path, out.source, want.source));
+    return fail(Code::conflict, fmt::format("the listed disks resolve to {} ({}), but 'source' is {}", path,
+                                            out.source, want.source));
   TRY_(only_bearer(files, out.on));
   return out;
 }
@@ -143,7 +143,7 @@ std::string fstab_diff(const Files& files, const Wanted& want, const Place& plac
   const auto have = fstab_lines(files, want.target);
   const std::string line = fstab_line(want, place);
   if (have == std::vector<std::string>{line}) return "";
-  if (have.empty()) return std::string(kFstab) + " does not name " + want.target;
+  if (have.empty()) return std::string(kFstab) + " has no line for " + want.target;
   return fmt::format("{}: {} -> {}", kFstab, join(have, " | "), line);
 }
 
@@ -188,8 +188,8 @@ Status write_fstab(StepContext& context, const Wanted& want, const Place& place)
   return context.files.write(kFstab, text + fstab_line(want, place) + "\n");
 }
 
-// What came to lie there is looked at before anything is done to it: between looking the UUID up and mounting
-// it, a copy may have appeared.
+// What was mounted is checked before anything is done to it: a copy may have appeared between looking up the
+// UUID and mounting it.
 Status mount_it(StepContext& context, const Wanted& want, const Place& place) {
   if (!look(context.files, want.target).exists) TRY_(context.files.make_directories(want.target, 0));
   TRY(auto out,
@@ -206,7 +206,7 @@ Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   TRY(const Place place, find_place(context.files, want));
   const bool mounted = find_mount(context.files, want.target).has_value();
-  // Something else lies there: taking it away could take it from a running job.
+  // Something else is mounted there: unmounting it could take it from a running job.
   if (const std::string wrong = mounted_diff(context.files, want, place); mounted && !wrong.empty())
     return fail(Code::conflict, wrong);
   if (!fstab_diff(context.files, want, place).empty()) TRY_(write_fstab(context, want, place));
@@ -222,20 +222,22 @@ StepModule mount_module() {
   StepModule m;
   m.name = "mount";
   m.help =
-      "A file system is mounted here, now and at every boot: the one on the named disks, by its UUID, or the "
-      "one that the source names. Type and device are checked against the kernel's mounts.";
+      "Mounts a file system at `target`, now and at every boot: the one on the listed disks, by its UUID, or "
+      "the one that `source` names. Type and device are checked against the kernel's mounts.";
   m.parameters = Json::array(
       {parameter("source", "string", false,
-                 "what to mount if no disks are named: UUID=..., PARTUUID=..., a link below /dev/disk/by-id, "
-                 "SERVER:/PATH",
+                 "what to mount if no disks are listed: UUID=..., PARTUUID=..., a link below "
+                 "/dev/disk/by-id, or SERVER:/PATH",
                  ""),
-       parameter("target", "string", true, "mount point"), parameter("fs", "string", false, "type", "xfs"),
+       parameter("target", "string", true, "mount point"),
+       parameter("fs", "string", false, "file system type", "xfs"),
        parameter("options", "string", false, "mount options", "defaults"),
-       parameter("mode", "string", false, "mode of the mounted root folder, octal; default: unchanged"),
-       parameter("fstab", "bool", false, "mounted at every boot", true),
-       parameter("disks", "list", false, "the disks it lies on; found by identity"),
-       parameter("partition", "string", false, "on the one disk's partition of this name", ""),
-       parameter("label", "string", false, "the label it must have; not used to find it", "")});
+       parameter("mode", "string", false,
+                 "octal mode of the mounted file system's root folder; default: unchanged"),
+       parameter("fstab", "bool", false, "add to /etc/fstab, to mount at every boot", true),
+       parameter("disks", "list", false, "the disks it is on, found by serial or WWID"),
+       parameter("partition", "string", false, "use the partition of this name on the one disk", ""),
+       parameter("label", "string", false, "label that the file system must have; not used to find it", "")});
   m.check = check;
   m.apply = apply;
   return m;

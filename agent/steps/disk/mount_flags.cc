@@ -1,7 +1,7 @@
-// mount_flags: the mount at this place, however it was made, is in force with these flags.
+// mount_flags: sets these flags on the mount at `target`, however it was made.
 //
-// For file systems that a service mounts, whose own list of mounts has no place for them. Remounts in place:
-// what uses the mount goes on.
+// For file systems that a service mounts and whose configuration has no mount flags. Remounts in place: users
+// of the mount are not disturbed.
 #include "agent/steps/step_modules.h"
 #include "agent/steps/disk/mounts.h"
 
@@ -18,7 +18,7 @@ Result<Wanted> wanted(const Json& params) {
     return fail(Code::invalid, "mount_flags: 'target' must be an absolute path");
   for (const auto& flag : split(out.flags, ','))
     if (flag != "nosuid" && flag != "nodev" && flag != "noexec")
-      return fail(Code::invalid, "mount_flags: '" + flag + "' is none of nosuid, nodev, noexec");
+      return fail(Code::invalid, "mount_flags: '" + flag + "' is not one of nosuid, nodev, noexec");
   return out;
 }
 
@@ -40,11 +40,11 @@ StepModule mount_flags_module() {
   StepModule m;
   m.name = "mount_flags";
   m.help =
-      "The file system mounted here has these flags in force, however it was mounted. Nothing is mounted or "
-      "unmounted.";
+      "Sets these flags on the file system mounted at `target`, however it was mounted. Nothing is mounted "
+      "or unmounted.";
   m.parameters = Json::array(
       {parameter("target", "string", true, "mount point"),
-       parameter("flags", "string", false, "of nosuid, nodev and noexec, with commas", kSafeFlags)});
+       parameter("flags", "string", false, "any of nosuid, nodev and noexec, comma-separated", kSafeFlags)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -9,9 +9,9 @@
 
 namespace muster::steps {
 
-// No privileges from files of other users.
+// No privileges through set-user-ID programs or device files on the mount.
 inline constexpr const char* kSafeFlags = "nosuid,nodev";
-// Which of nosuid, nodev and noexec are in `options` and not in force on the mount at `target`, for people;
+// Which of nosuid, nodev and noexec are in `options` but not in force on the mount at `target`, for messages;
 // "" if none.
 std::string lacking_flags(const Files& files, const std::string& target, const std::string& options);
 // Puts those into force; users of the mount are not disturbed.

@@ -1,13 +1,12 @@
 // partition: a GUID partition table with exactly these named partitions on each of the named disks. A table
-// that is so already is kept with all that its partitions hold; any other content is replaced only as a
-// whole, and only where the approved plan says so (data_disks.h). Partitions are never added to, grown in or
-// taken out of a table.
+// that already matches is kept with everything in its partitions; any other content is replaced only as a
+// whole, and only if the approved plan says so (data_disks.h). Single partitions are never added, resized or
+// removed.
 //
-// Where each partition lies follows from the parameters and the disk's size alone, so "is so already" is
-// exact. The order of writing: every disk allowed and held -> intent noted -> the disk and every partition to
-// be wiped (agent/disk/look.h: a file system of the disk's former life would otherwise show up in a new
-// partition) -> sfdisk -> intent removed. A crash anywhere in between finds the intent and starts over, for
-// that disk only.
+// The place of each partition follows from the parameters and the disk's size alone, so the comparison is
+// exact. The order of writing: every disk allowed and opened exclusively -> intent recorded -> the disk and
+// every partition wiped (agent/disk/look.h: an old file system could otherwise show up in a new partition) ->
+// sfdisk -> intent removed. A crash anywhere in between finds the intent and starts over, for that disk only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,10 +25,10 @@ namespace muster::steps {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
-constexpr uint64_t kMargin = kMiB;  // before the first partition, and at least so much behind the last
+constexpr uint64_t kMargin = kMiB;  // before the first partition, and at least as much after the last
 
-// Words for type GUIDs. Swap and boot partitions are none of them: a disk that carries one in use is the
-// system's, not a data disk.
+// Names of type GUIDs. Swap and boot partitions are not among them: a disk with one in use belongs to the
+// system and is not a data disk.
 const std::map<std::string, std::string>& types() {
   static const std::map<std::string, std::string> known = {{"linux", kTypeLinux},
                                                            {"raid", "a19d880f-05fc-4d3b-a006-743f0f84911e"},
@@ -54,20 +53,20 @@ Result<WantedPartition> wanted_partition(const Json& element) {
   r.get_or("size_mib", size_mib, int64_t{0});
   r.get_or("type", out.type, std::string("linux"));
   TRY_(r.finish());
-  // The name goes into sfdisk's script, and may hold nothing that means something there.
+  // The name goes into sfdisk's script and must not contain any of its syntax.
   if (out.name.empty() || out.name.size() > 36 ||
       out.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") !=
           std::string::npos)
     return fail(Code::invalid,
-                "partition: '" + out.name + "' is not a name of up to 36 letters, digits, '-', '_' and '.'");
+                "partition: name '" + out.name + "' must be 1 to 36 letters, digits, '-', '_' or '.'");
   if (size_mib < 0 || size_mib > int64_t{1} << 40)
     return fail(Code::invalid,
-                "partition " + out.name + ": " + std::to_string(size_mib) + " MiB is not a size");
+                "partition " + out.name + ": " + std::to_string(size_mib) + " MiB is not a valid size");
   out.size = static_cast<uint64_t>(size_mib) * kMiB;
   const auto type = types().find(out.type);
   if (type == types().end())
     return fail(Code::invalid,
-                "partition " + out.name + ": type '" + out.type + "' is none of linux, raid, lvm");
+                "partition " + out.name + ": type '" + out.type + "' is not one of linux, raid, lvm");
   out.type = type->second;
   return out;
 }
@@ -76,15 +75,15 @@ Result<Wanted> wanted(const Json& params) {
   Wanted out;
   const Json& list = params.at("partitions");
   if (!list.is_array() || list.empty() || list.size() > 128)
-    return fail(Code::invalid, "partition: name 1 to 128 partitions");
+    return fail(Code::invalid, "partition: list 1 to 128 partitions");
   std::set<std::string> names;
   for (const auto& element : list) {
     if (!out.partitions.empty() && out.partitions.back().size == 0)
-      return fail(Code::invalid,
-                  "partition " + out.partitions.back().name + ": only the last one may take the rest");
+      return fail(Code::invalid, "partition " + out.partitions.back().name +
+                                     ": without size_mib; only the last one may take the rest");
     TRY(auto one, wanted_partition(element));
     if (!names.insert(one.name).second)
-      return fail(Code::invalid, "partition " + one.name + " is named twice");
+      return fail(Code::invalid, "partition " + one.name + " is listed twice");
     out.partitions.push_back(std::move(one));
   }
   TRY(out.disks, wanted_disks(params));
@@ -118,12 +117,12 @@ struct Target {
   const WantedDisk* wanted = nullptr;
   DiskFacts disk;
   std::vector<GptPartition> layout;
-  bool ours = false;         // the table is there
+  bool ours = false;         // the disk has exactly this table
   bool interrupted = false;  // an earlier run of this step was in the middle of making it
   std::string content;
 };
 
-// Serials are the vendors' own words; a file name is not.
+// A serial may contain any character; a file name may not.
 std::string intent_of(const Files& files, const WantedDisk& disk) {
   return intent_path(files, "partition-" + sha256(key_of(disk)).substr(7, 16));
 }
@@ -147,13 +146,13 @@ Result<std::vector<Target>> look(const Files& files, const Wanted& want) {
   return out;
 }
 
-// What the kernel does not show as the table says; "" when it shows everything.
+// How the kernel's view differs from the table; "" if it does not.
 std::string not_shown(const Files& files, const Target& t) {
   for (const auto& p : t.layout) {
     const std::string folder = "/sys/block/" + t.disk.name + "/" + partition_path(t.disk.name, p.number);
     if (files.read_line(folder + "/start") != std::to_string(p.start / 512) ||
         files.read_line(folder + "/size") != std::to_string(p.size / 512))
-      return fmt::format("disk {} ({}): the kernel does not show partition {} as in the table",
+      return fmt::format("disk {} ({}): the kernel's view of partition {} differs from the table",
                          title_of(*t.wanted), t.disk.name, p.name);
   }
   return "";
@@ -182,8 +181,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return diff.result();
 }
 
-// What a run that died may have left besides the whole table: its second copy, with nothing in the partitions
-// yet.
+// What an interrupted run may have left instead of a complete table: only its second copy, with empty
+// partitions.
 bool left_behind(const Target& t, const DiskContent& content) {
   return same_layout(content.gpt, t.layout) && content.signatures.empty();
 }
@@ -208,9 +207,9 @@ Status make_table(StepContext& context, const Target& t, BlockDevice device) {
     TRY_(context.files.write(intent_of(context.files, *t.wanted),
                              dump_json(Json{{"disk", title_of(*t.wanted)}}), 0600));
   TRY_(empty(device, t));
-  { const BlockDevice closed = std::move(device); }  // sfdisk wants it for itself
+  { const BlockDevice closed = std::move(device); }  // sfdisk opens it exclusively
   say(context, fmt::format("partitioning disk {} ({}): {}", title_of(*t.wanted), t.disk.name, words_of(t)));
-  // Nothing is forced: it refuses a disk in use too. The lock keeps udev from looking into a half-made table.
+  // Nothing is forced: it refuses a disk in use too. The lock keeps udev from reading a half-written table.
   Command sfdisk;
   sfdisk.argv = {"sfdisk", "--quiet",           "--lock=yes", "--wipe",
                  "never",  "--wipe-partitions", "never",      device_path(t.disk.name)};
@@ -241,10 +240,10 @@ Status confirm(StepContext& context, const Wanted& want) {
 Status apply(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   TRY(const auto targets, look(context.files, want));
-  // Allowed disks, all of them, before the first byte is written to any.
+  // All disks must be allowed before the first byte is written to any.
   std::vector<std::pair<const Target*, BlockDevice>> held;
   for (const auto& t : targets) {
-    if (t.ours) continue;  // whole, so sfdisk, the last to write, had come to its end
+    if (t.ours) continue;  // complete, so sfdisk, the last to write, had finished
     const auto left = [&](const DiskContent& content) { return left_behind(t, content); };
     TRY(auto device, t.interrupted ? open_after_interruption(context.files, *t.wanted, t.disk, left)
                                    : open_for_format(context.files, *t.wanted, t.disk));
@@ -269,12 +268,12 @@ StepModule partition_module() {
   m.name = "partition";
   m.help =
       "A GUID partition table with exactly the named partitions, in this order, on each of the named disks. "
-      "An existing one is kept with all that its partitions hold; anything else on a disk is replaced only "
-      "as a whole, and only where the approved plan says so. A table is never changed in part.";
+      "An existing table that matches is kept with everything in its partitions; anything else on a disk is "
+      "replaced only as a whole, and only if the approved plan says so. A table is never changed in part.";
   m.parameters = Json::array(
       {parameter("partitions", "list", true,
-                 "[{name, size_mib, type}]; type: linux (default) | raid | lvm; the last one without "
-                 "size_mib takes the rest"),
+                 "[{name, size_mib, type}]; type: linux (default) | raid | lvm; the last one may omit "
+                 "size_mib and takes the rest"),
        parameter("disks", "list", true, "[{serial, wwid, model, size_bytes, content_hash, policy}]")});
   m.check = check;
   m.apply = apply;

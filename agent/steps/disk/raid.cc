@@ -1,17 +1,16 @@
-// raid: one md array over exactly these disks. An array of that name that the disks already carry, and that
-// was made for this node, is assembled and kept; another host's array of that name is a foreign one.
+// raid: one md array on exactly these disks. An array of that name that is already on the disks and was made
+// for this node is assembled and kept; another host's array of that name counts as foreign.
 //
-// The order of writing: intent noted -> every disk allowed and held -> all disks wiped (data_disks.h) ->
-// mdadm
-// --create -> the array wiped (a re-created RAID0 brings a file system of its former life back) -> intent
-// removed. A crash anywhere in between finds the intent and goes on, for the same disks only. An array that
-// is whole by then and not empty is not changed: it was used meanwhile, or the crash came before it was
-// wiped.
+// The order of writing: intent recorded -> every disk allowed and opened exclusively -> all disks wiped
+// (data_disks.h) -> mdadm --create -> the array wiped (a re-created RAID0 makes an old file system visible
+// again) -> intent removed. After a crash in between, the next run finds the intent and continues, for the
+// same disks only. An array that is complete but not empty is left unchanged: it was used meanwhile, or the
+// crash came before it was wiped.
 //
 // Levels with redundancy: an array that lacks a member is an error that names the drive, never a reason to
-// create a new one, and replacing a drive is for people (docs/storage.md). A new array is in use at once
-// while md brings its members into step. That is never left out (--assume-clean): leftovers on the disks
-// would be taken for parity, and for a mirror's other half.
+// create a new one, and replacing a drive is left to the operator (docs/storage.md). A new array is usable at
+// once, while md synchronizes its members. The synchronization is never skipped (--assume-clean): leftovers
+// on the disks would be taken for parity, or for a mirror's other half.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,14 +42,14 @@ Result<Wanted> wanted(const Json& params) {
       text_of(params, "name"), text_of(params, "level", "raid0"), int_of(params, "chunk_kib", 512), {}};
   if (out.name.empty() || out.name.size() > 20 ||
       out.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
-    return fail(Code::invalid, "raid: '" + out.name + "' is not a name for an array");
+    return fail(Code::invalid, "raid: '" + out.name + "' is not a valid array name");
   if (out.level != "raid0" && out.level != "raid1" && out.level != "raid10" && out.level != "raid5" &&
       out.level != "raid6")
     return fail(Code::invalid, "raid: level '" + out.level + "' is unknown");
   TRY(out.disks, wanted_disks(params));
   const size_t fewest = fewest_members(out.level);
   if (out.disks.size() < fewest)
-    return fail(Code::invalid, fmt::format("raid: {} needs at least {} disks, but {} are named", out.level,
+    return fail(Code::invalid, fmt::format("raid: {} needs at least {} disks, but {} are listed", out.level,
                                            fewest, out.disks.size()));
   return out;
 }
@@ -64,7 +63,7 @@ std::string called(const Wanted& want, const DiskFacts& disk) {
   return disk.name;
 }
 
-// The disks, where a missing one is said to be a member.
+// The disks; the error for a missing one names the array that lacks it.
 Result<std::vector<DiskFacts>> members_of(const Files& files, const Wanted& want) {
   auto disks = resolve_disks(files, want.disks);
   if (disks.ok() || !is_redundant_array(want.level) || disks.error().code != Code::not_found) return disks;
@@ -72,7 +71,7 @@ Result<std::vector<DiskFacts>> members_of(const Files& files, const Wanted& want
                                            disks.error().message, kReplace));
 }
 
-// array_over(); an array over some of them only lacks the others.
+// array_over(); an array on only some of them lacks the others.
 Result<std::string> array_of(const Files& files, const Wanted& want, const std::vector<DiskFacts>& disks) {
   auto md = array_over(files, disks);
   if (md.ok() || !is_redundant_array(want.level)) return md;
@@ -96,7 +95,7 @@ Result<std::string> array_of(const Files& files, const Wanted& want, const std::
   return md;
 }
 
-// "" when every member does its part, or is being brought to.
+// "" if every member is in sync or being synchronized.
 std::string broken_members(const Files& files, const Wanted& want, const std::string& md,
                            const std::vector<DiskFacts>& disks) {
   const ArrayHealth health = array_health(files, md);
@@ -110,13 +109,13 @@ std::string broken_members(const Files& files, const Wanted& want, const std::st
     }
   };
   add(health.failed, " has failed");
-  add(health.waiting, " is not rebuilt");
+  add(health.waiting, " is not in sync");
   return fmt::format("array {} ({}, {}) is degraded, {} of {} members are in sync{}; {}", want.name, md,
                      want.level, health.members - health.lacking, health.members, who, kReplace);
 }
 
-// By the array's UUID: two arrays may have one name, and the first that is seen would get it. mdadm writes a
-// UUID as four words.
+// By the array's UUID: two arrays may have the same name, and the first one found would get it. mdadm writes
+// a UUID as four words.
 std::string config_line(const Wanted& want, const std::string& uuid) {
   std::string words;
   size_t digits = 0;
@@ -129,16 +128,17 @@ std::string config_line(const Wanted& want, const std::string& uuid) {
   return fmt::format("ARRAY /dev/md/{} metadata=1.2 UUID={}", want.name, words);
 }
 
-// What the members' own superblocks say.
-enum class Members { none, ours, foreign, some };  // some: of an array with redundancy
+// The state according to the members' own superblocks.
+enum class Members { none, ours, foreign, some };  // some: some members of a redundant array
 struct MemberState {
   Members state = Members::none;
   std::string text = {};
   std::string uuid = {};  // of our array
 };
 
-// The member's superblock; nullptr where there is none, or something beside it that may be foreign: the plan
-// treats such a disk as foreign (is_own_member in controller/plan/disk_selection.cc), and so does this.
+// The member's superblock; nullptr if there is none, or if the disk also contains something that may be
+// foreign: the plan treats such a disk as foreign (is_own_member in controller/plan/disk_selection.cc), and
+// so does this.
 const Signature* superblock(const DiskContent& content) {
   if (!content.gpt.partitions.empty() || (content.mbr && !content.mbr->partitions.empty())) return nullptr;
   const Signature* found = nullptr;
@@ -176,7 +176,7 @@ Result<MemberState> member_state(const Files& files, const std::string& node, co
   if (ours == disks.size()) return MemberState{Members::ours, "", array};
   if (ours && is_redundant_array(want.level))
     return MemberState{Members::some,
-                       fmt::format("array {} ({}) lacks a drive: {} of {} disks belong to it, not {}; {}",
+                       fmt::format("array {} ({}) lacks a drive: {} of {} disks belong to it, but not {}; {}",
                                    want.name, want.level, ours, disks.size(), outside, kReplace)};
   if (others) return MemberState{Members::foreign, text};
   if (ours)
@@ -185,11 +185,11 @@ Result<MemberState> member_state(const Files& files, const std::string& node, co
   return MemberState{};
 }
 
-// "" when the array that runs over the disks is the section's own; what it is instead.
+// "" if the array running on the disks is the declared one; otherwise what it is instead.
 std::string another_array(const Wanted& want, const MemberState& members, const std::string& md) {
   if (members.state == Members::ours) return "";
-  return fmt::format("{} over these disks is not array {}: {}", md, want.name,
-                     members.text.empty() ? "its members do not name one" : members.text);
+  return fmt::format("{} on these disks is not array {}: {}", md, want.name,
+                     members.text.empty() ? "its members name no array" : members.text);
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
@@ -199,16 +199,17 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     return differs("array " + want.name + ": an earlier creation was interrupted");
   TRY(const std::string md, array_of(context.files, want, disks));
   if (md.empty()) {
-    CheckResult none = differs("no array " + want.name + " over " + std::to_string(disks.size()) + " disks");
-    if (is_redundant_array(want.level)) none.note = "usable at once; md synchronizes its members (resync)";
+    CheckResult none =
+        differs("no array " + want.name + " on the " + std::to_string(disks.size()) + " disks");
+    if (is_redundant_array(want.level))
+      none.note = "usable at once, while md synchronizes its members (resync)";
     return none;
   }
   TRY(const MemberState members, member_state(context.files, context.node, want, disks));
   if (const std::string other = another_array(want, members, md); !other.empty()) return differs(other);
   const std::string folder = "/sys/block/" + md + "/md/";
   if (const auto level = context.files.read_line(folder + "level"); level != want.level)
-    return fail(Code::conflict,
-                fmt::format("array {} over these disks is {}, not {}", md, level, want.level));
+    return fail(Code::conflict, fmt::format("array {} on these disks is {}, not {}", md, level, want.level));
   if (const std::string broken = broken_members(context.files, want, md, disks); !broken.empty())
     return fail(Code::conflict, broken);
   Diff diff;
@@ -218,10 +219,10 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   const auto config = context.files.read(kConfig);
   if (!config.ok() ||
       ("\n" + *config).find("\n" + config_line(want, members.uuid) + "\n") == std::string::npos)
-    diff.add(std::string(kConfig) + " does not name it by its UUID");
+    diff.add(std::string(kConfig) + " has no line for it with its UUID");
   CheckResult result = diff.result();
   if (const std::string activity = array_health(context.files, md).activity; !activity.empty())
-    result.note = md + " is in use while md works on it: " + activity;
+    result.note = md + " is usable while md works on it: " + activity;
   return result;
 }
 
@@ -248,21 +249,21 @@ Result<std::string> await_array(StepContext& context, const std::vector<DiskFact
     if (!md.empty()) return md;
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
-  return fail(Code::failed, "mdadm succeeded, but there is no array over the disks");
+  return fail(Code::failed, "mdadm succeeded, but there is no array on the disks");
 }
 
 Status assemble(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
-  say(context, "array " + want.name + " is on the disks already: assembling it");
+  say(context, "array " + want.name + " is already on the disks: assembling it");
   std::vector<std::string> argv = {"mdadm", "--assemble", "/dev/md/" + want.name};
   for (const auto& device : devices(disks)) argv.push_back(device);
   TRY(auto out, run_tool(context, argv, 2 * kMinute));
   (void)out;
   TRY(const std::string md, await_array(context, disks));
-  return md.empty() ? Status(fail(Code::failed, "not assembled")) : Status(Ok{});
+  return md.empty() ? Status(fail(Code::failed, "the array was not assembled")) : Status(Ok{});
 }
 
-// A member that an interrupted creation left: of our array, and where the array's data lies on it there is
-// nothing. By the superblock of version 1.2, since with other members missing no array can be looked into.
+// A member left by an interrupted creation: it belongs to our array, and its data area is empty. Read through
+// the superblock (version 1.2), because an array with missing members cannot be inspected.
 bool is_empty_member(const Files& files, const std::string& node, const Wanted& want, const DiskFacts& disk,
                      const DiskContent& content) {
   const Signature* mark = superblock(content);
@@ -287,7 +288,7 @@ Json keys_of(const Wanted& want) {
   return out;
 }
 
-// Allowed disks, all of them, before the first byte is written to any.
+// All disks must be allowed before the first byte is written to any.
 Status wipe_members(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks,
                     bool resumed) {
   std::vector<BlockDevice> held;
@@ -309,7 +310,7 @@ Status wipe_members(StepContext& context, const Wanted& want, const std::vector<
   return Ok{};
 }
 
-// md begins a moment after the array is there; until then a new raid5 looks degraded.
+// md begins a moment after the array appears; until then a new raid5 looks degraded.
 Status see_resync(StepContext& context, const Wanted& want, const std::string& md) {
   if (!is_redundant_array(want.level)) return Ok{};
   ArrayHealth health = array_health(context.files, md);
@@ -318,7 +319,7 @@ Status see_resync(StepContext& context, const Wanted& want, const std::string& m
     health = array_health(context.files, md);
   }
   if (!health.activity.empty())
-    say(context, fmt::format("array {} is in use; its members are synchronized meanwhile: {}", want.name,
+    say(context, fmt::format("array {} is usable; its members are being synchronized: {}", want.name,
                              in_words(health)));
   return Ok{};
 }
@@ -335,11 +336,11 @@ Status create(StepContext& context, const Wanted& want, const std::vector<DiskFa
                                    "--homehost=any",
                                    "--name=" + want.name};
   if (want.level != "raid1") argv.push_back("--chunk=" + std::to_string(want.chunk_kib));
-  // After a crash only what was being written is brought into step again.
+  // After a crash only the regions that were being written are synchronized again.
   if (is_redundant_array(want.level)) argv.push_back("--bitmap=internal");
   if (disks.size() == 1) argv.push_back("--force");
   for (const auto& device : devices(disks)) argv.push_back(device);
-  say(context, fmt::format("creating {} array {} over {} disks", want.level, want.name, disks.size()));
+  say(context, fmt::format("creating {} array {} on {} disks", want.level, want.name, disks.size()));
   TRY(auto out, run_tool(context, argv, 2 * kMinute));
   (void)out;
   TRY(const std::string md, await_array(context, disks));
@@ -352,7 +353,7 @@ Status create(StepContext& context, const Wanted& want, const std::vector<DiskFa
   return see_resync(context, want, md);
 }
 
-// The interrupted creation was of exactly these disks.
+// Whether an interrupted creation was for exactly these disks.
 Result<bool> resumes(const Files& files, const Wanted& want) {
   const auto text = files.read(intent_path(files, "raid-" + want.name));
   if (!text.ok()) return false;
@@ -362,12 +363,12 @@ Result<bool> resumes(const Files& files, const Wanted& want) {
   for (const auto& disk : want.disks) serials.push_back(disk.serial);
   const Json noted = intent.value("disks", Json());
   if (noted != keys_of(want) && noted != serials)
-    return fail(Code::conflict, "an interrupted creation of array " + want.name + " was over other disks");
+    return fail(Code::conflict, "an interrupted creation of array " + want.name + " used different disks");
   return true;
 }
 
-// All members are there, so that nothing was to come but the wiping of the array: it has those already, or it
-// was used.
+// All members are present, so at most the wiping of the array is missing. An array that is not empty was used
+// or not wiped yet, and is left unchanged.
 Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
   TRY(std::string md, array_over(context.files, disks));
   if (md.empty()) {
@@ -380,14 +381,14 @@ Status finish(StepContext& context, const Wanted& want, const std::vector<DiskFa
   if (!content.blank)
     return fail(Code::denied,
                 fmt::format("array {} ({}): an earlier creation was interrupted, and the array now contains: "
-                            "{}; nothing is written. To keep it, remove {} on the node. To discard it, "
+                            "{}; nothing is written. To keep it, remove {} on the node. To discard it, run "
                             "`mdadm --stop {}`, wipe its disks (`blkdiscard -z`) and plan again",
                             want.name, md, content.summary, intent, device_path(md)));
-  say(context, "array " + want.name + " is complete and empty: its interrupted creation is finished");
+  say(context, "array " + want.name + " is complete and empty: finishing its interrupted creation");
   return context.files.remove(intent);
 }
 
-// It holds what the plan says is destroyed: what runs over it is a part of that.
+// The disk contains what the plan says is destroyed; an array running on it is part of that.
 Result<bool> is_given_up(const Files& files, const WantedDisk& want, const DiskFacts& disk) {
   if (want.policy != "format" || want.content_hash.empty()) return false;
   TRY(const auto device, BlockDevice::open(files.real(device_path(disk.name)), BlockDevice::Access::read));
@@ -395,7 +396,7 @@ Result<bool> is_given_up(const Files& files, const WantedDisk& want, const DiskF
   return content.hash == want.content_hash;
 }
 
-// The disks of ours that an array consists of, by index; nullopt when it has another one, or none.
+// Which of our disks an array consists of, by index; nullopt if it has any other disk, or none.
 std::optional<std::vector<size_t>> disks_of_array(const Files& files, const std::string& md,
                                                   const std::vector<DiskFacts>& disks) {
   std::vector<size_t> out;
@@ -410,9 +411,8 @@ std::optional<std::vector<size_t>> disks_of_array(const Files& files, const std:
   return out.empty() ? std::nullopt : std::optional(out);
 }
 
-// Arrays of others that were assembled by themselves when the system started, whole or in part. They are
-// stopped where the plan gives up what is on all their disks; one in use is not stopped, neither here nor by
-// mdadm.
+// Foreign arrays that were assembled automatically at boot, completely or in part. They are stopped if the
+// plan discards what is on all their disks; one in use is not stopped, neither by this code nor by mdadm.
 Status stop_given_up(StepContext& context, const Wanted& want, const std::vector<DiskFacts>& disks) {
   for (const auto& md : context.files.list("/sys/block")) {
     if (!context.files.exists("/sys/block/" + md + "/md")) continue;
@@ -425,11 +425,13 @@ Status stop_given_up(StepContext& context, const Wanted& want, const std::vector
     if (!given_up) continue;
     const bool held = !context.files.list("/sys/block/" + md + "/holders").empty();
     if (held || is_mounted(context.files, md))
-      return fail(Code::denied,
-                  fmt::format("{} is on disks of array {} and in use; nothing is written", md, want.name));
+      return fail(
+          Code::denied,
+          fmt::format("{} is on disks meant for array {} and is in use; nothing is written", md, want.name));
     say(context,
-        fmt::format("{} is on disks of array {}; it is stopped, and they become a new array, as planned", md,
-                    want.name));
+        fmt::format(
+            "{} is on disks meant for array {}: stopping it; the disks become a new array, as planned", md,
+            want.name));
     TRY(auto out, run_tool(context, {"mdadm", "--stop", device_path(md)}));
     (void)out;
   }
@@ -453,9 +455,9 @@ Status apply(StepContext& context, const Json& params) {
   } else if (resumed) {
     if (!md.empty())
       return fail(Code::denied,
-                  fmt::format("array {}: an earlier creation was interrupted, and another array, {}, is now "
-                              "on its disks; nothing is written. If it is not needed, `mdadm --stop {}`, "
-                              "wipe its disks (`blkdiscard -z`) and plan again",
+                  fmt::format("array {}: an earlier creation was interrupted, and a different array, {}, is "
+                              "now on its disks; nothing is written. If it is not needed, run `mdadm --stop "
+                              "{}`, wipe its disks (`blkdiscard -z`) and plan again",
                               want.name, md, device_path(md)));
     TRY_(create(context, want, disks, true));
   } else if (members.state == Members::some) {
@@ -479,8 +481,9 @@ StepModule raid_module() {
   StepModule m;
   m.name = "raid";
   m.help =
-      "An md array on exactly the named disks. One that is on them already is assembled and kept; otherwise "
-      "it is created, if every disk is as the approved plan saw it and its policy allows it.";
+      "An md array on exactly the listed disks. If it is already on them, it is assembled and kept; "
+      "otherwise it is created, provided that every disk still has the content recorded in the approved plan "
+      "and its policy allows it.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "/dev/md/NAME"),
        parameter("level", "string", false, "raid0 | raid1 | raid10 | raid5 | raid6", "raid0"),

@@ -27,8 +27,8 @@ Result<std::string> find_partition(const Files& files, const std::string& name, 
   const std::string folder = "/sys/block/" + disk.name + "/" + partition_path(disk.name, found->number);
   if (files.read_line(folder + "/start") != std::to_string(found->start / 512) ||
       files.read_line(folder + "/size") != std::to_string(found->size / 512))
-    return fail(Code::conflict,
-                "disk " + disk.serial + ": the kernel does not show partition " + name + " as in the table");
+    return fail(Code::conflict, "disk " + disk.serial + ": the kernel's view of partition " + name +
+                                    " differs from the table");
   return device_path(partition_path(disk.name, found->number));
 }
 
@@ -39,7 +39,7 @@ Result<std::string> selected_device(const Files& files, const std::vector<Wanted
   if (!md.empty() && !partition.empty())
     return fail(Code::conflict, "disk " + title_of(wanted[0]) + " is a member of array " + md);
   if (!md.empty()) return md;
-  if (disks.size() != 1) return fail(Code::not_found, "there is no array over the disks");
+  if (disks.size() != 1) return fail(Code::not_found, "there is no array on the disks");
   if (partition.empty()) return disks[0].name;
   TRY(const std::string device, find_partition(files, partition, disks[0]));
   return last_component(device);
@@ -71,8 +71,8 @@ Status only_bearer(const Files& files, const FileSystemOn& fs) {
   if (others.empty()) return Ok{};
   return fail(Code::conflict,
               fmt::format("the file system on {} has the UUID {}, and so has the one on {}: one may be a "
-                          "copy, and it is unclear which the next boot would mount. Remove one, or give it "
-                          "another UUID (`tune2fs -U random`, `xfs_admin -U generate`)",
+                          "copy, and it is unclear which one the next boot would mount. Remove one, or give "
+                          "it a new UUID (`tune2fs -U random`, `xfs_admin -U generate`)",
                           device_path(fs.device), fs.uuid, join(others, ", ")));
 }
 

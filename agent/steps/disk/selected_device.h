@@ -10,10 +10,10 @@
 namespace muster::steps {
 
 // The device of the partition of this name on this disk, once both the table and the kernel have it:
-// "/dev/nvme1n1p1". not_found; conflict: two of that name, or the kernel shows another table.
+// "/dev/nvme1n1p1". not_found; conflict: two of that name, or the kernel's table differs.
 Result<std::string> find_partition(const Files& files, const std::string& name, const DiskFacts& disk);
 
-// Kernel name of the selected device: the array over them, or the one disk, or its partition of this name.
+// Kernel name of the selected device: the array on them, or the one disk, or its partition of this name.
 // not_found: no array on the disks, or no such partition.
 Result<std::string> selected_device(const Files& files, const std::vector<WantedDisk>& wanted,
                                     const std::string& partition);
@@ -25,7 +25,7 @@ struct FileSystemOn {
 // The present content of that device. not_found: no file system. conflict: several signatures, or a type
 // whose UUID is unknown.
 Result<FileSystemOn> file_system_on(const Files& files, const std::string& device);
-// No other device here has its UUID, nor does udev map the UUID to another one. conflict names those.
+// Ok if no other device has its UUID and udev does not map the UUID to a different one; conflict names those.
 Status only_bearer(const Files& files, const FileSystemOn& fs);
 
 }  // namespace muster::steps

@@ -30,17 +30,19 @@ Result<Wanted> wanted(const Json& params) {
              text_of(params, "separator", "="), &object_of(params, "values")};
   if (out.path.empty() || out.path[0] != '/') return fail(Code::invalid, "config: 'path' must be absolute");
   if (out.format != "ini" && out.format != "keyvalue" && out.format != "json")
-    return fail(Code::invalid, "config: 'format' is ini, keyvalue or json");
+    return fail(Code::invalid, "config: 'format' must be ini, keyvalue or json");
   if (out.values->empty()) return fail(Code::invalid, "config: 'values' is empty");
   if ((out.format == "ini") == out.section.empty())
-    return fail(Code::invalid, "config: 'section' is only for the format ini");
+    return fail(Code::invalid, "config: 'section' is required for format ini and not allowed for others");
   if (out.format == "json") return out;
   if (trimmed(out.separator) != "=" && trimmed(out.separator) != ":" && !trimmed(out.separator).empty())
-    return fail(Code::invalid, "config: 'separator' is '=', ':' or a blank, with blanks around it as wanted");
+    return fail(Code::invalid,
+                "config: 'separator' must be '=', ':' or a blank; blanks around it are allowed");
   for (const auto& [key, value] : out.values->items())
     if (key.empty() || key.find_first_of("=\n#;[") != std::string::npos ||
         value_text(value).find('\n') != std::string::npos || value.is_structured())
-      return fail(Code::invalid, "config: '" + key + "' does not fit on one line");
+      return fail(Code::invalid,
+                  "config: '" + key + "' cannot be written as one line: key or value is not valid");
   return out;
 }
 
@@ -52,8 +54,8 @@ std::string key_of(const Wanted& want, const std::string& line) {
   return trimmed(text.substr(0, mark.empty() ? text.find_first_of(" \t") : text.find(mark)));
 }
 
-// The text as it should be. A key is replaced where it stands first; further ones go; new ones end the
-// section.
+// The wanted text. A key is replaced at its first occurrence, and further occurrences are removed; new keys
+// go at the end of the section.
 std::string edited_lines(const Wanted& want, const std::string& text) {
   std::vector<std::string> out;
   std::vector<std::string> placed;
@@ -139,11 +141,12 @@ StepModule config_module() {
   m.name = "config";
   m.help =
       "Settings inside a structured file that other programs write to as well: ini, key = value, or JSON "
-      "(merged, never overwritten). Keys that `values` does not name stay; null removes a key.";
+      "(merged, never overwritten). Keys that are not in `values` stay; null removes a key.";
   m.parameters = Json::array(
-      {parameter("path", "string", true, "absolute path; made when it does not exist"),
+      {parameter("path", "string", true, "absolute path; created if it does not exist"),
        parameter("format", "string", true, "ini | keyvalue | json"),
-       parameter("section", "string", false, "ini: the section the values belong to"),
+       parameter("section", "string", false,
+                 "section that the values belong to (required for ini, not allowed otherwise)"),
        parameter("values", "object", true, "key -> value; JSON: merged as in RFC 7396"),
        parameter("separator", "string", false, "between key and value of a new or changed line", "=")});
   m.check = check;

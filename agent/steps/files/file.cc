@@ -27,7 +27,7 @@ Result<Wanted> wanted(const StepContext& context, const Json& params) {
   return out;
 }
 
-// The first line that differs; nothing at all of files that others may not read.
+// The first line that differs; no content of files that only their owner may read.
 std::string content_diff(const Wanted& want, const std::string& have) {
   if ((want.mode & 0077) == 0) return "content differs (not shown)";
   const auto before = lines_of(have), after = lines_of(want.content);
@@ -38,7 +38,7 @@ std::string content_diff(const Wanted& want, const std::string& have) {
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
-  // The owner may be made by an earlier step of the same order that is not applied yet.
+  // The owner may be created by an earlier step of the same order that has not been applied yet.
   auto read = wanted(context, params);
   if (!read.ok() && read.error().code == Code::not_found) return differs(read.error().message);
   TRY(const Wanted want, std::move(read));
@@ -53,7 +53,8 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     diff.add(want.path + ": " + text);
   for (const auto& beside : keeps_written(context.files, want.path))
     if (differs_from(context.files, beside))
-      diff.add(want.path + " would be rewritten at the next boot; " + beside.path + " keeps it as it is");
+      diff.add(want.path + " would be rewritten at the next boot; " + beside.path +
+               " prevents that, but is missing or differs");
   return diff.result();
 }
 
@@ -77,7 +78,7 @@ StepModule file_module() {
   m.name = "file";
   m.help =
       "A regular file with exactly this content, mode and owner. Its content is not shown in diffs if only "
-      "the owner may read it. For /etc/hosts, cloud-init, if present, is kept from rewriting it.";
+      "the owner may read it. For /etc/hosts, cloud-init (if present) is configured not to rewrite it.";
   m.parameters = Json::array(
       {parameter("path", "string", true, "absolute path"),
        parameter("content", "string", false, "whole content", ""),

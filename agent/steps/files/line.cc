@@ -17,7 +17,7 @@ Result<Wanted> wanted(const Json& params) {
   if (out.line.empty() && out.prefix.empty())
     return fail(Code::invalid, "line: 'line' or 'prefix' is needed");
   if (out.line.find('\n') != std::string::npos)
-    return fail(Code::invalid, "line: 'line' has more than one line");
+    return fail(Code::invalid, "line: 'line' must be a single line");
   if (!out.absent && out.line.empty()) return fail(Code::invalid, "line: 'line' is needed");
   if (!out.prefix.empty() && !out.line.empty() && out.line.rfind(out.prefix, 0) != 0)
     return fail(Code::invalid,
@@ -29,7 +29,7 @@ bool matches(const Wanted& want, const std::string& line) {
   return want.prefix.empty() ? line == want.line : line.rfind(want.prefix, 0) == 0;
 }
 
-// The file's text as it should be. The first match is replaced where it stands, further ones go.
+// The wanted text of the file. The first match is replaced in place, further ones are removed.
 std::string edited(const Wanted& want, const std::string& text) {
   std::string out;
   bool placed = want.absent;
@@ -82,7 +82,7 @@ StepModule line_module() {
   m.parameters =
       Json::array({parameter("path", "string", true, "absolute path"),
                    parameter("line", "string", false, "the whole line"),
-                   parameter("prefix", "string", false, "lines with this beginning are replaced by `line`"),
+                   parameter("prefix", "string", false, "lines that begin with this are replaced by `line`"),
                    parameter("ensure", "string", false, "present | absent", "present")});
   m.check = check;
   m.apply = apply;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kDebts = "/run/muster/owed/";
 
-// The first line that differs, as people read it.
+// The first line that differs, for messages.
 std::string first_difference(const std::string& have, const std::string& want) {
   const auto before = lines_of(have), after = lines_of(want);
   size_t i = 0;
@@ -60,7 +60,7 @@ Status check_name(const std::string& name, const char* module) {
                     });
   if (good) return Ok{};
   return fail(Code::invalid,
-              fmt::format("{}: '{}' is not a name (letters, digits, '.', '_', '-')", module, name));
+              fmt::format("{}: '{}' is not a valid name (letters, digits, '.', '_', '-')", module, name));
 }
 
 bool has_pending_reload(const Files& files, const std::string& what) { return files.exists(kDebts + what); }
@@ -103,7 +103,7 @@ Status fetch(StepContext& context, const std::string& url, const std::string& sh
       deadline);
   const std::string real = context.files.real(part);
   const auto got = fetched.ok() ? sha256_file(real) : Result<std::string>(fetched.error());
-  TRY_(context.files.remove(part + ".FAILED"));  // apt keeps what had another digest
+  TRY_(context.files.remove(part + ".FAILED"));  // apt keeps a download whose digest is wrong
   if (!got.ok() || *got != sha256) {
     TRY_(context.files.remove(part));
     if (!got.ok()) return fail(got.error().code, got.error().message).with(url);

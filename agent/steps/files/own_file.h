@@ -1,9 +1,9 @@
 // Small configuration files that belong to muster as a whole, and the pending effects after writing them.
 //
-// A file changes at once, its effect (a reload, a trigger) later: a crash in between must not look like done.
-// So a module records the pending effect before it writes and clears it afterwards; a check with a pending
-// effect fails. The records are in /run: a reboot has these effects by itself.
-// Thread: plain functions over Files.
+// A file changes at once, its effect (a reload, a trigger) later: a crash in between must not look like
+// success. So a module records the pending effect before it writes and clears it afterwards; a check with a
+// pending effect fails. The records are in /run: a reboot brings these effects about anyway. Thread: plain
+// functions over Files.
 #pragma once
 
 #include <string>
@@ -36,10 +36,10 @@ bool is_booted(const Files& files);
 // `systemctl daemon-reload`, if there is a systemd.
 Status reload_units(StepContext& context);
 
-// A change that only a reboot brings into force. The `reboot` module does one for all requests.
+// Requests a reboot, for a change that takes effect only then. The `reboot` module does one for all requests.
 Status request_reboot(const Files& files, const std::string& who, const std::string& why);
 
-// Fetches `url` with apt's own downloader and puts it at `path` once its digest is right. Never leaves a
+// Fetches `url` with apt's own downloader and puts it at `path` once its digest is verified. Never leaves a
 // wrong or partial file there.
 Status fetch(StepContext& context, const std::string& url, const std::string& sha256, const std::string& path,
              unsigned mode = 0644, DurationMs deadline = 30 * kMinute);

@@ -8,11 +8,11 @@ namespace {
 
 constexpr const char* kCloud = "/etc/cloud/cloud.cfg";
 constexpr const char* kCloudParts = "/etc/cloud/cloud.cfg.d/";
-constexpr const char* kOurs = "zz-muster-hosts.cfg";  // of files that say the same, the last one counts
+constexpr const char* kOurs = "zz-muster-hosts.cfg";  // the last file that sets a key counts
 constexpr const char* kList = "cloud_init_modules:";
 
-// The items of the list in this text, each with its "- "; nullopt where it has none, or writes it in one
-// line.
+// The items of the list in this text, each with its "- "; nullopt if the text has no such list, or has it on
+// one line.
 std::optional<std::vector<std::string>> items_of(const std::string& text) {
   std::optional<std::vector<std::string>> out;
   bool inside = false;
@@ -39,7 +39,7 @@ OwnFile cloud_init_without_hosts(const Files& files) {
     if (auto later = items_of(files.read(kCloudParts + name).value_or(""))) items = std::move(later);
   }
   OwnFile out{std::string(kCloudParts) + kOurs,
-              "# Written by muster: /etc/hosts has the cluster's names, which cloud-init would take out at "
+              "# Written by muster: /etc/hosts has the cluster's names, which cloud-init would remove at "
               "every boot.\n"
               "manage_etc_hosts: false\n",
               0644};

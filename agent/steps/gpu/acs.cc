@@ -27,10 +27,10 @@ uint32_t word_at(const std::string& config, size_t at, size_t bytes) {
   return out;
 }
 
-// Where the ACS capability begins; 0 when there is none.
+// Offset of the ACS capability; 0 if there is none.
 Result<size_t> find_capability(const std::string& bridge, const std::string& config) {
   if (config.size() < 256)
-    return fail(Code::denied, bridge + ": configuration space is not readable (root?)");
+    return fail(Code::denied, bridge + ": the configuration space cannot be read (run as root)");
   if (config.size() < 0x104) return size_t{0};  // no extended space: conventional PCI
   std::vector<bool> seen(config.size());
   for (size_t at = 0x100; at >= 0x100 && at + 8 <= config.size() && !seen[at];
@@ -83,14 +83,13 @@ Result<std::vector<AcsSetting>> wanted(const StepContext& context, const Json& p
   return out;
 }
 
-// VFIO's own driver, the variants that makers of devices have of it (mlx5_vfio_pci, nvgrace-gpu-vfio-pci),
-// and Xen's.
+// VFIO's own driver, vendors' variants of it (mlx5_vfio_pci, nvgrace-gpu-vfio-pci), and Xen's.
 bool hands_to_guests(const std::string& driver) {
   return driver.find("vfio") != std::string::npos || driver == "pciback" || driver == "xen-pciback";
 }
 
-// A device that a guest has or is meant to have, and how that is seen; "" when there is none. A driver of its
-// own may give away virtual functions under a name that says nothing: `vfio-dev` (since Linux 6.1) and the
+// A device that is passed through to a guest or reserved for one, with the evidence; "" if there is none. A
+// vendor's driver may pass on virtual functions under an unrelated name: `vfio-dev` (since Linux 6.1) and the
 // groups below /dev/vfio show these.
 std::string guests_device(const Files& files) {
   const std::string bus = "/sys/bus/pci/";
@@ -99,17 +98,18 @@ std::string guests_device(const Files& files) {
       for (const auto& name : files.list(bus + "drivers/" + driver))
         if (name.find(':') != std::string::npos) return name + " is bound to " + driver;
   for (const auto& name : files.list(bus + "devices")) {
-    if (!files.list(folder_of(name) + "/vfio-dev").empty()) return name + " is open to guests by VFIO";
+    if (!files.list(folder_of(name) + "/vfio-dev").empty())
+      return name + " is available to guests through VFIO";
     const std::string meant = files.read_line(folder_of(name) + "/driver_override");
-    if (hands_to_guests(meant)) return name + " is kept for " + meant;
+    if (hands_to_guests(meant)) return name + " is reserved for " + meant;
   }
   for (const auto& name : files.list("/dev/vfio"))
     if (name != "vfio" && name != "devices")
-      return "/dev/vfio/" + name + " is present: its devices are a guest's";
+      return "/dev/vfio/" + name + " is present: its devices belong to a guest";
   for (const auto& name : files.list("/dev/vfio/devices"))
-    return "/dev/vfio/devices/" + name + " is a guest's";
+    return "/dev/vfio/devices/" + name + " belongs to a guest";
   for (const auto& name : files.list("/sys/bus/mdev/devices"))
-    return name + " is a guest's share of a device";
+    return name + " is a mediated device of a guest";
   return "";
 }
 
@@ -117,7 +117,7 @@ std::string guests_device(const Files& files) {
 Status check_no_passthrough(const Files& files) {
   const std::string found = guests_device(files);
   if (found.empty()) return Ok{};
-  return fail(Code::denied, found + ": without ACS its guest could reach other devices");
+  return fail(Code::denied, found + ": without ACS the guest could reach other devices");
 }
 
 std::vector<OwnFile> own_files(const std::vector<AcsSetting>& settings) {
@@ -128,7 +128,7 @@ std::vector<OwnFile> own_files(const std::vector<AcsSetting>& settings) {
       "StartLimitIntervalSec=0\n\n[Service]\nType=oneshot\nExecStart=/usr/sbin/muster-agent acs\n\n"
       "[Install]\nWantedBy=multi-user.target\n";
   const char* timer =
-      "# Written by muster. A bus reset puts the kernel's policy back without a word.\n[Unit]\n"
+      "# Written by muster. A bus reset silently restores the kernel's policy.\n[Unit]\n"
       "Description=PCIe ACS stays "
       "off\n\n[Timer]\nOnBootSec=2min\nOnUnitActiveSec=5min\n\n[Install]\nWantedBy=timers.target\n";
   const char* rule =
@@ -160,7 +160,7 @@ Status registers_diff(const Files& files, const std::vector<AcsSetting>& setting
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no PCI bridges; nodes have"};
+    return CheckResult{Holds::not_applicable, "an image has no PCI bridges; checked on nodes"};
   TRY(const auto settings, wanted(context, params));
   if (settings.empty())
     return CheckResult{Holds::not_applicable,
@@ -168,7 +168,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   std::string without;
   TRY_(registers_diff(context.files, settings, diff, without));
-  // Also where all is off already: a guest that came later is not isolated.
+  // Even if ACS is already off: a guest that came later is not isolated.
   if (const Status alone = check_no_passthrough(context.files); !alone.ok()) diff.add(alone.error().message);
   for (const auto& file : own_files(settings)) add_difference(context.files, file, diff);
   for (const auto& unit : {service_params(), timer_params()}) {
@@ -177,7 +177,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
     if (enabled.holds != Holds::yes) diff.add(enabled.diff);
   }
   CheckResult out = diff.result();
-  if (!without.empty()) out.note = "no ACS capability, nothing to switch off:" + without;
+  if (!without.empty()) out.note = "bridges without ACS capability, nothing to switch off:" + without;
   return out;
 }
 
@@ -199,7 +199,7 @@ Status apply(StepContext& context, const Json& params) {
   return Ok{};
 }
 
-// Every register once more, whatever the files say.
+// Reads every register again, regardless of the files.
 Status verify(StepContext& context, const Json& params) {
   TRY(const auto settings, wanted(context, params));
   Diff diff;
@@ -241,7 +241,7 @@ std::string acs_settings_text(const std::vector<AcsSetting>& settings) {
 
 Result<std::vector<AcsSetting>> parse_acs_settings(const std::string& text) {
   TRY(const Json json, parse_json(text));
-  if (!json.is_array()) return fail(Code::corrupt, "no list of bridges");
+  if (!json.is_array()) return fail(Code::corrupt, "not a list of bridges");
   std::vector<AcsSetting> out;
   for (const auto& element : json) {
     AcsSetting setting;
@@ -268,7 +268,7 @@ Result<int> reapply_acs(const Files& files) {
     const auto done = before.ok() ? write_acs(files, setting) : Result<bool>(before.error());
     if (!done.ok())
       problems +=
-          (problems.empty() ? "" : "; ") + done.error().message;  // one bridge must not hold the others
+          (problems.empty() ? "" : "; ") + done.error().message;  // one bridge must not stop the others
     else if (*done && **before != wanted_value(setting, **before))
       ++changed;
   }
@@ -280,14 +280,15 @@ StepModule acs_module() {
   StepModule m;
   m.name = "acs";
   m.help =
-      "PCIe Access Control Services off on the bridges between GPUs, NICs and NVMe drives that share a root "
-      "port (classic rule), or set as ConnectX-8 beside a Grace GPU needs it; not changed elsewhere. Applied "
-      "again at boot, after driver binds and error recoveries, and every five minutes. It removes the "
-      "isolation between these devices: refused if a device is passed through to a guest. A bridge without "
-      "the capability is named in the report and is not an error.";
-  m.parameters = Json::array(
-      {parameter("bridges", "list", false,
-                 "addresses (0000:00:1c.0) instead of those found from the topology; all must exist")});
+      "Switches PCIe Access Control Services off on the bridges between GPUs, NICs and NVMe drives that "
+      "share a root port (classic rule), or sets them as ConnectX-8 next to a Grace GPU requires; other "
+      "bridges are not changed. Applied again at boot, after driver binds and error recoveries, and every "
+      "five minutes. This removes the isolation between these devices, so the step fails if a device is "
+      "passed through to a guest. A bridge without the capability is named in the report and is not an "
+      "error.";
+  m.parameters = Json::array({parameter(
+      "bridges", "list", false,
+      "addresses of bridges (0000:00:1c.0), all of which must exist; default: found from the topology")});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

@@ -1,8 +1,7 @@
 // ACS control registers of PCIe bridges, read and written through the kernel's `config` files.
 //
-// Used by the step module and, at every boot and every few minutes, by `muster-agent acs`: a bus reset or an
-// error recovery lets the kernel put its own policy back.
-// Thread: plain functions over Files.
+// Used by the step module and, at every boot and every few minutes, by `muster-agent acs`: after a bus reset
+// or an error recovery the kernel restores its own policy. Thread: plain functions over Files.
 #pragma once
 
 #include <optional>
@@ -18,7 +17,7 @@ inline constexpr const char* kAcsFile = "/etc/muster/acs.json";  // [{"bridge", 
 
 // The control register; nothing if the bridge has no ACS capability. not_found: no such device.
 Result<std::optional<uint16_t>> read_acs(const Files& files, const std::string& bridge);
-// Sets and clears the setting's bits and reads them back: denied when the bridge keeps another value. False
+// Sets and clears the setting's bits and reads them back: denied if the bridge keeps a different value. False
 // when there is no capability (not an error).
 Result<bool> write_acs(const Files& files, const AcsSetting& setting);
 

@@ -23,7 +23,7 @@ bool is_gpu(const PciNode& node) {
   return (kind == 0x0300 && node.vendor == kNvidia) ||
          ((kind == 0x0380 || kind == 0x1200) && node.vendor == kAmd);
 }
-// What a GPU talks to directly: InfiniBand, RDMA NICs, NVMe.
+// What a GPU exchanges data with directly: InfiniBand, RDMA NICs, NVMe.
 bool is_partner(const PciNode& node) {
   const uint32_t kind = node.device_class >> 8;
   return kind == 0x0207 || (kind == 0x0200 && node.vendor == kMellanox) || kind == 0x0108;
@@ -61,8 +61,8 @@ class Tree {
 
 using Settings = std::map<std::string, AcsSetting>;
 
-// Two nested switches below a Grace root port: root port -> switch -> {DMA function, switch -> GPU}. True
-// when it was one.
+// Two nested switches below a Grace root port: root port -> switch -> {DMA function, switch -> GPU}. True if
+// there is such a pair.
 bool dma_direct(const Tree& tree, const PciNode& dma, const std::vector<const PciNode*>& gpus,
                 Settings& out) {
   const auto dma_path = tree.path(dma);
@@ -70,7 +70,7 @@ bool dma_direct(const Tree& tree, const PciNode& dma, const std::vector<const Pc
   for (const PciNode* gpu : gpus) {
     const auto gpu_path = tree.path(*gpu);
     if (gpu_path.empty() || gpu_path.back() != dma_path.back()) continue;
-    // From the root port down, as long as both go the same way; the next ports are where they part.
+    // From the root port down, as long as both paths are the same; the next ports are where they diverge.
     size_t common = 1;
     while (common < dma_path.size() && common < gpu_path.size() &&
            dma_path[dma_path.size() - 1 - common] == gpu_path[gpu_path.size() - 1 - common])
@@ -111,7 +111,7 @@ std::vector<AcsSetting> choose_acs(const std::vector<PciNode>& nodes) {
     if (is_gpu(*node)) with_gpu.insert(path.back()->address);
   }
   for (const auto& [root, devices] : below) {
-    // Functions of one device share their port; they need no bridge to talk.
+    // Functions of one device share their port; they reach each other without a bridge.
     std::set<std::string> places;
     for (const PciNode* device : devices)
       places.insert(device->address.substr(0, device->address.rfind('.')));

@@ -1,10 +1,11 @@
-// cdi: /etc/cdi/nvidia.json, which tells container engines (Docker from 25 on, Podman, containerd, Apptainer
-// with --device) what a container gets that asks for nvidia.com/gpu=0 or =all: the driver's device files and
-// libraries. A host that has such a file of its own keeps it, and ours is not beside it (cdi_others.h).
+// cdi: /etc/cdi/nvidia.json, which defines for container engines (Docker from 25 on, Podman, containerd,
+// Apptainer with --device) what a container that requests nvidia.com/gpu=0 or =all gets: the driver's device
+// files and libraries. A host that has such a file of its own keeps it, and ours is not written
+// (cdi_others.h).
 //
-// What NVIDIA's Container Toolkit writes with `nvidia-ctk cdi generate`, as far as programs that compute need
-// it; the toolkit is in no archive of a distribution. Its hooks are not written: a container finds the
-// libraries where this system has them, which is where Debian's and Ubuntu's loaders look. Libraries are
+// The same content as from `nvidia-ctk cdi generate` of NVIDIA's Container Toolkit, as far as compute
+// programs need it; no distribution's archive has the toolkit. Its hooks are not written: a container finds
+// the libraries where this system has them, which is where Debian's and Ubuntu's loaders look. Libraries are
 // those that the loader of this system knows (`ldconfig -p`). Format: the Container Device Interface's
 // SPEC.md, 0.5.0.
 #include <fmt/format.h>
@@ -36,8 +37,8 @@ bool is_the_drivers(const std::string& library) {
   return false;
 }
 
-// "       libcuda.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libcuda.so.1"; those of 32 bits have no
-// machine in the brackets. The loader takes the first of a name.
+// "       libcuda.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libcuda.so.1"; 32-bit ones have no
+// architecture in the parentheses. The loader uses the first one of a name.
 Result<std::map<std::string, std::string>> driver_libraries(StepContext& context) {
   TRY(const std::string known, run_tool(context, {"ldconfig", "-p"}));
   std::map<std::string, std::string> out;
@@ -51,8 +52,7 @@ Result<std::map<std::string, std::string>> driver_libraries(StepContext& context
   }
   for (const char* needed : kNeeded)
     if (!out.count(needed))
-      return fail(Code::not_found,
-                  fmt::format("the driver's {} is not among the libraries of ldconfig", needed));
+      return fail(Code::not_found, fmt::format("`ldconfig -p` does not list the driver's {}", needed));
   return out;
 }
 
@@ -69,7 +69,7 @@ Json mount(const std::string& path) {
 Result<OwnFile> file_of(StepContext& context, const Json& params) {
   const int64_t gpus = int_of(params, "gpus", 0);
   if (gpus < 1 || gpus > kMostGpus)
-    return fail(Code::invalid, fmt::format("cdi: 'gpus' is 1 to {}", kMostGpus));
+    return fail(Code::invalid, fmt::format("cdi: 'gpus' must be 1 to {}", kMostGpus));
   const Files& files = context.files;
   Json devices = Json::array();
   std::vector<std::string> all;
@@ -104,7 +104,7 @@ CdiOthers others(const Files& files, const Json& params) {
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no device files; nodes have"};
+    return CheckResult{Holds::not_applicable, "an image has no device files; checked on nodes"};
   TRY(const OwnFile file, file_of(context, params));
   const CdiOthers found = others(context.files, params);
   Diff diff;
@@ -112,14 +112,14 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!found.ours_in_the_way)
     add_difference(context.files, file, diff);
   else if (context.files.exists(kFile))
-    diff.add(
-        fmt::format("{} must be removed: engines find no device that two files of a folder have", kFile));
+    diff.add(fmt::format("{} must be removed: engines ignore a device that two files of one folder define",
+                         kFile));
   CheckResult out = diff.result();
   if (standin_gpus(context.files))
     out.note = fmt::format("{}: the devices are the lab's stand-ins", kSimulatedGpu);
   if (!found.served_by.empty())
-    out.note +=
-        fmt::format("{}engines read the host's own {}", out.note.empty() ? "" : "; ", found.served_by);
+    out.note += fmt::format("{}container engines use the host's own {}", out.note.empty() ? "" : "; ",
+                            found.served_by);
   return out;
 }
 
@@ -130,11 +130,11 @@ Status apply(StepContext& context, const Json& params) {
   return found.ours_in_the_way ? context.files.remove(kFile) : put(context.files, file);
 }
 
-// What the file names, as an engine reads it, is on this node.
+// Checks that what the file names, as an engine reads it, exists on this node.
 Status there(const Files& files, const Json& edits, const char* list, const char* key) {
   for (const Json& one : edits.value(list, Json::array()))
     if (const std::string path = one.value(key, ""); path.empty() || !files.exists(path))
-      return fail(Code::failed, fmt::format("{} names '{}', which this node does not have", kFile, path));
+      return fail(Code::failed, fmt::format("{} names '{}', which does not exist on this node", kFile, path));
   return Ok{};
 }
 
@@ -142,7 +142,7 @@ Status verify(StepContext& context, const Json& params) {
   TRY(const auto seen, check(context, params));
   if (seen.holds == Holds::not_applicable) return Ok{};
   if (seen.holds == Holds::no) return fail(Code::failed, seen.diff);
-  if (others(context.files, params).ours_in_the_way) return Ok{};  // theirs was looked at
+  if (others(context.files, params).ours_in_the_way) return Ok{};  // the host's own file was checked
   TRY(const std::string text, context.files.read(kFile));
   TRY(const Json spec, parse_json(text));
   const Json edits = spec.value("containerEdits", Json::object());
@@ -159,12 +159,11 @@ StepModule cdi_module() {
   StepModule m;
   m.name = "cdi";
   m.help =
-      "/etc/cdi/nvidia.json for container engines: each GPU as nvidia.com/gpu=N, all of them as =all, with "
-      "the driver's device files, its libraries known to ldconfig, and nvidia-smi. Read back: everything "
-      "named exists. A host's own file for these devices in /etc/cdi or /run/cdi stays: if it is complete, "
-      "muster's is not written beside it; if it is not, the step is refused.";
-  m.parameters =
-      Json::array({parameter("gpus", "int", true, "how many GPUs there are: /dev/nvidia0 and so on")});
+      "Writes /etc/cdi/nvidia.json for container engines: each GPU as nvidia.com/gpu=N, all of them as "
+      "nvidia.com/gpu=all, with the driver's device files, its libraries known to ldconfig, and nvidia-smi. "
+      "Verified: everything that the file names exists. A host's own file for these devices in /etc/cdi or "
+      "/run/cdi is kept: if it is complete, muster's is not written; if it is not, the step fails.";
+  m.parameters = Json::array({parameter("gpus", "int", true, "number of GPUs: /dev/nvidia0 and so on")});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

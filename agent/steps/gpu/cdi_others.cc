@@ -47,22 +47,22 @@ std::vector<Other> others_in(const Files& files, const std::string& folder, cons
   return out;
 }
 
-// What it lacks of the devices, or names without this node having it; "" when it is whole. `alone`: no other
-// file may have the devices that it lacks.
+// Which device it lacks, or what it names that does not exist on this node; "" if it is complete. `alone`: no
+// other file may define the devices that it lacks.
 std::string lacking(const Files& files, const Other& other, const std::set<std::string>& devices,
                     bool alone) {
   const auto names = names_in(other.text);
   for (const auto& device : devices)
-    if (alone && names.count(device) == 0) return fmt::format("does not have the device '{}'", device);
+    if (alone && names.count(device) == 0) return fmt::format("does not define the device '{}'", device);
   const auto sources = plain_values_of(other.text, "hostPath");
   for (const auto& path : sources)
-    if (!files.exists(path)) return fmt::format("names {}, which this node does not have", path);
-  // Of devices it is the one in the container, where they have a source; of hooks, a program of this node.
+    if (!files.exists(path)) return fmt::format("names {}, which does not exist on this node", path);
+  // For devices with a source it is the path in the container; for hooks, a program on this node.
   for (const auto& path : plain_values_of(other.text, "path")) {
     const bool has_source = std::any_of(sources.begin(), sources.end(),
                                         [&](const std::string& source) { return ends_with(source, path); });
     if (!has_source && path.rfind('/', 0) == 0 && !files.exists(path))
-      return fmt::format("names {}, which this node does not have", path);
+      return fmt::format("names {}, which does not exist on this node", path);
   }
   return "";
 }
@@ -99,15 +99,16 @@ CdiOthers other_cdi_files(const Files& files, const std::string& own, const std:
   if (winners.empty()) return out;
   const Other& first = winners.front();
   const bool alone = above.empty() || !beside.empty();
-  // Two of one folder are no device's, also where the other folder has it: engines drop what is in conflict.
+  // Two files of one folder with the same device cancel each other, even if the other folder has it: engines
+  // drop what is in conflict.
   const auto& doubled = beside.size() > 1 ? beside : above;
   if (doubled.size() > 1) {
-    out.problem = fmt::format("{} and {} both have {} devices, and engines use them from neither: remove one",
+    out.problem = fmt::format("{} and {} both define {} devices, so engines use neither: remove one",
                               doubled[0].path, doubled[1].path, kind);
   } else if (const std::string lacks = lacking(files, first, devices, alone); !lacks.empty()) {
     out.problem = fmt::format(
-        "{} {}, and engines read devices from it: generate it again (`nvidia-ctk cdi generate --output={}`) "
-        "or remove it (`rm {}`)",
+        "{} {}, and engines read devices from it: regenerate it (`nvidia-ctk cdi generate --output={}`) or "
+        "remove it (`rm {}`)",
         first.path, lacks, first.path, first.path);
   } else {
     out.served_by = first.path;

@@ -12,14 +12,14 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// In the order in which ufw-init hangs them into INPUT, OUTPUT and FORWARD.
+// In the order in which ufw-init adds them to INPUT, OUTPUT and FORWARD.
 const Words kPrimary = {"before-logging", "before", "after", "after-logging", "reject", "track"};
 // Bridges that programs make for guests of this host.
 const Words kGuestBridges = {"virbr", "podman", "cni", "lxcbr", "lxdbr", "incusbr"};
 const std::vector<std::pair<std::string, std::string>> kHooks = {
     {"INPUT", "input"}, {"OUTPUT", "output"}, {"FORWARD", "forward"}};
 
-// At blanks; what stands in double quotes is one word.
+// Splits at blanks; text in double quotes is one word.
 Words words_of(const std::string& line) {
   Words out;
   bool begun = false, quoted = false;
@@ -43,7 +43,7 @@ bool is_one_of(const std::string& word, std::initializer_list<const char*> names
   return std::any_of(names.begin(), names.end(), [&](const char* name) { return word == name; });
 }
 
-// What a rule says of one thing under any of these names; "" when it says nothing.
+// A rule's value for an option under any of these names; "" if it has none.
 std::string value_of(const Words& words, std::initializer_list<const char*> names) {
   for (size_t i = 0; i + 1 < words.size(); ++i)
     if (is_one_of(words[i], names)) return words[i + 1];
@@ -111,7 +111,7 @@ bool own_udp(const Words& words, Family family) {
          (to == "1900" && target == "ff02::f");
 }
 
-// No more than ufw itself lets in. Further conditions only narrow it, but for a `!`.
+// Allows no more than ufw itself. Further conditions only narrow it, except for a `!`.
 bool is_own(const Words& words, Family family) {
   if (std::find(words.begin(), words.end(), "!") != words.end()) return false;
   if (value_of(words, {"-i", "--in-interface"}) == "lo") return true;
@@ -125,7 +125,7 @@ bool is_own(const Words& words, Family family) {
   return icmp && own_icmp(value_of(words, {"--icmp-type", "--icmpv6-type"}), family);
 }
 
-// The chains that incoming packets may come to.
+// The chains that incoming packets may reach.
 std::set<std::string> reached(const FilterTable& table, Family family) {
   std::set<std::string> out = {"INPUT", ufw_chain(family, "user-input"),
                                ufw_chain(family, "skip-to-policy-input")};
@@ -148,8 +148,8 @@ bool has_line(const FilterTable& table, const std::string& line) {
   return std::any_of(table.rules.begin(), table.rules.end(), [&](const auto& r) { return r.line == line; });
 }
 
-// What stands between "*filter" and "COMMIT", without what it has for built-in chains: ufw-init adds that at
-// a start, and here it would be added once more each time.
+// What stands between "*filter" and "COMMIT", without rules of built-in chains: ufw-init adds those at a
+// start, and here they would be added again each time.
 std::string filter_block(const std::string& text) {
   std::string out;
   bool inside = false;
@@ -165,8 +165,8 @@ std::string filter_block(const std::string& text) {
   return out;
 }
 
-// Another program's way in for its own guests, "-A LIBVIRT_INP -i virbr0 -p udp -m udp --dport 53": it comes
-// back whenever that program starts, and allows only what the bridge of this host connects.
+// Another program's rule for its own guests, "-A LIBVIRT_INP -i virbr0 -p udp -m udp --dport 53": it returns
+// whenever that program starts, and allows only what this host's bridge connects.
 bool is_of_guests(const FilterTable::Rule& rule) {
   if (rule.chain == "INPUT" || rule.chain.rfind("ufw", 0) == 0) return false;
   const std::string port = value_of(rule.words, {"-i", "--in-interface"});
@@ -175,14 +175,14 @@ bool is_of_guests(const FilterTable::Rule& rule) {
                      [&](const std::string& bridge) { return port.rfind(bridge, 0) == 0; });
 }
 
-// The ports of a rule, "22" or "1024:65535", of one that names several "22,80:90"; empty: all.
+// The ports of a rule, "22" or "1024:65535", for several "22,80:90"; empty: all.
 bool names_a_port_of(const std::string& ports, const std::string& declared) {
   const auto ends = [](const std::string& range) {
     const size_t colon = range.find(':');
     const int first = std::atoi(range.c_str());
     return std::pair(first, colon == std::string::npos ? first : std::atoi(range.c_str() + colon + 1));
   };
-  if (declared.empty()) return false;  // one of all ports is not kept out by a rule about some
+  if (declared.empty()) return false;  // a rule for some ports does not block a declaration of all ports
   const auto [from, to] = ends(declared);
   for (const auto& one : split(ports, ',')) {
     const auto [first, last] = ends(one);
@@ -204,9 +204,10 @@ bool is_broad(const std::string& option, const std::string& value) {
 
 bool refuses(const std::string& target) { return is_one_of(target, {"DROP", "REJECT", "TARPIT"}); }
 
-// Whether this blocks declared packets of all senders; of IPv6, of which nothing is, what the network itself
-// needs. What is said of some senders, of an interface or of a rate (fail2ban, a limit) is no such rule: the
-// site's own restrictions stay. Nor is a chain that lets some go on before it refuses the rest.
+// Whether this blocks declared packets from all senders; for IPv6, where nothing is declared, what the
+// network itself needs. A rule for some senders, an interface or a rate (fail2ban, a limit) does not count:
+// the site's own restrictions stay. Nor does a chain that returns for some packets before it rejects the
+// rest.
 bool closes(const FilterTable& table, Family family, const FilterTable::Rule& rule, const Words& declared,
             std::set<std::string>& seen) {
   const Words& words = rule.words;
@@ -240,7 +241,7 @@ bool closes(const FilterTable& table, Family family, const FilterTable::Rule& ru
   });
 }
 
-// Of senders who are banned, of a rate, or of what belongs to no connection.
+// A rule for banned senders, for a rate, or for packets that belong to no connection.
 bool is_ban(const Words& words) {
   if (std::find(words.begin(), words.end(), "!") != words.end()) return false;
   const std::string states = value_of(words, {"--ctstate", "--state"});
@@ -264,7 +265,7 @@ bool leads_to(const FilterTable& table, const FilterTable::Rule& rule, const Wha
   });
 }
 
-// Rules of a chain that keep out what is declared before `jump` is reached, or at all where it is not there.
+// Rules of a chain that block declared packets before `jump` is reached, or anywhere if the chain lacks it.
 Words closing_before(const FilterTable& table, Family family, const std::string& chain,
                      const std::string& jump, const Words& declared) {
   Words out;
@@ -277,7 +278,7 @@ Words closing_before(const FilterTable& table, Family family, const std::string&
   return out;
 }
 
-// For a before.rules that is gone: connections that exist go on.
+// For a missing before.rules: existing connections continue.
 std::string least_before(Family family) {
   std::string out;
   for (const char* way : {"input", "output", "forward"}) {
@@ -288,10 +289,10 @@ std::string least_before(Family family) {
          ufw_chain(family, "before-output") + " -o lo -j ACCEPT\n";
 }
 
-// Where in INPUT ufw's chains have to come so that what is declared gets to them: 0 where they are right as
-// they are, else the number of the first rule that would keep it out, once `accepts` and `jumps` are deleted.
-// That is also one of an interface, or of all but some, when an accept that goes stood before it: together
-// they were the way in.
+// Where in INPUT ufw's chains must be inserted so that declared packets reach them: 0 if they are already
+// right, else the number of the first rule that would block such packets, once `accepts` and `jumps` are
+// deleted. This includes a rule for one interface, or for all but some, if a deleted accept preceded it:
+// together they let packets in.
 size_t place_in_input(const FilterTable& live, Family family, const Words& declared, const Words& accepts,
                       const Words& jumps) {
   const auto is_in = [](const Words& lines, const std::string& line) {
@@ -314,7 +315,7 @@ size_t place_in_input(const FilterTable& live, Family family, const Words& decla
   return 0;
 }
 
-// ufw's chains hung into the built-in ones, in its order; those that hang right stay where they are.
+// Jumps from the built-in chains to ufw's, in its order; those already right stay where they are.
 std::string hung_in(const FilterTable& live, Family family, const Words& declared, const Words& accepts) {
   std::string out;
   for (const auto& [built_in, way] : kHooks) {
@@ -392,7 +393,7 @@ std::string without_undeclared(const std::string& text, Family family) {
   for (const auto& line : lines_of(text)) {
     if (!line.empty() && line[0] == '*') inside = line == "*filter";
     const bool taken = inside && std::find(accepts.begin(), accepts.end(), line) != accepts.end();
-    out += (taken ? "# not declared, taken out by muster: " : "") + line + "\n";
+    out += (taken ? "# not declared, removed by muster: " : "") + line + "\n";
   }
   return out;
 }
@@ -443,7 +444,7 @@ std::string load_text(const FilterTable& live, Family family, const UfwFiles& fi
   };
   const auto accepts = undeclared_accepts(live, family, declared);
   std::map<std::string, int> count;
-  std::string numbered;  // from the end, so that the numbers before stay
+  std::string numbered;  // from the end, so that lower numbers stay valid
   for (const auto& rule : live.rules) {
     ++count[rule.chain];
     if (std::find(accepts.begin(), accepts.end(), rule.line) == accepts.end()) continue;
@@ -453,7 +454,7 @@ std::string load_text(const FilterTable& live, Family family, const UfwFiles& fi
       out += "-D" + rule.line.substr(2) + "\n";
   }
   out += numbered;
-  // A chain that is named here is emptied. What goes out and through keeps what ufw-init gave it.
+  // Naming a chain here empties it. Outgoing and forwarded packets keep the rules from ufw-init.
   for (const auto& name : kPrimary)
     for (const auto& [built_in, way] : kHooks)
       if (way == "input" || is_one_of(name, {"before", "after"}))

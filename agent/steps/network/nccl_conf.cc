@@ -2,8 +2,8 @@
 // sockets. From the record of the step `networks` and what the kernel says of these ports; read back from the
 // file, each name in it against the kernel.
 //
-// NCCL would choose itself, and takes what it finds: storage adapters, the provisioning port. "=" before a
-// list means these very names, not all that begin so.
+// Left to itself, NCCL uses whatever it finds: storage adapters, the provisioning port. "=" before a list
+// means exactly these names, not prefixes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,10 +76,10 @@ Result<Found> find(const StepContext& context) {
     ++gids[gid];
   }
   if (!out.hcas.empty() && !without.empty())
-    return fail(Code::failed, "some rails have RDMA and others not: " + without);
+    return fail(Code::failed, "some rails have RDMA and others do not: " + without);
   if (gids.size() == 1) out.gid = gids.begin()->first;
   if (gids.size() > 1) out.note = "the rails' GIDs have different indexes: NCCL finds them itself";
-  // With RDMA sockets only carry the start of a job: the network that all nodes have does that.
+  // With RDMA, sockets are only used to start a job: the network that all nodes share is enough.
   out.socket = out.hcas.empty() || record.provisioning.empty() ? interfaces : record.provisioning;
   return out;
 }
@@ -94,7 +94,7 @@ OwnFile file_of(const Found& found) {
 
 Result<CheckResult> check(StepContext& context, const Json&) {
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no ports; nodes have"};
+    return CheckResult{Holds::not_applicable, "an image has no ports; checked on nodes"};
   TRY(const Found found, find(context));
   Diff diff;
   add_difference(context.files, file_of(found), diff);
@@ -108,7 +108,7 @@ Status apply(StepContext& context, const Json&) {
   return put(context.files, file_of(found));
 }
 
-// Every name that NCCL will read there is one that the kernel has now.
+// Checks that the kernel has every name that NCCL will read there.
 Status verify(StepContext& context, const Json& params) {
   TRY(const auto seen, check(context, params));
   if (seen.holds == Holds::no) return fail(Code::failed, seen.diff);
@@ -123,7 +123,7 @@ Status verify(StepContext& context, const Json& params) {
                                                  name.substr(name.find(':') + 1))
                                    : "/sys/class/net/" + name;
       if (!context.files.exists(path))
-        return fail(Code::failed, fmt::format("{} names {}, which this node does not have", kFile, name));
+        return fail(Code::failed, fmt::format("{} names {}, which does not exist on this node", kFile, name));
     }
   }
   return Ok{};
@@ -135,8 +135,9 @@ StepModule nccl_conf_module() {
   StepModule m;
   m.name = "nccl_conf";
   m.help =
-      "/etc/nccl.conf of a node with declared rails: their RDMA ports, the GID of their addresses if it is "
-      "the same on all, the interfaces for sockets (the provisioning port; the rails if they have no RDMA).";
+      "Writes /etc/nccl.conf on a node with declared rails: their RDMA ports, the GID index of their "
+      "addresses if it is the same on all, and the interfaces for sockets (the provisioning port, or the "
+      "rails if they have no RDMA).";
   m.check = check;
   m.apply = apply;
   m.verify = verify;

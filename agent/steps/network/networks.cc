@@ -3,11 +3,11 @@
 //
 // Without the tables the kernel answers on whichever port its main table names first, and half of the traffic
 // of eight rails leaves through one of them. A rule sends what has a rail's address through that rail's
-// table, which knows its network, its gateway if there is one, and nothing else. For the same reason a port
-// answers ARP for its own address only, and replies may come in where the main table would not expect them
-// (rp_filter 2). What counts is what the kernel has (`ip`), never the files; a port without a link is a
-// failure that names it. Ports are chosen by agent/steps/network/port_choice.h, and written down for others
-// in base/rails.h's record.
+// table, which contains its network, its gateway if there is one, and nothing else. For the same reason a
+// port answers ARP for its own address only, and replies may come in where the main table would not expect
+// them (rp_filter 2). What counts is what the kernel has (`ip`), never the files; a port without a link is a
+// failure that names it. Ports are chosen by agent/steps/network/port_choice.h, and recorded for other steps
+// (base/rails.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::string network_text(const GivenPort& given, bool shares_function) {
   else  // its hardware address changes from boot to boot
     out += fmt::format("Path=pci-{}\nType=infiniband\n", given.port.pci) +
            (shares_function ? "Name=" + given.port.name + "\n" : "");
-  // A cable that is out delays no boot.
+  // An unplugged cable must not delay a boot.
   out += "\n[Link]\nRequiredForOnline=no\n";
   if (w.mtu > 0) out += fmt::format("MTUBytes={}\n", w.mtu);
   out += fmt::format(
@@ -70,7 +70,8 @@ std::string proc_path(const std::string& interface, const std::string& key) {
   return "/proc/sys/net/ipv4/conf/" + interface + "/" + key;
 }
 
-// With slashes, because interfaces may have dots. udev applies the file to interfaces that come later.
+// With slashes, because names of interfaces may have dots. udev applies the file to interfaces that come
+// later.
 std::string sysctl_text(const std::vector<GivenPort>& ports) {
   if (ports.empty()) return "";
   std::string out = "# Written by muster.\n";
@@ -94,7 +95,7 @@ std::string provisioning_port(const Files& files, const std::string& mac) {
   return "";
 }
 
-// What should be there, once the ports are known. A file with an empty text must not be.
+// The wanted files, once the ports are known. A file with an empty text must not exist.
 std::vector<OwnFile> own_files(const Files& files, const std::string& mac,
                                const std::vector<GivenPort>& ports) {
   std::vector<OwnFile> out;
@@ -162,7 +163,7 @@ std::string addresses(const Json& link) {
   return out;
 }
 
-// Of its table: its network through its port, and behind that the gateway or nothing.
+// Its table must have: its network through its port, and beyond that the gateway or nothing.
 void routes_diff(const Live& live, const GivenPort& given, const std::string& who, Diff& diff) {
   const std::string table = std::to_string(table_of(given.want)), name = given.port.name;
   bool rule = false, network = false, rest = false;
@@ -178,7 +179,7 @@ void routes_diff(const Live& live, const GivenPort& given, const std::string& wh
                                          : here && word(r, "gateway") == given.want.gateway))
       rest = true;
     else
-      diff.add(fmt::format("{}table {} has another route, to {}", who, table, word(r, "dst")));
+      diff.add(fmt::format("{}table {} has an undeclared route to {}", who, table, word(r, "dst")));
   }
   if (!rule) diff.add(fmt::format("{}no rule for {}", who, given.want.address));
   if (!network) diff.add(fmt::format("{}no route to {} in table {}", who, given.want.network, table));
@@ -188,7 +189,7 @@ void routes_diff(const Live& live, const GivenPort& given, const std::string& wh
                  : fmt::format("{}no default route through {} in table {}", who, given.want.gateway, table));
 }
 
-// What a port has that it should not, or lacks, but for its link.
+// What a port has that it should not, or lacks, apart from its link.
 void port_diff(const Files& files, const Live& live, const GivenPort& given, const std::string& who,
                Diff& diff) {
   const Json* link = link_of(live, given.port.name);
@@ -231,7 +232,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   for (const auto& file : own_files(context.files, text_of(params, "mac"), *ports))
     add_difference(context.files, file, diff);
-  if (has_pending_reload(context.files, kDebt)) diff.add("an earlier change was not loaded");
+  if (has_pending_reload(context.files, kDebt)) diff.add("an earlier change has not been loaded yet");
   if (ports->empty()) return diff.result();
   TRY(const auto live, live_of(context));
   for (const auto& given : *ports) {
@@ -249,8 +250,8 @@ bool wait_a_little(const StepContext& context, Clock::time_point until) {
   return true;
 }
 
-// An interface that is down does not say whether it has a link. Which of the candidates do is seen when they
-// are up; unused ones go down again.
+// An interface that is down does not show whether it has a link. So the candidates are brought up to find
+// out; unused ones are taken down again.
 Result<std::vector<GivenPort>> find_by_link(StepContext& context, const Json& params,
                                             const std::vector<NetPort>& candidates) {
   TRY(const auto live, live_of(context));
@@ -310,7 +311,7 @@ Status apply(StepContext& context, const Json& params) {
   return clear_pending(context.files, kDebt);
 }
 
-// A port gets some time: networkd answers before it is done, and a link is trained.
+// Waits for a port: networkd answers before it is done, and link training takes time.
 Status verify(StepContext& context, const Json& params) {
   const auto until = Clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 60));
   for (;;) {
@@ -327,15 +328,16 @@ StepModule networks_module() {
   StepModule m;
   m.name = "networks";
   m.help =
-      "The ports of rails and of the storage network, by systemd-networkd: address, MTU, a routing table and "
-      "rule for each rail. Compared with the kernel's state; a port that is missing or has no link fails the "
-      "step. A port that is not named is found (the rail of a GPU is the port nearest to it on PCI Express), "
-      "and the choice is kept.";
+      "Configures the ports of the rails and of the storage network through systemd-networkd: address, MTU, "
+      "and for each rail a routing table and a rule. Checked against the kernel's state; a port that is "
+      "missing or has no link fails the step. A port that the spec does not name is selected automatically "
+      "(the rail of a GPU is the port nearest to it on PCI Express), and the choice is kept.";
   m.parameters = Json::array(
       {parameter("mac", "string", true, "MAC address of the provisioning port, which is not changed"),
        parameter("rails", "list", false, "[{rail, address, network, port?, gateway?, mtu?, kind?}]"),
-       parameter("storage", "list", false, "none or one of the same, without `rail`"),
-       parameter("gpus", "int", false, "how many the node must have for rails to be numbered by them", 0),
+       parameter("storage", "list", false, "at most one entry of the same form, without `rail`"),
+       parameter("gpus", "int", false,
+                 "number of GPUs that the node must have for its rails to be numbered by GPU", 0),
        parameter("deadline_seconds", "int", false, "how long to wait for a port that is not ready yet", 60)});
   m.check = check;
   m.apply = apply;

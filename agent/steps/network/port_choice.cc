@@ -59,7 +59,7 @@ class PortAssigner {
         if (want.port == port.name || want.port == port.mac || want.port == port.pci) meant.push_back(&port);
       const std::string who = fmt::format("{} on {}: ", want.title(), asked_.node);
       if (meant.empty())
-        return fail(Code::not_found, fmt::format("{}there is no port {}; this machine has {}", who, want.port,
+        return fail(Code::not_found, fmt::format("{}port {} not found; this machine has {}", who, want.port,
                                                  list_of_ports(as_rail_ports(ports_))));
       if (meant.size() > 1)
         return fail(Code::conflict, fmt::format("{}{} has {} ports: name one by interface or MAC address",
@@ -69,13 +69,13 @@ class PortAssigner {
                                                 meant[0]->ethernet ? "Ethernet" : "InfiniBand"));
       if (!used_.insert(meant[0]->name).second)
         return fail(Code::conflict,
-                    fmt::format("{}{} is the provisioning port, or already used", who, meant[0]->said()));
+                    fmt::format("{}{} is the provisioning port, or is already used", who, meant[0]->said()));
       given_[i] = *meant[0];
     }
     return Ok{};
   }
 
-  // Of rails, or (rail false) the storage port: those without a name.
+  // For rails, or (rails false) the storage port: those not named in the spec.
   Status give_found(bool rails, std::vector<NetPort>& open) {
     std::vector<size_t> places;
     for (size_t i = 0; i < wanted_.size(); ++i)
@@ -128,7 +128,7 @@ class PortAssigner {
       if (!found)
         return fail(Code::not_found,
                     fmt::format("{} on {}: its port {} ({}) is gone. If the machine was rebuilt, remove {} "
-                                "on it to have the ports found again, or name them in the spec",
+                                "on it so that ports are selected again, or name them in the spec",
                                 wanted_[place].title(), asked_.node, was.interface,
                                 was.pci.empty() ? "no PCI address" : was.pci, kNetworksRecord));
       take(place, *found);
@@ -172,7 +172,7 @@ std::vector<NetPort> physical_ports(const Files& files) {
     port.number = std::atoi(files.read_line(folder + "/dev_port", "0").c_str());
     out.push_back(std::move(port));
   }
-  // A domain behind a volume controller has more digits than others.
+  // A PCI domain below a volume controller (VMD) has more digits than others.
   const auto key = [](const NetPort& p) {
     return std::tuple(p.pci.size(), p.pci, p.number, p.name.size(), p.name);
   };

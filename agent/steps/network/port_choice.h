@@ -34,7 +34,7 @@ struct WantedPort {
   int rail = -1;  // -1: the storage port
   std::string address, network, gateway, port;
   bool ethernet = true;
-  int64_t mtu = 0;  // 0: 0: any
+  int64_t mtu = 0;  // 0: any
   std::string title() const { return PortRecord{rail, {}, {}, {}}.title(); }
   int prefix() const;
   // Part of file names: "rail3", "storage"
@@ -52,7 +52,7 @@ struct PortsAsked {
   std::string node;  // own name, for messages
   std::string mac;   // of the provisioning port
   NetworksRecord before;
-  int gpus_declared = 0;  // 0: 0: not in the spec
+  int gpus_declared = 0;  // 0: not in the spec
 };
 // In the order of `wanted`. Code::not_found: a port is missing. Code::conflict: more ports than needed, and
 // not the needed number with a link; `open` then has the candidates.

@@ -1,4 +1,4 @@
-// probe: a TCP port of another node is open, or is not, seen from here. Pure test.
+// probe: tests from this node whether a TCP port of another machine is open. Changes nothing.
 #include <chrono>
 #include <thread>
 
@@ -15,15 +15,14 @@ bool fits(TcpState state, const std::string& expected) {
   return to_string(state) == expected;
 }
 
-// Tries again until the deadline while the answer is not the expected one: the other node may be a moment
-// behind.
+// Retries until the deadline while the answer is not the expected one: the other node may not be ready yet.
 Result<CheckResult> check(StepContext& context, const Json& params) {
   const std::string host = text_of(params, "host"), expected = text_of(params, "expect", "open");
   if (expected != "open" && expected != "closed" && expected != "refused" && expected != "filtered")
     return fail(Code::invalid,
-                "probe: 'expect' is open, closed, refused or filtered, not '" + expected + "'");
+                "probe: 'expect' must be open, closed, refused or filtered, not '" + expected + "'");
   const int64_t port = int_of(params, "port", 0);
-  if (port < 1 || port > 65535) return fail(Code::invalid, "probe: 'port' is not a port");
+  if (port < 1 || port > 65535) return fail(Code::invalid, "probe: 'port' must be between 1 and 65535");
   const DurationMs attempt = int_of(params, "attempt_ms", 3000);
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::seconds(int_of(params, "deadline_seconds", 10));
@@ -44,12 +43,13 @@ StepModule probe_module() {
   StepModule m;
   m.name = "probe";
   m.help =
-      "A TCP port of another machine is open, refused, filtered, or closed (either), seen from this node.";
+      "Tests from this node whether a TCP port of another machine is open, refused, filtered, or closed "
+      "(refused or filtered). Changes nothing.";
   m.parameters = Json::array(
       {parameter("host", "string", true, "numeric address"), parameter("port", "int", true, "TCP port"),
        parameter("expect", "string", false, "open | refused | filtered | closed", "open"),
        parameter("attempt_ms", "int", false, "timeout of one attempt", 3000),
-       parameter("deadline_seconds", "int", false, "attempts are repeated for this time", 10)});
+       parameter("deadline_seconds", "int", false, "how long attempts are repeated", 10)});
   m.check = check;
   return m;
 }

@@ -1,9 +1,9 @@
 // rail_qos: what lossless Ethernet needs on the rails, by iproute2's dcb: which priorities are paused instead
 // of dropped (PFC), which priority a packet's DSCP means, and how the bandwidth is shared (ETS).
 //
-// The adapters forget it at a restart, so a unit sets it again. Read back from the driver, never from the
-// unit. An adapter whose driver has no DCB is refused by name: RoCE that loses packets is worse than a
-// message. Reference: iproute2 6.1, dcb-pfc(8), dcb-app(8), dcb-ets(8).
+// The adapters lose these settings at a restart, so a unit sets them again. Read back from the driver, never
+// from the unit. For an adapter whose driver has no DCB the step fails and names it: RoCE that loses packets
+// is worse than an error. Reference: iproute2 6.1, dcb-pfc(8), dcb-app(8), dcb-ets(8).
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -48,12 +48,13 @@ Result<Wanted> wanted(const Json& params) {
     for (int i = 0; i < kPriorities; ++i) out.pfc[std::to_string(i)] = "off";
     for (const auto& priority : *pfc) {
       if (!priority.is_number_integer() || priority.get<int>() < 0 || priority.get<int>() >= kPriorities)
-        return fail(Code::invalid, "rail_qos: a priority is 0 to 7");
+        return fail(Code::invalid, "rail_qos: a priority must be 0 to 7");
       out.pfc[std::to_string(priority.get<int>())] = "on";
     }
   }
   for (const auto& [dscp, priority] : object_of(params, "dscp").items()) {
-    if (!priority.is_number_integer()) return fail(Code::invalid, "rail_qos: dscp maps to a priority");
+    if (!priority.is_number_integer())
+      return fail(Code::invalid, "rail_qos: the values of 'dscp' must be priorities");
     out.dscp[dscp] = std::to_string(priority.get<int>());
   }
   if (const Json& ets = object_of(params, "ets"); !ets.empty()) add_ets(ets, out);
@@ -80,7 +81,7 @@ Words with(Words words, const Values& values) {
   return words;
 }
 
-// "all:off 3:on": what most have first.
+// "all:off 3:on": the value of most first.
 Words compact(Words words, const Values& values, const std::string& most) {
   words.push_back("all:" + most);
   for (const auto& [key, value] : values)
@@ -106,7 +107,7 @@ Result<std::string> show(StepContext& context, const PortRecord& port, const Wor
   if (out.err.find("not supported") != std::string::npos || out.err.find("not found") != std::string::npos)
     return fail(Code::denied,
                 fmt::format("{} with {} has no DCB: PFC, DSCP and ETS cannot be set on it. Remove "
-                            "network.rails.qos from the spec, or use adapters that have it",
+                            "network.rails.qos from the spec, or use adapters that support it",
                             who_of(context, port), driver));
   return fail(Code::failed, fmt::format("{}: dcb: {}", who_of(context, port), out.err.substr(0, 200)));
 }
@@ -134,7 +135,7 @@ Result<Now> now_of(StepContext& context, const PortRecord& port, const Wanted& w
   return out;
 }
 
-// The commands that bring a port that has nothing to what is wanted.
+// The commands that configure a port without settings as declared.
 std::vector<Words> commands(const std::string& interface, const Wanted& want) {
   std::vector<Words> out;
   if (!want.pfc.empty())
@@ -195,7 +196,7 @@ Json unit_params() { return {{"names", {kUnit}}, {"enabled", true}, {"running", 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no ports; nodes have"};
+    return CheckResult{Holds::not_applicable, "an image has no ports; checked on nodes"};
   TRY(const auto rails, rails_of(context.files));
   Diff diff;
   for (const auto& port : rails) {
@@ -239,8 +240,8 @@ StepModule rail_qos_module() {
   StepModule m;
   m.name = "rail_qos";
   m.help =
-      "PFC, DSCP and ETS of the rails by iproute2's dcb, now and at every boot, read back from the driver. "
-      "Refused for a port whose driver has no DCB.";
+      "Sets PFC, DSCP and ETS on the rails with iproute2's dcb, now and at every boot, and reads them back "
+      "from the driver. Fails on a port whose driver has no DCB.";
   m.parameters =
       Json::array({parameter("pfc", "list", false, "priorities that are paused instead of dropped, e.g. [3]"),
                    parameter("dscp", "object", false, "DSCP -> priority"),

@@ -1,9 +1,9 @@
-// rdma_ports: the RDMA ports that should carry traffic do, and count no errors faster than a good link does.
-// Pure test.
+// rdma_ports: tests that the RDMA ports that should be active are, and that their errors increase no faster
+// than on a good link. Changes nothing.
 //
 // Which ports: those that are declared; without a declaration those with a link. An adapter's ports for
-// management or storage without a cable mean nothing for the fabric. Which counts: how far they move from now
-// on. What they were at before says nothing: a link goes down once while the machine boots, and fast links
+// management or storage without a cable mean nothing for the fabric. Which counts: how much they increase
+// from now on. Earlier values mean nothing: a link goes down once while the machine boots, and fast links
 // have symbol errors that their error correction takes care of.
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ struct Port {
   bool active() const {
     return state.find("ACTIVE") != std::string::npos && state.find("DEFER") == std::string::npos;
   }
-  // Where the driver does not tell of the cable, the state has to do.
+  // If the driver does not report the cable, the port's state has to do.
   bool linked() const {
     return physical.empty() ? state.find("DOWN") == std::string::npos
                             : physical.find("LinkUp") != std::string::npos;
@@ -106,7 +106,7 @@ uint64_t moved(const std::optional<uint64_t>& before, const std::optional<uint64
   return *now >= *before ? *now - *before : *now;  // it was reset in between
 }
 
-// More than a link with the allowed rate shows in so short a time by chance, once in a million.
+// The count that a link with the allowed rate exceeds in this time only once in a million.
 double most_by_chance(double per_hour, double seconds) {
   const double mean = per_hour * seconds / 3600;
   return mean + 5 * std::sqrt(mean) + 1;
@@ -121,8 +121,8 @@ Result<CheckResult> watch(StepContext& context, const Json& params, const std::v
     const Counts now = before[port.name] = counts_of(context.files, port);
     counted = counted || now.symbol_errors || now.link_downs;
   }
-  if (!counted) return CheckResult{Holds::not_applicable, "no port that is in use counts its errors"};
-  say(context, fmt::format("watching the errors of {} RDMA port{} for {} s", ports.size(),
+  if (!counted) return CheckResult{Holds::not_applicable, "no active port has error counters"};
+  say(context, fmt::format("watching the error counters of {} RDMA port{} for {} s", ports.size(),
                            ports.size() == 1 ? "" : "s", seconds));
   const auto begun = Clock::now(), until = begun + std::chrono::seconds(seconds);
   while (Clock::now() < until) {
@@ -187,16 +187,15 @@ StepModule rdma_ports_module() {
   StepModule m;
   m.name = "rdma_ports";
   m.help =
-      "The declared RDMA ports, else those with a link, are active; with `watch_seconds` also: in this time "
-      "no link goes down and symbol errors stay below the limit. Earlier counts are ignored. A node without "
-      "an active port never passes.";
+      "Tests that the declared RDMA ports (default: those with a link) are active and, with `watch_seconds`, "
+      "that no link goes down in that time and symbol errors stay below the limit. Earlier counts are "
+      "ignored. A node without an active port never passes.";
   m.parameters = Json::array(
       {parameter("ports", "list", false,
                  "ports that must be active: mlx5_0, or mlx4_0/2; default: those with a link"),
-       parameter("rails", "bool", false, "the ports of the declared rails (step `networks`), all of them",
-                 false),
+       parameter("rails", "bool", false, "all ports of the declared rails (step `networks`)", false),
        parameter("deadline_seconds", "int", false, "how long to wait for a port that is not active yet", 60),
-       parameter("watch_seconds", "int", false, "how long their counters are watched; default: not at all"),
+       parameter("watch_seconds", "int", false, "how long to watch their counters; default: not at all"),
        parameter("symbol_errors_per_hour", "int", false, "limit for a good link", 120)});
   m.check = check;
   return m;

@@ -1,8 +1,8 @@
-// ssh_probe: which ways of logging in a node's SSH server offers, seen from another node. Pure test.
+// ssh_probe: tests which login methods a node's SSH server offers, seen from another node. Changes nothing.
 //
-// An attempt with the method "none" is answered by the list of methods the server would take: nothing is
-// guessed and no account is needed. A node that is busy with its own acceptance takes long for its banner: it
-// has a minute for that, and is healthy all the same.
+// The server answers an attempt with the method "none" with the list of methods that it accepts: no password
+// is tried and no account is needed. A node that is busy with its own acceptance may take long to send its
+// banner: it gets a minute, and is healthy nevertheless.
 #include <algorithm>
 
 #include "agent/steps/step_modules.h"
@@ -40,7 +40,7 @@ Result<std::vector<std::string>> offered(StepContext& context, const std::string
   const auto begin = out.err.rfind("Permission denied (");
   const auto end = begin == std::string::npos ? begin : out.err.find(')', begin);
   if (end == std::string::npos)
-    return fail(Code::unavailable, "no SSH server answers at " + host + ": " + out.err.substr(0, 200));
+    return fail(Code::unavailable, "no SSH server responds at " + host + ": " + out.err.substr(0, 200));
   return split(out.err.substr(begin + 19, end - begin - 19), ',');
 }
 
@@ -56,7 +56,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   for (const auto& method : list_of(params, "offered"))
     if (!has(method)) diff.add("does not offer " + method);
   if (diff.empty()) return holds();
-  return differs("SSH of " + text_of(params, "host") + " " + diff.result().diff + " (it offers " +
+  return differs("the SSH server of " + text_of(params, "host") + " " + diff.result().diff + " (it offers " +
                  join(methods, ", ") + ")");
 }
 
@@ -66,12 +66,12 @@ StepModule ssh_probe_module() {
   StepModule m;
   m.name = "ssh_probe";
   m.help =
-      "The SSH server of another machine, seen from this node, offers these login methods and not those.";
-  m.parameters = Json::array({parameter("host", "string", true, "numeric address"),
-                              parameter("port", "int", false, "TCP port", 22),
-                              parameter("refused", "list", false,
-                                        "methods that must not be offered: password, keyboard-interactive"),
-                              parameter("offered", "list", false, "methods that must be: publickey")});
+      "Tests from this node which login methods the SSH server of another machine offers. Changes nothing.";
+  m.parameters = Json::array(
+      {parameter("host", "string", true, "numeric address"), parameter("port", "int", false, "TCP port", 22),
+       parameter("refused", "list", false,
+                 "methods that must not be offered, such as password and keyboard-interactive"),
+       parameter("offered", "list", false, "methods that must be offered, such as publickey")});
   m.check = check;
   return m;
 }

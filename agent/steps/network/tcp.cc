@@ -62,7 +62,7 @@ Result<TcpAnswer> tcp_probe(const std::string& address, uint16_t port, DurationM
     return fail(Code::invalid, "'" + address + "' is not a numeric address");
   }
   const Socket s(socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (s.get() < 0) return fail(Code::unavailable, std::string("no socket: ") + strerror(errno));
+  if (s.get() < 0) return fail(Code::unavailable, std::string("cannot create a socket: ") + strerror(errno));
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline);
   int error = connect(s.get(), reinterpret_cast<sockaddr*>(&storage), size) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
@@ -70,7 +70,7 @@ Result<TcpAnswer> tcp_probe(const std::string& address, uint16_t port, DurationM
     socklen_t length = sizeof error;
     if (getsockopt(s.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
   } else if (error != 0 && error != ECONNREFUSED) {
-    // Known at once, so it is this node's own doing: one without a route would find every neighbour closed.
+    // Known at once, so the cause is on this node: without a route, every other node would look closed.
     return TcpAnswer{TcpState::unreachable, ""};
   }
   if (error == ECONNREFUSED) return TcpAnswer{TcpState::refused, ""};

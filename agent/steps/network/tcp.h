@@ -12,9 +12,9 @@ namespace muster::steps {
 
 enum class TcpState {
   open,         // a connection was made
-  refused,      // the host answered that nothing listens
+  refused,      // the host answered, and nothing listens
   filtered,     // no answer, or an ICMP error of the network: a firewall or a dead host
-  unreachable,  // nothing was sent: this node has no route there, or forbids it. Means nothing for the host
+  unreachable,  // nothing was sent: this node has no route there, or blocks it. No statement about the host
 };
 std::string_view to_string(TcpState state);
 

@@ -1,9 +1,9 @@
-// ufw: the whole rule set of the firewall, declared. Applied in two phases (two_phase.h).
+// ufw: the firewall's complete rule set, as declared. Applied in two phases (two_phase.h).
 //
 // The ufw program is Python and costs seconds per call, so muster writes ufw's own files (its tuple comments
 // included: `ufw status` shows the rules) and loads them the way ufw's init script does. What the kernel has
-// is read from iptables and ip6tables, never assumed. The whole rule set means that: accepts in ufw's other
-// files, rules put in front of ufw's, and those of IPv6 are part of it (firewall_rules.h).
+// is read from iptables and ip6tables, never assumed. Complete means that accepts in ufw's other files, rules
+// inserted before ufw's, and those of IPv6 are part of it (firewall_rules.h).
 #include <algorithm>
 #include <optional>
 
@@ -23,7 +23,7 @@ constexpr const char* kConf = "/etc/ufw/ufw.conf";
 constexpr const char* kDefaults = "/etc/default/ufw";
 constexpr const char* kInit = "/lib/ufw/ufw-init";
 constexpr const char* kWanted = "/etc/systemd/system/multi-user.target.wants/ufw.service";
-// The filter tables before a change, while that is not confirmed. Beside the change's own record.
+// The filter tables before a change that is not confirmed yet; next to the change's own record.
 constexpr const char* kBefore = "/var/lib/muster/rollback/ufw.";
 
 constexpr Family kFamilies[] = {Family::v4, Family::v6};
@@ -51,7 +51,7 @@ bool is_port(const std::string& text) {
 }
 
 Result<Rule> rule_of(const Json& element) {
-  if (!element.is_object()) return fail(Code::invalid, "ufw: every rule is an object");
+  if (!element.is_object()) return fail(Code::invalid, "ufw: every rule must be an object");
   for (const auto& [key, value] : element.items())
     if (key != "from" && key != "port" && key != "ports" && key != "proto" && key != "comment" && key != "to")
       return fail(Code::invalid, "ufw: unknown key '" + key + "' in a rule");
@@ -67,7 +67,7 @@ Result<Rule> rule_of(const Json& element) {
       (range.empty() || range.size() > 2 || !std::all_of(range.begin(), range.end(), is_port)))
     return fail(Code::invalid, "ufw: '" + rule.ports + "' is neither a port nor a range");
   if (!rule.proto.empty() && rule.proto != "tcp" && rule.proto != "udp")
-    return fail(Code::invalid, "ufw: proto is tcp or udp");
+    return fail(Code::invalid, "ufw: 'proto' must be tcp or udp");
   return rule;
 }
 
@@ -86,8 +86,8 @@ std::string chain_line(const Rule& rule) {
   return line + " -j ACCEPT";
 }
 
-// A rule whose `from` is present but empty is left out: a network that the spec does not declare. So is one
-// that says what an earlier one says.
+// A rule whose `from` is present but empty is left out: a network that the spec does not declare. So is a
+// duplicate of an earlier one.
 Result<std::vector<Rule>> rules_of(const Json& params) {
   std::vector<Rule> out;
   const auto list = params.find("allow");
@@ -109,7 +109,7 @@ std::string tuple(const Rule& rule) {
                      rule.from, rule.comment.empty() ? "" : " comment=" + to_hex(rule.comment));
 }
 
-// Rules are of IPv4: of IPv6 nothing is declared, and nothing comes in.
+// Rules are for IPv4: nothing is declared for IPv6, so nothing is let in.
 std::string rules_text(Family family, const std::vector<Rule>& rules) {
   std::string out = "*filter\n";
   for (const char* chain : {"user-input", "user-output", "user-forward", "user-limit", "user-limit-accept"})
@@ -206,10 +206,10 @@ bool is_loaded(const FilterTable& table, Family family) {
 void family_diff(const FilterTable& live, Family family, const std::vector<Rule>& rules, Diff& diff) {
   const std::string name = family == Family::v6 ? "IPv6" : "IPv4";
   const auto want = declared_lines(family, rules);
-  add_lines(name + " allows what is not declared", undeclared_accepts(live, family, want), diff);
+  add_lines(name + " allows undeclared traffic", undeclared_accepts(live, family, want), diff);
   const auto policy = live.policies.find("INPUT");
   const bool drops = policy != live.policies.end() && policy->second == "DROP";
-  // Without ufw's chains IPv6 is as closed as it is declared: that is what ufw makes of IPV6=no.
+  // Without ufw's chains, a DROP policy closes IPv6 as declared: that is what ufw does for IPV6=no.
   if (!is_loaded(live, family)) {
     if (family == Family::v4) return diff.add("firewall is not loaded");
     if (!drops) diff.add("firewall is not loaded for IPv6");
@@ -217,7 +217,7 @@ void family_diff(const FilterTable& live, Family family, const std::vector<Rule>
   }
   if (!drops) diff.add(name + ": incoming traffic is not denied by default");
   add_lines(name + " lacks", missing_frame(live, family), diff);
-  add_lines(name + " blocks what is declared", closed_before(live, family, want), diff);
+  add_lines(name + " blocks declared traffic", closed_before(live, family, want), diff);
   const auto have = lines_of_chain(live, ufw_chain(family, "user-input"));
   if (have != want)
     diff.add(fmt::format("{}: loaded rules differ: {} loaded, {} declared", name, have.size(), want.size()));
@@ -254,7 +254,8 @@ Status restore(StepContext& context, Family family, const std::string& text) {
   return Ok{};
 }
 
-// One transaction for each family: at no time is more let in than before, nor what is declared kept out.
+// One transaction for each family: at no time is more traffic allowed than before, or declared traffic
+// blocked.
 Status put_right(StepContext& context, const std::vector<Rule>& rules) {
   for (const Family family : kFamilies) {
     TRY(const auto live, loaded(context, family));
@@ -271,7 +272,7 @@ Status put_right(StepContext& context, const std::vector<Rule>& rules) {
 }
 
 Status load(StepContext& context, const std::vector<Rule>& rules, bool active) {
-  // Not through the unit: it counts as started from the boot on, and restarting it would first run its slow
+  // Not through the unit: systemd counts it as started since boot, and restarting it would first run its slow
   // stop part.
   if (!context.files.exists(kWanted)) {
     TRY(auto enabled, run_tool(context, {"systemctl", "enable", "ufw.service"}));
@@ -280,7 +281,7 @@ Status load(StepContext& context, const std::vector<Rule>& rules, bool active) {
   if (active) return put_right(context, rules);
   TRY(auto started, run_tool(context, {kInit, "start"}, 2 * kMinute));
   (void)started;
-  // It adds to what was there, which may let in more.
+  // It adds to the existing rules, which may allow more.
   Diff left;
   TRY_(live_diff(context, rules, left));
   return left.empty() ? Status(Ok{}) : put_right(context, rules);
@@ -302,8 +303,8 @@ Status change(StepContext& context, const Json& params, bool active) {
   return Ok{};
 }
 
-// What takes a change back: the kernel's rules as they were, those of others included. An earlier attempt
-// that was never confirmed has kept them already.
+// How a change is rolled back: to the kernel's previous rules, those of other programs included. An earlier
+// attempt that was never confirmed has already saved them.
 Result<TwoPhase> way_back(StepContext& context, const Json& params) {
   TwoPhase out{"ufw", {kDefaults, kConf}, {}, int_of(params, "rollback_seconds", 120)};
   const bool kept = is_armed(context.files, "ufw");
@@ -317,7 +318,7 @@ Result<TwoPhase> way_back(StepContext& context, const Json& params) {
     }
     out.after.push_back({tool(family, "-restore"), saved_path(family)});
   }
-  // One that would start at a boot stays so: without it the host would be open then.
+  // A unit that was enabled stays enabled: without it the host would be open after a boot.
   if (!context.files.exists(kWanted)) out.after.push_back({"systemctl", "disable", "ufw.service"});
   return out;
 }
@@ -340,16 +341,17 @@ StepModule ufw_module() {
   StepModule m;
   m.name = "ufw";
   m.help =
-      "The firewall's whole rule set, for IPv4 and IPv6: what `allow` lists may come in, everything else may "
-      "not, wherever a rule would allow it. Rolled back by a timer unless the controller is still reachable "
-      "afterwards.";
+      "Sets the firewall's complete rule set, for IPv4 and IPv6: only incoming traffic listed in `allow` is "
+      "accepted, even if another program's rule would accept more. A timer rolls the change back unless the "
+      "controller is still reachable afterwards.";
   m.parameters = Json::array(
       {parameter("allow", "list", true,
-                 "[{from: CIDR, to: own address, port | ports: \"A:B\", proto, comment}]; without port: "
-                 "everything from there; without `to`: to any of the node's addresses"),
+                 "[{from: CIDR, to: address of the node, port | ports: \"A:B\", proto, comment}]; without a "
+                 "port: all traffic from there; without `to`: to any of the node's addresses"),
        parameter("controller", "string", false, "URL that must be reachable afterwards"),
        parameter("logging", "string", false, "ufw log level", "off"),
-       parameter("rollback_seconds", "int", false, "rolled back after this time without confirmation", 120)});
+       parameter("rollback_seconds", "int", false, "time after which an unconfirmed change is rolled back",
+                 120)});
   m.check = check;
   m.apply = apply;
   return m;

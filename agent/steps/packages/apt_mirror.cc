@@ -19,10 +19,10 @@ constexpr const char* kKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg
 Status check_url(const std::string& url, const char* key) {
   const bool web = url.rfind("http://", 0) == 0 || url.rfind("https://", 0) == 0;
   if (web && url.find_first_of(" \t\n[]#@") == std::string::npos) return Ok{};
-  return fail(Code::invalid, fmt::format("apt_mirror: {} '{}' is not the URL of a mirror", key, url));
+  return fail(Code::invalid, fmt::format("apt_mirror: {} '{}' is not a valid mirror URL", key, url));
 }
 
-// main, and what the lines of the file have beside it: firmware's component, where an image has firmware.
+// main, plus the other components in the present file, such as the one for firmware.
 std::string components(const Files& files) {
   std::vector<std::string> out = {"main"};
   std::istringstream lines(files.read(kSources).value_or(""));
@@ -38,7 +38,7 @@ std::string components(const Files& files) {
   return join(out, " ");
 }
 
-// The archive's key, by the name that the host's other sources of these mirrors have for it; "" without one.
+// The archive's key as the host's other sources for these mirrors name it; "" if none.
 Result<std::string> keyring(const Files& files, const std::string& mirror, const std::string& security,
                             const std::string& suite) {
   if (!files.exists(kKeyring)) return std::string();
@@ -47,7 +47,7 @@ Result<std::string> keyring(const Files& files, const std::string& mirror, const
   return common_key(files, {security}, {suite + "-security"}, key, kSources);
 }
 
-// The same text as that of an image built from this mirror, so that nothing is fetched there.
+// Identical to the file in an image built from this mirror, so that nothing is fetched on its nodes.
 Result<OwnFile> wanted(const Files& files, const Json& params) {
   const std::string mirror = text_of(params, "mirror"), security = text_of(params, "security_mirror"),
                     suite = release_codename(files);
@@ -87,12 +87,12 @@ StepModule apt_mirror_module() {
   StepModule m;
   m.name = "apt_mirror";
   m.help =
-      "The mirror of the system's own packages: /etc/apt/sources.list with the release, its updates and its "
-      "security pocket. It is written only after apt has fetched and verified the lists.";
+      "Sets the mirror for the system's own packages: /etc/apt/sources.list with the release, its updates "
+      "and its security suite. It is written only after apt has fetched and verified the lists.";
   m.parameters =
       Json::array({parameter("mirror", "string", true, "URL"),
                    parameter("security_mirror", "string", true, "URL, or none"),
-                   parameter("updates", "bool", false, "the mirror has the pocket -updates", true)});
+                   parameter("updates", "bool", false, "whether the mirror has the suite -updates", true)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -34,11 +34,12 @@ bool one_word(const std::string& text) {
 Status check_words(const Wanted& want) {
   for (const auto* list : {&want.uris, &want.suites, &want.components, &want.architectures})
     for (const auto& word : *list)
-      if (!one_word(word)) return fail(Code::invalid, "apt_repository: '" + word + "' is not one word");
+      if (!one_word(word)) return fail(Code::invalid, "apt_repository: '" + word + "' must be one word");
   const bool flat = want.suites[0].back() == '/';
   if (flat != want.components.empty())
     return fail(Code::invalid,
-                "apt_repository: components go with a suite, and not with a path that ends in '/'");
+                "apt_repository: 'components' are required with a suite, and not allowed with a path that "
+                "ends in '/'");
   return Ok{};
 }
 
@@ -59,7 +60,7 @@ Status read_key(const Json& params, Wanted& want) {
   return Ok{};
 }
 
-// What may come from here, and before or after other sources.
+// Which packages may come from this source, and with what priority.
 Result<OwnFile> preferences(const Json& params, const std::string& name) {
   OwnFile out{"/etc/apt/preferences.d/60-muster-" + name + ".pref", "", 0644};
   if (!params.contains("pins")) return out;
@@ -68,7 +69,8 @@ Result<OwnFile> preferences(const Json& params, const std::string& name) {
                       where = pin.is_object() ? text_of(pin, "pin") : "";
     if (packages.empty() || where.empty() || !pin.contains("priority") ||
         !pin.at("priority").is_number_integer() || (packages + where).find('\n') != std::string::npos)
-      return fail(Code::invalid, "apt_repository: a pin is {packages: text, pin: text, priority: number}");
+      return fail(Code::invalid,
+                  "apt_repository: a pin must be {packages: text, pin: text, priority: number}");
     out.text += fmt::format("Package: {}\nPin: {}\nPin-Priority: {}\n\n", packages, where,
                             pin.at("priority").get<int64_t>());
   }
@@ -96,7 +98,7 @@ Result<Wanted> wanted(const Files& files, const Json& params) {
   return out;
 }
 
-// Where the right key stands; "" when it does not.
+// Path of the correct key; "" if it is missing.
 std::string present_key(const Files& files, const Wanted& want) {
   if (!want.signed_by.empty()) return files.exists(want.signed_by) ? want.signed_by : "";
   if (!want.key.empty()) {
@@ -160,7 +162,7 @@ Status apply(StepContext& context, const Json& params) {
   TRY_(put(context.files, want.preferences));
   const OwnFile source{want.source_path(), source_text(want, key), 0644};
   if (!differs_from(context.files, source)) return Ok{};
-  // apt tells the format by the suffix.
+  // apt recognizes the format by the suffix.
   const std::string candidate = "/var/lib/muster/apt/" + want.name + ".sources";
   TRY_(context.files.write(candidate, source.text));
   const Status tried = try_sources(context, candidate, want.source_path());
@@ -179,19 +181,19 @@ StepModule apt_repository_module() {
       "digest, or by the path of a key that the distribution installed. It is written only after apt has "
       "fetched and verified its lists.";
   m.parameters = Json::array(
-      {parameter("name", "string", true, "names the files: muster-NAME.sources"),
+      {parameter("name", "string", true, "used in file names: muster-NAME.sources"),
        parameter("uris", "list", false, "base URLs; default: the mirror of this system's own packages"),
        parameter("suites", "list", false,
                  "suites, or one path that ends in '/' for a flat repository; default: this system's own"),
        parameter("components", "list", false, "components; none for a flat repository"),
-       parameter("architectures", "list", false, "default: apt's own"),
+       parameter("architectures", "list", false, "architectures; default: apt's default"),
        parameter("key", "string", false, "the key itself, ASCII-armoured"),
-       parameter("key_url", "string", false, "where the key is; needs key_sha256"),
+       parameter("key_url", "string", false, "URL of the key; requires key_sha256"),
        parameter("key_sha256", "string", false, "digest of the file at key_url"),
        parameter("signed_by", "string", false, "path of a keyring that is already on the node"),
        parameter("check_valid_until", "bool", false,
-                 "false: lists past their expiry date are accepted too, as long as they are signed: for "
-                 "mirrors that are no longer updated",
+                 "false: signed lists past their expiry date are accepted too, for mirrors that are no "
+                 "longer updated",
                  true),
        parameter("pins", "list", false,
                  "apt preferences: {packages, pin, priority}, e.g. {packages: \"*\", pin: \"release "

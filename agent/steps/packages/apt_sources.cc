@@ -30,10 +30,10 @@ bool has(const Words& words, const std::string& word) {
 struct Source {
   std::string file;
   Words types, uris, suites, components;
-  std::string signed_by;  // as it stands there; "" where it names no key
+  std::string signed_by;  // as written there; "" if it names no key
 };
 
-// What stands between [ and ] of a line: "arch=amd64 signed-by=/k".
+// An option between [ and ] of a line: "arch=amd64 signed-by=/k".
 std::string option_of(const std::string& options, const std::string& name) {
   for (const auto& word : words_of(options))
     if (word.rfind(name + "=", 0) == 0) return word.substr(name.size() + 1);
@@ -66,7 +66,7 @@ bool is_off(const std::string& enabled) {
   return has({"no", "false", "without", "off", "disable", "0"}, lower(enabled));
 }
 
-// deb822: stanzas of "Field: values", a line that begins with a blank goes on with the field above.
+// deb822: stanzas of "Field: values", a line that begins with a blank continues the field above.
 void read_stanzas(const std::string& file, const std::string& text, std::vector<Source>& out) {
   std::map<std::string, std::string> fields;
   std::string last;
@@ -115,7 +115,7 @@ std::vector<Source> sources_of(const Files& files) {
 
 bool is_ours(const std::string& file) { return file.rfind(std::string(kParts) + "muster-", 0) == 0; }
 
-// apt distinguishes repositories by host and path; `http` and `https` are the same one to it.
+// apt distinguishes repositories by host and path; `http` and `https` count as the same.
 std::string place_of(std::string uri) {
   if (const auto scheme = uri.find("://"); scheme != std::string::npos) uri = uri.substr(scheme + 3);
   while (!uri.empty() && uri.back() == '/') uri.pop_back();
@@ -169,16 +169,16 @@ Result<std::string> common_key(const Files& files, const std::vector<std::string
   std::string named, by;
   for (const auto& source : sources_of(files)) {
     if (source.file == own_file || is_ours(source.file) || !shares(source, uris, suites)) continue;
-    // apt takes a key behind none, and not none behind a key.
+    // apt accepts a key after a source without one, but not the reverse.
     const bool later = source.file != kList && (own_file == kList || source.file > own_file);
     if (source.signed_by.empty() && !later) continue;
     if (source.signed_by == named && !by.empty()) continue;
     if (!by.empty() || (source.signed_by != key && !same_key(files, source.signed_by, key)))
       return fail(Code::conflict,
-                  source.file + " has the same repository with " +
+                  source.file + " lists the same repository with " +
                       (source.signed_by.empty() ? "no key" : "Signed-By " + source.signed_by) +
                       (by.empty() ? ", not " + key : ", and " + by + " with " + named) +
-                      ": apt would read no lists any more. Remove one of the two");
+                      ": apt would refuse to read its lists. Remove one of the two");
     named = source.signed_by;
     by = source.file;
   }

@@ -18,9 +18,10 @@ struct DistributionSource {
 std::string release_codename(const Files& files);
 // not_found: no source has the release's suite and the component main.
 Result<DistributionSource> distribution_source(const Files& files);
-// The name under which this system's other sources have the key `key` for these repositories; `key` itself if
-// they name none. apt compares names, not keys: with two names for one repository it reads no list at all.
-// conflict: another key, or none in a source that is read after `own_file`, the file that will name it.
+// The path by which this system's other sources name the key `key` for these repositories; `key` itself if
+// they name none. apt compares paths, not keys: with two paths for one repository it reads no list at all.
+// conflict: a different key, or a source without one that is read after `own_file`, the file that will name
+// it.
 Result<std::string> common_key(const Files& files, const std::vector<std::string>& uris,
                                const std::vector<std::string>& suites, const std::string& key,
                                const std::string& own_file);

@@ -1,7 +1,8 @@
-// archive: a folder is what a tar archive holds, nothing else.
+// archive: a folder with exactly the content of a tar archive.
 //
-// Unpacked beside its place and moved there whole, with a stamp of the archive's digest inside: a crash
-// leaves the old folder or the new one. The archive may be gone afterwards; the stamp answers the check.
+// Unpacked next to its destination and moved there as a whole, with a stamp of the archive's digest inside: a
+// crash leaves the old folder or the new one. The archive may be deleted afterwards; the check only reads the
+// stamp.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -27,7 +28,7 @@ Result<Wanted> wanted(const Json& params) {
       return fail(Code::invalid, "archive: 'source' and 'into' must be absolute paths");
   if (out.into.find('/', 1) == std::string::npos)
     return fail(Code::invalid, "archive: 'into' must not be a top-level folder: it is replaced as a whole");
-  if (out.strip < 0) return fail(Code::invalid, "archive: 'strip' is negative");
+  if (out.strip < 0) return fail(Code::invalid, "archive: 'strip' must not be negative");
   TRY(out.sha256, digest_of(params, "sha256"));
   return out;
 }
@@ -40,9 +41,10 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (!state.exists) return differs(want.into + " does not exist");
   if (!state.directory) return differs(want.into + " is not a folder");
   const std::string have = context.files.read(want.into + kStamp).value_or("");
-  if (have.empty()) return differs(want.into + " was not made by this module");
-  return have == stamp_text(want) ? holds()
-                                  : differs(want.into + " contains another archive: " + have.substr(0, 71));
+  if (have.empty()) return differs(want.into + " was not created by this module");
+  return have == stamp_text(want)
+             ? holds()
+             : differs(want.into + " contains a different archive: " + have.substr(0, 71));
 }
 
 Status unpack(StepContext& context, const Wanted& want, const std::string& place) {
@@ -55,7 +57,7 @@ Status unpack(StepContext& context, const Wanted& want, const std::string& place
                          30 * kMinute));
   (void)out;
   if (context.files.list(place).empty())
-    return fail(Code::failed, want.source + " contains nothing below 'strip'");
+    return fail(Code::failed, want.source + " is empty after dropping 'strip' path components");
   return context.files.write(place + kStamp, stamp_text(want));
 }
 
@@ -87,13 +89,13 @@ StepModule archive_module() {
   StepModule m;
   m.name = "archive";
   m.help =
-      "A folder has the content of a tar archive (any compression that tar supports). The folder belongs to "
-      "the archive as a whole: another version replaces it in one move; a folder with foreign files in it is "
-      "refused.";
-  m.parameters = Json::array({parameter("source", "string", true, "the archive on the node (see `download`)"),
-                              parameter("sha256", "string", true, "of the archive, 64 hexadecimal digits"),
-                              parameter("into", "string", true, "the folder, absolute"),
-                              parameter("strip", "int", false, "leading path components to drop", 0)});
+      "Unpacks a tar archive (any compression that tar supports) into a folder of its own. A different "
+      "version replaces the whole folder in one move; a folder with files from elsewhere is not replaced.";
+  m.parameters =
+      Json::array({parameter("source", "string", true, "the archive on the node (see `download`)"),
+                   parameter("sha256", "string", true, "digest of the archive, 64 hexadecimal digits"),
+                   parameter("into", "string", true, "absolute path of the folder"),
+                   parameter("strip", "int", false, "leading path components to drop", 0)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,4 +1,4 @@
-// download: one file from a URL, accepted only with the right digest.
+// download: one file from a URL, accepted only with the correct digest.
 #include <fmt/format.h>
 
 #include "agent/steps/system/accounts.h"
@@ -53,10 +53,11 @@ StepModule download_module() {
   StepModule m;
   m.name = "download";
   m.help =
-      "One file from a URL with a known SHA-256. Fetched by apt's downloader (proxies and trust as for apt) "
-      "beside its place and moved there if the digest is right; a wrong or partial file never appears there.";
+      "Downloads one file with a known SHA-256. apt's downloader (with apt's proxies and trust) fetches it "
+      "to a temporary file, which is moved to `path` once the digest is verified; a wrong or partial file "
+      "never appears there.";
   m.parameters = Json::array({parameter("url", "string", true, "https, http or file URL"),
-                              parameter("path", "string", true, "where to put it, absolute"),
+                              parameter("path", "string", true, "absolute path to store it at"),
                               parameter("sha256", "string", true, "64 hexadecimal digits"),
                               parameter("mode", "string", false, "octal", "0644"),
                               parameter("deadline_seconds", "int", false, "gives up after this time", 1800)});

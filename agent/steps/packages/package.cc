@@ -39,21 +39,21 @@ Json for_this_release(const Files& files, Json params) {
   return params;
 }
 
-// A version may hold a '*', as apt takes it: 550.163.01-*
+// A version may contain a '*', as apt accepts it: 550.163.01-*
 bool is_version(const std::string& want, const std::string& have) {
   return want.empty() || fnmatch(want.c_str(), have.c_str(), 0) == 0;
 }
 
-// Whether apt has a package of this very name. Then that one is installed, whatever else provides the name.
+// Whether apt has a package of exactly this name. If so, that one is installed, whatever else provides the
+// name.
 bool is_offered(StepContext& context, const std::string& name) {
   const auto shown = context.process.run({.argv = {"apt-cache", "--no-all-versions", "show", name}});
   return shown.ok() && shown->out.find("Package: " + name + "\n") != std::string::npos;
 }
 
-// The installed package that stands for a name: its own, or the one that apt takes for it. Packages change
-// their names (librdmacm1 is librdmacm1t64 since Debian 13) and provide the old one then, of their own
-// version. Of a name that is provided without a version apt takes the provider where it has no package of
-// that name.
+// The installed package that satisfies a name: that package, or the one that apt uses for it. Packages change
+// names (librdmacm1 is librdmacm1t64 since Debian 13) and then provide the old one with their own version.
+// For a name that is provided without a version, apt uses the provider if it has no package of that name.
 Packages::const_iterator stand_for(StepContext& context, const Packages& have, const Wanted& want) {
   const auto own = have.find(want.name);
   if (own != have.end() || !want.version.empty()) return own;
@@ -66,7 +66,7 @@ Packages::const_iterator stand_for(StepContext& context, const Packages& have, c
   return is_offered(context, want.name) ? have.end() : other;
 }
 
-// Words for apt-get of everything that is missing or of another version.
+// apt-get arguments for everything that is missing or has a different version.
 std::vector<std::string> missing(StepContext& context, const Packages& have, const Json& params) {
   std::vector<std::string> out;
   for (const auto& want : wanted(params)) {
@@ -89,8 +89,8 @@ std::map<std::string, std::string> versions_of(const Packages& packages) {
   return out;
 }
 
-// Packages whose hold is not as declared; none when it is not declared. A locked set is held as a whole: held
-// alone, the package that was named lost its libraries to the next upgrade.
+// Packages whose hold is not as declared; none when it is not declared. A locked set is held as a whole: if
+// only the named package were held, the next upgrade would change its libraries.
 std::vector<std::string> wrongly_held(StepContext& context, const Packages& have, const Json& params,
                                       const Locks& locks) {
   std::vector<std::string> out;
@@ -152,22 +152,22 @@ Result<std::string> apt(StepContext& context, const std::vector<std::string>& wo
   return unattended(context, std::move(argv), deadline);
 }
 
-// A run that a power cut or a reset ended leaves dpkg's journal behind, and apt refuses to work until dpkg
-// has gone through it. Another run that is still at work has a journal too: apt waits for its lock, then
-// that run is over.
+// A run that ended by a power cut or a reset leaves dpkg's journal behind, and apt refuses to work until dpkg
+// has processed it. A run that is still active has a journal too: apt waits for its lock, then that run is
+// over.
 Status finish_interrupted_run(StepContext& context) {
   if (!has_journal(context.files)) return Ok{};
   (void)apt(context, {"check"}, 10 * kMinute).ok();
   if (!has_journal(context.files)) return Ok{};
-  say(context, "dpkg was interrupted: continuing");
+  say(context, "an earlier dpkg run was interrupted: continuing it");
   auto done = unattended(context, {"dpkg", "--force-confold", "--configure", "-a"}, kInstall);
-  // What one package's own script cannot do is apt's to say of the packages that are wanted.
+  // A failed script of one package: apt reports it if it concerns the wanted packages.
   if (!done.ok() && has_journal(context.files))
-    return std::move(done).error().with("dpkg --configure -a, after a run of dpkg that was interrupted");
+    return std::move(done).error().with("`dpkg --configure -a` after an interrupted dpkg run");
   return Ok{};
 }
 
-// apt removes packages to make others fit; only those that are named may go.
+// apt removes packages to make others fit; only those that are listed may be removed.
 Status check_removals(const std::string& simulation, const Json& params) {
   const auto allowed = list_of(params, "removes");
   std::vector<std::string> others;
@@ -178,14 +178,14 @@ Status check_removals(const std::string& simulation, const Json& params) {
   }
   if (others.empty()) return Ok{};
   return fail(Code::conflict, "apt would remove " + join(others, " ") +
-                                  "; name the packages that may be removed in 'removes'");
+                                  "; list the packages that may be removed in 'removes'");
 }
 
-// What would be there in the end, dependencies included, is of the locked versions.
+// Everything installed in the end, dependencies included, must have the locked versions.
 Status check_locks(const Packages& have, const std::string& simulation, const Locks& locks) {
   const auto odd = outside_locks(locks, after_simulation(versions_of(have), simulation));
   if (odd.empty()) return Ok{};
-  return fail(Code::conflict, "nothing was installed, the versions do not fit together: " + join(odd, "; "));
+  return fail(Code::conflict, "nothing was installed, the versions do not match: " + join(odd, "; "));
 }
 
 Status check_simulation(const Packages& have, const std::string& simulation, const Json& params,
@@ -199,7 +199,7 @@ Status install(StepContext& context, const Packages& have, const Json& params, c
   const std::string all = join(words, " ");
   say(context, "installing " + all);
   std::vector<std::string> options = {"install", "--no-install-recommends"};
-  if (all.find('=') != std::string::npos)  // an exact version is meant, also below a newer or a held one
+  if (all.find('=') != std::string::npos)  // an exact version also replaces a newer or a held one
     options.insert(options.end(), {"--allow-downgrades", "--allow-change-held-packages"});
   words.insert(words.begin(), options.begin(), options.end());
   auto simulated_words = words;
@@ -248,23 +248,24 @@ StepModule package_module() {
   StepModule m;
   m.name = "package";
   m.help =
-      "Debian packages are installed, `name=version` for an exact version (it may contain a `*`), and held "
-      "there if requested. apt's simulation is checked first: a removal that `removes` does not name, or a "
-      "version outside `locked`, stops the step before anything is changed. For packages baked into the "
-      "image this reads one file.";
+      "Installs Debian packages (`name=version` for an exact version, which may contain a `*`) and holds "
+      "them if requested. apt's simulation is checked first: a removal that is not in `removes`, or a "
+      "version outside `locked`, stops the step before anything is changed. If all packages are installed, "
+      "only dpkg's status file is read.";
   m.parameters = Json::array(
       {parameter("names", "list", true, "package names, optionally name=version"),
-       parameter(
-           "also", "object", false,
-           "more names on one release only: {trixie: [docker-cli]}, by the codename in /etc/os-release"),
-       parameter("install", "bool", false, "false: they must be in the image, nothing is installed here",
-                 true),
+       parameter("also", "object", false,
+                 "additional names for one release only, by the codename in /etc/os-release: {trixie: "
+                 "[docker-cli]}"),
+       parameter("install", "bool", false,
+                 "false: they must already be in the image; nothing is installed on the node", true),
        parameter("hold", "bool", false,
-                 "held at their version, or not, with all that is locked; default: unchanged"),
+                 "true: hold them, and everything in `locked`, at their version; false: release them; "
+                 "default: unchanged"),
        parameter("locked", "list", false,
-                 "sets that only work together: {packages: [patterns], version: pattern}; dependencies that "
-                 "are not named must be of that version, too"),
-       parameter("removes", "list", false, "packages that apt may remove to make them fit")});
+                 "sets of packages that only work at one version: {packages: [patterns], version: pattern}; "
+                 "matching dependencies must have that version, too"),
+       parameter("removes", "list", false, "packages that apt may remove to install these")});
   m.check = check;
   m.check_many = check_many;
   m.apply = apply;

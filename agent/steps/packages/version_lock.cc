@@ -24,7 +24,7 @@ std::string without_architecture(const std::string& name) { return name.substr(0
 
 Result<std::vector<VersionLock>> version_locks(const Json& list) {
   const auto wrong = [] {
-    return fail(Code::invalid, "package: a lock is {packages: [patterns], version: pattern}");
+    return fail(Code::invalid, "package: a lock must be {packages: [patterns], version: pattern}");
   };
   std::vector<VersionLock> out;
   if (!list.is_array()) return wrong();
@@ -57,7 +57,7 @@ std::vector<std::string> outside_locks(const std::vector<VersionLock>& locks,
   for (const auto& lock : locks)
     for (const auto& [name, version] : packages)
       if (covers(lock, name) && !fits(lock.version, version))
-        out.push_back(fmt::format("{} is {}, its set {}", name, version, lock.version));
+        out.push_back(fmt::format("{} is {}, but its set requires {}", name, version, lock.version));
   return out;
 }
 

@@ -21,8 +21,8 @@ struct VersionLock {
 // From [{packages: [...], version: "..."}]; invalid for anything else, or an empty lock.
 Result<std::vector<VersionLock>> version_locks(const Json& list);
 bool is_locked(const std::vector<VersionLock>& locks, const std::string& package);
-// The packages (name -> version) outside their lock: "libcuda1 is 560.1-1, its set 550.163.01-*"; empty when
-// none does.
+// The packages (name -> version) outside their lock: "libcuda1 is 560.1-1, but its set requires
+// 550.163.01-*"; empty if there are none.
 std::vector<std::string> outside_locks(const std::vector<VersionLock>& locks,
                                        const std::map<std::string, std::string>& packages);
 

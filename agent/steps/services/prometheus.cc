@@ -1,4 +1,4 @@
-// prometheus_targets: Prometheus scrapes every declared target, and each is up. Asked through its own API: a
+// prometheus_targets: Prometheus scrapes every declared target, and each is up. Read from its own API: a
 // configuration file that names them proves nothing.
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ Result<std::map<std::string, std::string>> targets(StepContext& context, const s
   TRY(const Json json, parse_json(text));
   const Json list = json.value(Json::json_pointer("/data/activeTargets"), Json());
   if (!list.is_array())
-    return fail(Code::failed, "Prometheus answers without targets: " + text.substr(0, 200));
+    return fail(Code::failed, "the answer from Prometheus has no targets: " + text.substr(0, 200));
   std::map<std::string, std::string> out;
   for (const auto& target : list) {
     const Json labels = target.value("labels", Json::object());
@@ -38,7 +38,7 @@ Result<std::string> lacking(StepContext& context, const Json& params) {
     const auto it = have.find(job + " " + instance);
     if (it != have.end() && it->second == "up") continue;
     out += fmt::format("{}{} ({}) is {}", out.empty() ? "" : "; ", text_of(node, "name"), instance,
-                       it == have.end() ? "no target" : it->second);
+                       it == have.end() ? "not a target" : it->second);
   }
   return out;
 }
@@ -62,12 +62,13 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 StepModule prometheus_targets_module() {
   StepModule m;
   m.name = "prometheus_targets";
-  m.help = "Prometheus reports this job's target on every given node as up. Only tests, changes nothing.";
-  m.parameters = Json::array({parameter("url", "string", false, "of Prometheus", "http://127.0.0.1:9090"),
-                              parameter("job", "string", true, "job_name of its configuration"),
-                              parameter("nodes", "list", true, "[{name, address}]"),
-                              parameter("port", "int", false, "of the exporter", 9100),
-                              parameter("deadline_seconds", "int", false, "for the first scrapes", 60)});
+  m.help = "Tests that Prometheus reports this job's target on every listed node as up. Changes nothing.";
+  m.parameters = Json::array(
+      {parameter("url", "string", false, "URL of Prometheus", "http://127.0.0.1:9090"),
+       parameter("job", "string", true, "job_name in its configuration"),
+       parameter("nodes", "list", true, "[{name, address}]"),
+       parameter("port", "int", false, "port of the exporter", 9100),
+       parameter("deadline_seconds", "int", false, "how long to wait for the first scrapes", 60)});
   m.check = check;
   return m;
 }

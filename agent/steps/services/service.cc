@@ -54,9 +54,9 @@ int64_t clock_us(clockid_t clock) {
   return static_cast<int64_t>(t.tv_sec) * 1000000 + t.tv_nsec / 1000;
 }
 
-// The file that a running unit may not have read, and whether its time says nothing: it lies ahead of the
-// clock, as with what was written before a clock that ran ahead was set right. Such a file would stay newer
-// than every restart until the clock gets there.
+// The file that a running unit may not have read, and whether its time is useless: it is in the future, as
+// for a file written before a fast clock was corrected. Such a file would stay newer than every restart until
+// the clock catches up.
 struct Unread {
   std::string path = {};
   bool ahead = false;
@@ -156,9 +156,9 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   return check_many(context, {params}).front();
 }
 
-// Whether systemd must load its units again to see links that were just made or removed. Newer systemd says
-// so itself (seen on Debian 13); older keeps the state it once read of a unit that others hold in memory
-// (nfs-server on Debian 12).
+// Whether systemd must load its units again to see links that were just made or removed. Newer systemd
+// reports that itself (seen on Debian 13); older systemd keeps the state it once read for a unit that other
+// units keep loaded (nfs-server on Debian 12).
 bool missed_links(const StepContext& context, const Json& params, const Properties& p) {
   if (property(p, "NeedDaemonReload") == "yes") return true;
   const Difference d = difference(context, params, p);
@@ -176,7 +176,7 @@ Status load_where_needed(StepContext& context, const Json& params, const std::ve
   return Ok{};
 }
 
-// Before a start: what is dated ahead of the clock is dated now, so that it is the last one.
+// Before a start: files dated in the future get the current time, so that no further restart follows.
 Status date_files(const StepContext& context, const Json& params) {
   for (const auto& path : list_of(params, "restart_for"))
     if (look(context.files, path).modified_us > clock_us(CLOCK_REALTIME)) TRY_(date_now(context.files, path));
@@ -201,7 +201,7 @@ Status apply(StepContext& context, const Json& params) {
     if (d.start) verbs["3 start"].push_back(unit);
     if (d.restart) verbs["3 restart"].push_back(unit);
   }
-  // A unit that failed before its files were right would be refused for starting too often.
+  // systemd would refuse to start a unit that failed too often before its files were correct.
   if (verbs.count("3 start")) {
     std::vector<std::string> failed_units;
     for (const auto& unit : verbs["3 start"])
@@ -235,14 +235,15 @@ StepModule service_module() {
   StepModule m;
   m.name = "service";
   m.help =
-      "systemd units: enabled, running, or masked. A running one is restarted if a file of `restart_for` is "
-      "newer than its start.";
+      "Enables, starts, stops or masks systemd units. A running unit is restarted if a file in `restart_for` "
+      "is newer than its start.";
   m.parameters = Json::array(
-      {parameter("names", "list", true, "unit names; .service is added where there is no suffix"),
+      {parameter("names", "list", true, "unit names; .service is added to a name without a suffix"),
        parameter("enabled", "bool", false, "started at boot; default: unchanged"),
        parameter("running", "bool", false, "active now", true),
-       parameter("masked", "bool", false, "stopped and masked; a unit that does not exist is fine", false),
-       parameter("restart_for", "list", false, "files it reads at its start")});
+       parameter("masked", "bool", false, "stopped and masked; a unit that does not exist is accepted",
+                 false),
+       parameter("restart_for", "list", false, "files that the unit reads at its start")});
   m.check = check;
   m.check_many = check_many;
   m.apply = apply;

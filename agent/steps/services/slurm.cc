@@ -1,5 +1,5 @@
-// Slurm, read and changed through its own programs: the nodes' states, one node in or out of the schedule,
-// and an MPI job as the proof that launching works. Installation and configuration are ordinary steps of
+// Slurm, read and changed through its own programs: the nodes' states, draining and resuming one node, and an
+// MPI job as proof that launching works. Installation and configuration are ordinary steps of
 // playbooks/scheduler.yaml.
 //
 // States are read in Slurm's long form ("idle", "drained$", "mixed-"), or as scontrol joins them
@@ -97,7 +97,7 @@ bool takes_jobs(const std::string& state) {
 std::string hint_of(const std::string& state) {
   const StateWords words = words_of(state);
   const bool maintained = words.base == "maint" || words.flags.count("maintenance") != 0;
-  return maintained ? " (`scontrol show reservation` shows which)" : "";
+  return maintained ? " (see `scontrol show reservation`)" : "";
 }
 
 // Polls until `lacking` returns "" or the deadline passes. slurmctld may be starting: an error counts as not
@@ -142,7 +142,7 @@ Result<NodeState> state_of(StepContext& context, const Json& params) {
 Result<bool> wants_drain(const Json& params) {
   const std::string want = text_of(params, "state");
   if (want != "drain" && want != "resume")
-    return fail(Code::invalid, "slurm_node: 'state' is drain or resume, not '" + want + "'");
+    return fail(Code::invalid, "slurm_node: 'state' must be drain or resume, not '" + want + "'");
   return want == "drain";
 }
 
@@ -152,7 +152,7 @@ bool left_alone(const NodeState& now, const Json& params) {
   return !only.empty() && now.reason.rfind(only, 0) != 0;
 }
 
-// A node that is given back after its own restart can wait for slurmctld, which may be starting, too. A node
+// Resuming a node after its own restart may have to wait for slurmctld, which may be starting, too. A node
 // unknown to slurmctld stays unknown.
 bool may_answer_later(const Error& error, const Json& params) {
   return !text_of(params, "only_reason").empty() && error.code != Code::not_found;
@@ -199,7 +199,7 @@ Status apply_node(StepContext& context, const Json& params) {
   return end.holds == Holds::yes ? Status(Ok{}) : Status(fail(Code::timeout, end.diff));
 }
 
-// The last words of both: srun's own stand on the error output, those of the ranks on either.
+// The end of both outputs: srun's own messages are on standard error, those of the ranks on either.
 std::string said(const Output& out) {
   constexpr size_t kEnd = 300;
   const auto end = [](const std::string& text) {
@@ -208,8 +208,8 @@ std::string said(const Output& out) {
   return out.out.empty() ? end(out.err) : end(out.err) + " " + end(out.out);
 }
 
-// One rank per node. The program verifies every element itself; that as many ranks as nodes took part is for
-// us to see.
+// One rank per node. The program verifies every element itself; this step checks that as many ranks as nodes
+// took part.
 Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
   std::vector<std::string> hosts;
   for (const auto& host : params.at("hosts")) hosts.push_back(text_of(host, "name"));
@@ -218,8 +218,8 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
   Command command;
   const int64_t deadline_s = int_of(params, "deadline_seconds", 180);
   constexpr int64_t kSpare = 20;
-  // One rank that cannot begin leaves the others waiting for it. On a signal to end, srun prints its state
-  // and releases the nodes; killed, it leaves them allocated, and the next try finds no node free.
+  // A rank that cannot start leaves the others waiting for it. On a signal to end, srun prints its state and
+  // releases the nodes; killed, it leaves them allocated, and the next try finds no node free.
   command.argv = {"runuser",
                   "-u",
                   text_of(params, "user", "mpi"),
@@ -254,8 +254,8 @@ Result<CheckResult> check_mpi(StepContext& context, const Json& params) {
                         ? Result<Json>(fail(Code::failed, ""))
                         : parse_json(out.out.substr(brace, out.out.find('\n', brace) - brace));
   if (!json.ok() || !json->is_object())
-    return differs(fmt::format("srun ended with {}{}: {}", out.exit_code,
-                               out.exit_code == kTimedOut ? " (out of time)" : "", said(out)));
+    return differs(fmt::format("srun exited with {}{}: {}", out.exit_code,
+                               out.exit_code == kTimedOut ? " (timed out)" : "", said(out)));
   if (json->value("outcome", "") != "measured")
     return differs("the result of the all-reduce is wrong: " + json->value("error", ""));
   const Json ranks = json->value(Json::json_pointer("/metrics/ranks/value"), Json());
@@ -270,10 +270,10 @@ StepModule slurm_nodes_module() {
   StepModule m;
   m.name = "slurm_nodes";
   m.help =
-      "slurmctld has every one of these nodes, and each answers and accepts jobs. Only tests, changes "
-      "nothing.";
-  m.parameters = Json::array({parameter("nodes", "list", true, "[{name}]"),
-                              parameter("deadline_seconds", "int", false, "to register", 60)});
+      "Tests that slurmctld lists all these nodes, and that each responds and accepts jobs. Changes nothing.";
+  m.parameters =
+      Json::array({parameter("nodes", "list", true, "[{name}]"),
+                   parameter("deadline_seconds", "int", false, "how long to wait for them to register", 60)});
   m.check = check_nodes;
   return m;
 }
@@ -283,10 +283,10 @@ StepModule slurm_node_module() {
   m.name = "slurm_node";
   m.help = "Drains a node in Slurm (its jobs may end first) or resumes it.";
   m.parameters = Json::array(
-      {parameter("node", "string", true, "its name"), parameter("state", "string", true, "drain | resume"),
+      {parameter("node", "string", true, "node name"), parameter("state", "string", true, "drain | resume"),
        parameter("reason", "string", false, "shown by sinfo -R", "muster drain"),
        parameter("only_reason", "string", false, "resume only nodes whose reason begins with this"),
-       parameter("deadline_seconds", "int", false, "time for its jobs to end", 60)});
+       parameter("deadline_seconds", "int", false, "how long to wait for its jobs to end", 60)});
   m.check = check_node;
   m.apply = apply_node;
   return m;
@@ -296,16 +296,16 @@ StepModule slurm_mpi_module() {
   StepModule m;
   m.name = "slurm_mpi";
   m.help =
-      "An MPI all-reduce started by srun, one rank on every given node, every element of the result "
-      "verified. Only tests, changes nothing.";
+      "Runs an MPI all-reduce through srun, one rank on every listed node, and verifies every element of the "
+      "result. Changes nothing.";
   m.parameters = Json::array(
       {parameter("hosts", "list", true, "[{name}]"),
-       parameter("user", "string", false, "account that submits", "mpi"),
-       parameter("mpi", "string", false, "srun's --mpi", "pmix"),
-       parameter("program", "string", false, "the all-reduce", "/usr/lib/muster/muster-mpi-check"),
-       parameter("seconds", "string", false, "time budget", "1"),
+       parameter("user", "string", false, "account that submits the job", "mpi"),
+       parameter("mpi", "string", false, "value of srun's --mpi", "pmix"),
+       parameter("program", "string", false, "the all-reduce program", "/usr/lib/muster/muster-mpi-check"),
+       parameter("seconds", "string", false, "duration in seconds", "1"),
        parameter("max_bytes", "int", false, "largest message", 65536),
-       parameter("deadline_seconds", "int", false, "time after which it is killed", 180)});
+       parameter("deadline_seconds", "int", false, "timeout, after which the job is killed", 180)});
   m.check = check_mpi;
   return m;
 }

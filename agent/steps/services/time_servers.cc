@@ -1,8 +1,8 @@
 // time_servers: chrony uses the servers of one file and no others.
 //
-// Others come from where installers, clouds and DHCP write them: lines of chrony.conf and of what it includes
-// (in any spelling that chrony reads), files of its source folders, and /run/chrony-dhcp, which every lease
-// writes again. Lines are kept as comments. A reference clock is a device, not a server: it stays.
+// Other servers come from where installers, clouds and DHCP write them: lines of chrony.conf and of what it
+// includes (in any spelling that chrony reads), files of its source folders, and /run/chrony-dhcp, which
+// every lease rewrites. Lines are kept as comments. A reference clock is a device, not a server: it stays.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kMain = "/etc/chrony/chrony.conf";
 constexpr const char* kDebt = "time-servers";
-constexpr const char* kTakenOut = "# Taken out by muster: ";
+constexpr const char* kTakenOut = "# Removed by muster: ";
 constexpr int kDeepest = 8;  // chrony itself stops at ten files within each other
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
@@ -37,12 +37,12 @@ bool names_servers(const std::string& directive) {
   return directive == "server" || directive == "pool" || directive == "peer" || directive == "initstepslew";
 }
 
-// Folders that what runs writes to: their files come again.
+// Folders that running programs write to: their files would come back.
 bool is_written_again(const std::string& folder) {
   return folder.rfind("/run/", 0) == 0 || folder.rfind("/var/run/", 0) == 0;
 }
 
-// chrony's files as they should be, where that is not as they are.
+// The wanted text of those of chrony's files that must change.
 class Survey {
  public:
   Survey(const Files& files, std::string keep) : files_(files), keep_(std::move(keep)) {
@@ -109,7 +109,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   Diff diff;
   for (const auto& [path, text] : wrong)
     add_difference(context.files, {path, text, look(context.files, path).mode}, diff);
-  if (has_pending_reload(context.files, kDebt)) diff.add("chrony has not read its files again");
+  if (has_pending_reload(context.files, kDebt)) diff.add("chrony has not re-read its files");
   return diff.result();
 }
 
@@ -139,7 +139,7 @@ StepModule time_servers_module() {
       "configuration become comments, and servers from a DHCP lease are not read. A reference clock stays. "
       "chrony is restarted if something changed.";
   m.parameters =
-      Json::array({parameter("file", "string", true, "the one with the declared servers, NAME.sources")});
+      Json::array({parameter("file", "string", true, "file with the declared servers, NAME.sources")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,4 +1,4 @@
-// timer: a program that systemd runs now and then: NAME.service (oneshot) and NAME.timer.
+// timer: a program that systemd runs on a schedule: NAME.service (oneshot) and NAME.timer.
 #include <fmt/format.h>
 
 #include "agent/steps/files/own_file.h"
@@ -31,7 +31,8 @@ Result<Wanted> wanted(const Json& params) {
     return fail(Code::invalid, "timer: 'argv' must begin with an absolute path");
   std::string command, when;
   for (const auto& argument : argv) {
-    if (argument.find('\n') != std::string::npos) return fail(Code::invalid, "timer: a line break in 'argv'");
+    if (argument.find('\n') != std::string::npos)
+      return fail(Code::invalid, "timer: 'argv' must not contain a line break");
     command += (command.empty() ? "" : " ") + quoted(argument);
   }
   for (const auto& [key, property] :
@@ -39,15 +40,15 @@ Result<Wanted> wanted(const Json& params) {
         std::pair{"every", "OnUnitActiveSec"}, std::pair{"spread", "RandomizedDelaySec"}}) {
     const auto text = text_of(params, key);
     if (text.find('\n') != std::string::npos)
-      return fail(Code::invalid, fmt::format("timer: a line break in '{}'", key));
+      return fail(Code::invalid, fmt::format("timer: '{}' must not contain a line break", key));
     if (!text.empty()) when += fmt::format("{}={}\n", property, text);
   }
   if (text_of(params, "calendar").empty() && text_of(params, "after_boot").empty())
-    return fail(Code::invalid, "timer: 'calendar' or 'after_boot' is needed, or it would never start");
+    return fail(Code::invalid, "timer: 'calendar' or 'after_boot' is needed, otherwise it would never start");
   if (bool_of(params, "catch_up", false)) when += "Persistent=true\n";
   const std::string about = text_of(params, "description", out.name), user = text_of(params, "user");
   if ((about + user).find('\n') != std::string::npos)
-    return fail(Code::invalid, "timer: a line break in a parameter");
+    return fail(Code::invalid, "timer: 'description' and 'user' must not contain a line break");
   const std::string folder = "/etc/systemd/system/" + out.name;
   out.service = {
       folder + ".service",
@@ -63,7 +64,7 @@ Result<Wanted> wanted(const Json& params) {
   return out;
 }
 
-// The timer as a unit is the service module's business.
+// The service module handles the timer as a unit.
 Json unit_params(const Wanted& want) {
   return {{"names", {want.name + ".timer"}}, {"enabled", true}, {"restart_for", {want.timer.path}}};
 }
@@ -104,7 +105,9 @@ Status apply(StepContext& context, const Json& params) {
 StepModule timer_module() {
   StepModule m;
   m.name = "timer";
-  m.help = "A program that systemd runs at times: writes NAME.service and NAME.timer, and starts the timer.";
+  m.help =
+      "Runs a program on a schedule: writes the systemd units NAME.service and NAME.timer, and starts the "
+      "timer.";
   m.parameters = Json::array(
       {parameter("name", "string", true, "name of the two units"),
        parameter("argv", "list", true, "program (absolute path) and arguments; no shell"),
@@ -112,8 +115,8 @@ StepModule timer_module() {
        parameter("after_boot", "string", false, "delay of the first run after boot, e.g. 5min"),
        parameter("every", "string", false, "delay after each run, e.g. 15min"),
        parameter("spread", "string", false, "random delay up to this, so that not all nodes act at once"),
-       parameter("catch_up", "bool", false, "run at once when a run was missed", false),
-       parameter("user", "string", false, "default: root"),
+       parameter("catch_up", "bool", false, "run at once if a run was missed", false),
+       parameter("user", "string", false, "account that it runs as; default: root"),
        parameter("description", "string", false, "description of the units; default: the name")});
   m.check = check;
   m.apply = apply;

@@ -89,7 +89,7 @@ Result<unsigned> parse_mode(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
   if (error != std::errc() || end != text.data() + text.size() || text.size() < 3 || text.size() > 4 ||
       mode > 07777)
-    return fail(Code::invalid, "mode '" + text + "' is not three or four octal digits");
+    return fail(Code::invalid, "mode '" + text + "' must be three or four octal digits");
   return mode;
 }
 
@@ -97,14 +97,14 @@ Result<int64_t> uid_of(const Files& files, const std::string& owner) {
   if (owner.empty()) return int64_t{-1};
   if (const int64_t id = number(owner); id >= 0) return id;
   if (const auto user = find_user(files, owner)) return user->uid;
-  return fail(Code::not_found, "no user '" + owner + "'");
+  return fail(Code::not_found, "user '" + owner + "' does not exist");
 }
 
 Result<int64_t> gid_of(const Files& files, const std::string& group) {
   if (group.empty()) return int64_t{-1};
   if (const int64_t id = number(group); id >= 0) return id;
   if (const auto entry = find_group(files, group)) return entry->gid;
-  return fail(Code::not_found, "no group '" + group + "'");
+  return fail(Code::not_found, "group '" + group + "' does not exist");
 }
 
 std::string permission_diff(const FileState& state, unsigned mode, int64_t uid, int64_t gid) {

@@ -21,7 +21,7 @@ Status apply(StepContext& context, const Json& params) {
   if (name.empty() || name.size() > 63 ||
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") !=
           std::string::npos)
-    return fail(Code::invalid, "'" + name + "' is not a host name");
+    return fail(Code::invalid, "'" + name + "' is not a valid host name");
   if (context.files.read_line("/etc/hostname") != name)
     TRY_(context.files.write("/etc/hostname", name + "\n"));
   if (context.files.read_line(kRunning) != name) TRY_(context.files.write_raw(kRunning, name));
@@ -33,7 +33,7 @@ Status apply(StepContext& context, const Json& params) {
 StepModule hostname_module() {
   StepModule m;
   m.name = "hostname";
-  m.help = "The node's host name, now and at every boot.";
+  m.help = "Sets the node's host name, now and at every boot.";
   m.parameters = Json::array({parameter("name", "string", true, "host name")});
   m.check = check;
   m.apply = apply;

@@ -29,7 +29,7 @@ std::string key_of(const std::string& argument) {
   return key;
 }
 
-// These decide what is booted, or speak to muster itself.
+// These decide what is booted, or are for muster itself.
 bool is_ours(const std::string& key) {
   return key == "root" || key == "rootfstype" || key == "init" || key == "ro" || key == "rw" ||
          key.rfind("muster.", 0) == 0;
@@ -43,10 +43,10 @@ Result<Wanted> wanted(const Json& params) {
   for (const auto* list : {&out.present, &out.absent})
     for (const auto& argument : *list) {
       if (argument.empty() || argument.find_first_of(" \t\n\"") != std::string::npos)
-        return fail(Code::invalid, "kernel_command_line: '" + argument + "' is not one argument");
+        return fail(Code::invalid, "kernel_command_line: '" + argument + "' must be a single argument");
       if (is_ours(key_of(argument)))
         return fail(Code::denied, "kernel_command_line: '" + key_of(argument) +
-                                      "' decides what is booted; it is not available to playbooks");
+                                      "' decides what is booted and cannot be set by a playbook");
     }
   return out;
 }
@@ -57,8 +57,8 @@ bool has(const std::vector<std::string>& list, const std::string& argument) {
   return std::find(list.begin(), list.end(), argument) != list.end();
 }
 
-// The arguments as they should be: those of the same key make room (`console` may be there many times, but a
-// playbook that names a value for a key means that value).
+// The wanted arguments: others of the same key are removed (`console` may occur several times, but a playbook
+// that gives a value for a key means exactly that value).
 std::vector<std::string> edited(const Wanted& want, const std::vector<std::string>& now) {
   std::vector<std::string> out;
   for (const auto& argument : now) {
@@ -90,7 +90,7 @@ std::string with_options(const std::string& entry, const std::vector<std::string
   return out;
 }
 
-// Text that the shell takes as it is.
+// Text quoted for the shell.
 std::string shell_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -111,8 +111,8 @@ std::string key_pattern(const std::string& key) {
   return out + (plain.empty() ? "" : shell_quoted(plain));
 }
 
-// GRUB puts GRUB_CMDLINE_LINUX_DEFAULT behind GRUB_CMDLINE_LINUX and the kernel takes the last value of a
-// key: what makes room is taken out of both.
+// GRUB puts GRUB_CMDLINE_LINUX_DEFAULT after GRUB_CMDLINE_LINUX and the kernel uses the last value of a key:
+// so arguments are removed from both.
 OwnFile grub_file(const Wanted& want) {
   std::vector<std::string> patterns;
   const auto add_key = [&](const std::string& argument) {
@@ -135,16 +135,16 @@ OwnFile grub_file(const Wanted& want) {
     text += fmt::format("{0}=\"$(muster_without \"${0}\")\"\n", variable);
   if (!want.present.empty())
     text += "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX\"" + shell_quoted(" " + join(want.present, " ")) + "\n";
-  // Sorted behind the files of clouds, hosters and sites: the last one counts.
+  // Sorted after the files of cloud images, hosting providers and sites: the last one counts.
   return {"/etc/default/grub.d/zz-muster-" + want.name + ".cfg", text, 0644};
 }
 
-// Where it was before, in front of 99-site.cfg.
+// Its path in earlier versions, sorted before 99-site.cfg.
 OwnFile earlier_grub_file(const Wanted& want) {
   return {"/etc/default/grub.d/60-muster-" + want.name + ".cfg", "", 0644};
 }
 
-// How the entry that GRUB's menu begins with differs; "" where it does not or there is no menu.
+// How the first entry of GRUB's menu differs; "" if it does not or there is no menu.
 std::string menu_diff(const Files& files, const Wanted& want) {
   bool linux = false;
   for (const auto& line : lines_of(files.read("/boot/grub/grub.cfg").value_or(""))) {
@@ -169,7 +169,7 @@ Status boot_diff(StepContext& context, const Wanted& want, Diff& diff) {
   const std::string slot = read_image_record(context.files).slot;
   if (slot.empty()) {
     if (!has_grub(context.files))
-      return fail(Code::not_found, "neither a boot entry of muster's nor GRUB was found");
+      return fail(Code::not_found, "found neither a boot entry of muster nor GRUB");
     add_difference(context.files, grub_file(want), diff);
     add_difference(context.files, earlier_grub_file(want), diff);
     if (has_pending_reload(context.files, "grub-" + want.name)) diff.add("GRUB's menu is not up to date");
@@ -191,10 +191,10 @@ bool running_has(const Files& files, const Wanted& want) {
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
-  // What the kernel runs with was in the entry when it booted; only what differs is worth mounting the ESP
-  // for.
+  // The running kernel's arguments were in the entry when it booted; only a difference is worth mounting the
+  // ESP for.
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no kernel command line; nodes have"};
+    return CheckResult{Holds::not_applicable, "an image has no kernel command line; checked on nodes"};
   const bool running = running_has(context.files, want);
   const bool asked = context.files.exists(kMark + want.name);
   if (running && read_image_record(context.files).slot.empty() == false && !asked) return holds();
@@ -224,7 +224,7 @@ Status apply_grub(StepContext& context, const Wanted& want) {
   (void)out;
   // A restart would not help.
   if (const auto menu = menu_diff(context.files, want); !menu.empty())
-    return fail(Code::conflict, menu + ": something behind " + grub_file(want).path +
+    return fail(Code::conflict, menu + ": a file read after " + grub_file(want).path +
                                     " sets it, in /etc/default/grub.d or /etc/grub.d; remove it there");
   return clear_pending(context.files, debt);
 }
@@ -244,14 +244,14 @@ StepModule kernel_command_line_module() {
   StepModule m;
   m.name = "kernel_command_line";
   m.help =
-      "Arguments of the kernel, in the boot entry of the running slot (or GRUB's drop-in on an adopted "
-      "host). They count once the running kernel has them: the step requests a restart (see `reboot`). A "
-      "re-image writes the entry again.";
+      "Sets kernel arguments in the boot entry of the running slot (on an adopted host: in a drop-in for "
+      "GRUB). The step holds only when the running kernel has them: it requests a restart (see `reboot`). A "
+      "re-image rewrites the entry.";
   m.parameters =
       Json::array({parameter("name", "string", false, "distinguishes several such steps", "base"),
                    parameter("present", "list", false,
-                             "arguments, e.g. iommu=pt; another value of the same key is removed"),
-                   parameter("absent", "list", false, "arguments or keys that must not be there")});
+                             "arguments, e.g. iommu=pt; a different value of the same key is removed"),
+                   parameter("absent", "list", false, "arguments or keys that must not be present")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -46,7 +46,7 @@ Result<Wanted> wanted(const Json& params) {
     TRY_(check_name(module, "kernel_module"));
     const std::string text = value.is_string() ? value.get<std::string>() : dump_json(value);
     if (text.find('\n') != std::string::npos)
-      return fail(Code::invalid, "kernel_module: a line break in 'options'");
+      return fail(Code::invalid, "kernel_module: 'options' must not contain a line break");
     settings += "options " + module + " " + text + "\n";
   }
   out.load_file = {"/etc/modules-load.d/muster-" + out.name + ".conf",
@@ -94,8 +94,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
 Status write_files(StepContext& context, const Wanted& want) {
   TRY_(put(context.files, want.load_file));
   const bool changed = differs_from(context.files, want.settings_file);
-  // Where the boot goes through initramfs-tools, that image carries a copy of modprobe.d. muster's own has
-  // none.
+  // With initramfs-tools, the initial RAM disk contains a copy of modprobe.d. muster's own does not.
   const bool has_tool = context.files.exists("/usr/sbin/update-initramfs");
   if (changed && has_tool) TRY_(mark_pending(context.files, debt(want)));
   TRY_(put(context.files, want.settings_file));
@@ -130,15 +129,16 @@ StepModule kernel_module_module() {
   StepModule m;
   m.name = "kernel_module";
   m.help =
-      "Kernel modules: loaded now and at every boot, or never loaded again, and their options. A blacklisted "
-      "module that is in use requests a restart (see `reboot`).";
-  m.parameters =
-      Json::array({parameter("name", "string", false, "names the files: muster-NAME.conf", "base"),
-                   parameter("load", "list", false, "loaded at every boot, and now"),
-                   parameter("blacklist", "list", false,
-                             "never loaded, neither by a device nor by name; unloaded now if not in use"),
-                   parameter("options", "object", false, "module -> its options, as in modprobe.d(5)"),
-                   parameter("now", "bool", false, "false: only from the next boot on", true)});
+      "Loads kernel modules now and at every boot, blacklists others, and sets options. If a blacklisted "
+      "module is in use, the step requests a restart (see `reboot`).";
+  m.parameters = Json::array(
+      {parameter("name", "string", false, "used in file names: muster-NAME.conf", "base"),
+       parameter("load", "list", false, "modules to load, now and at every boot"),
+       parameter(
+           "blacklist", "list", false,
+           "modules that must never be loaded, neither for a device nor by name; unloaded now if not in use"),
+       parameter("options", "object", false, "module -> its options, as in modprobe.d(5)"),
+       parameter("now", "bool", false, "false: only from the next boot on", true)});
   m.check = check;
   m.apply = apply;
   return m;

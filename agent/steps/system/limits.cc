@@ -20,7 +20,7 @@ bool one_word(const std::string& text) {
 Result<OwnFile> sessions_file(const Json& params) {
   OwnFile out{"/etc/security/limits.d/60-muster-" + text_of(params, "name", "base") + ".conf", "", 0644};
   const std::string domain = text_of(params, "domain", "*");
-  if (!one_word(domain)) return fail(Code::invalid, "limits: 'domain' is not one word");
+  if (!one_word(domain)) return fail(Code::invalid, "limits: 'domain' must be one word");
   for (const auto& [item, value] : object_of(params, "values").items()) {
     if (!one_word(item) || !one_word(word(value)))
       return fail(Code::invalid, "limits: '" + item + "' and its value must be single words");
@@ -97,11 +97,11 @@ StepModule limits_module() {
   StepModule m;
   m.name = "limits";
   m.help =
-      "Resource limits, soft and hard alike: of log-in sessions in /etc/security/limits.d, and of services "
-      "as systemd's defaults, which limits.d does not reach. Checked against the running systemd.";
+      "Sets resource limits, soft and hard: for login sessions in /etc/security/limits.d, and for services "
+      "as systemd's defaults (limits.d does not apply to services). Checked against the running systemd.";
   m.parameters = Json::array(
-      {parameter("name", "string", false, "names the files: 60-muster-NAME.conf", "base"),
-       parameter("domain", "string", false, "users that `values` are for, as in limits.conf(5)", "*"),
+      {parameter("name", "string", false, "used in file names: 60-muster-NAME.conf", "base"),
+       parameter("domain", "string", false, "users that `values` apply to, as in limits.conf(5)", "*"),
        parameter("values", "object", false, "item -> value for sessions, e.g. memlock: unlimited"),
        parameter("services", "object", false, "item -> value for services, e.g. memlock: unlimited")});
   m.check = check;

@@ -1,9 +1,8 @@
-// own_devices: what muster itself wrote about the system's own disk names its partitions by what only they
-// have.
+// own_devices: what muster itself wrote about the system's own disk identifies its partitions uniquely.
 //
 // Earlier versions wrote labels: PARTLABEL=muster-esp into /etc/fstab, and root=PARTLABEL=... into boot
-// entries. Another disk with muster's partitions carries the same, and which of them a label finds is chance.
-// Lines of the host's own are none of it.
+// entries. Another disk with muster's partitions has the same labels, and which disk a label finds is chance.
+// The host's own lines are not changed.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -30,7 +29,7 @@ Result<std::string> guid_of(const Files& files, const std::string& part) {
   const auto found = std::find_if(table.partitions.begin(), table.partitions.end(),
                                   [&](const GptPartition& p) { return std::to_string(p.number) == number; });
   if (found == table.partitions.end())
-    return fail(Code::conflict, "the table of /dev/" + disk + " has no partition " + number);
+    return fail(Code::conflict, "the partition table of /dev/" + disk + " has no partition " + number);
   const auto all = partition_bearers(files, found->guid);
   if (all.size() > 1)
     return fail(Code::conflict, "PARTUUID=" + found->guid + " is " + join(all, " and ") +
@@ -38,7 +37,7 @@ Result<std::string> guid_of(const Files& files, const std::string& part) {
   return found->guid;
 }
 
-// fstab as it should be; the same text where it is right.
+// The wanted fstab; the same text if it is already correct.
 Result<std::string> right_fstab(const Files& files) {
   const std::string text = files.read(kFstab).value_or("");
   std::string out;
@@ -58,7 +57,7 @@ Result<std::string> right_fstab(const Files& files) {
   return any ? out : text;
 }
 
-// The entry with what it gives the kernel as root; the same text where that is no label.
+// The entry with root= by PARTUUID; the same text if root= is not a label.
 Result<std::string> right_entry(const Files& files, const std::string& entry) {
   std::string out;
   bool any = false;
@@ -78,7 +77,7 @@ Result<std::string> right_entry(const Files& files, const std::string& entry) {
 
 std::string slot_of(const Files& files) { return read_image_record(files).slot; }
 
-// Mounting the partition is only worth it where the system was started with a label.
+// Mounting the partition is only needed if the system was booted by a label.
 bool boots_by_label(const Files& files) {
   for (const auto& line : devices_by_label(files))
     if (line.rfind("root=", 0) == 0) return true;
@@ -92,14 +91,14 @@ Result<CheckResult> check(StepContext& context, const Json&) {
   TRY(const std::string right, right_fstab(context.files));
   if (right != context.files.read(kFstab).value_or(""))
     diff.add(std::string(kFstab) + ": " + kEspFolder +
-             " is named by a label, which another disk may have too");
+             " is identified by a label, which a second disk may also have");
   if (!boots_by_label(context.files)) return diff.result();
   TRY(const OwnEsp esp, OwnEsp::open(context, "ro"));
   TRY(const std::string entry, context.files.read(boot_entry_path(slot)));
   TRY(const std::string booted, right_entry(context.files, entry));
   if (booted != entry)
     diff.add("boot entry: " + kernel_argument(context.files.read_line("/proc/cmdline"), "root") +
-             " is by a label, which another disk may have too");
+             " is a label, which a second disk may also have");
   return diff.result();
 }
 
@@ -121,8 +120,8 @@ StepModule own_devices_module() {
   StepModule m;
   m.name = "own_devices";
   m.help =
-      "Replaces labels by UUIDs where an earlier version of muster named the system's own partitions by "
-      "their labels: in /etc/fstab and in the boot entry of the running slot.";
+      "Replaces labels with UUIDs where an earlier version of muster identified the system's own partitions "
+      "by label: in /etc/fstab and in the boot entry of the running slot.";
   m.check = check;
   m.apply = apply;
   return m;

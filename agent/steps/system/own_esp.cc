@@ -33,7 +33,7 @@ std::vector<std::string> esps(const Files& files, const std::string& disk) {
   return out;
 }
 
-// For people, who have to see which there are.
+// For messages: the operator must see which partitions exist.
 std::string list_of_esps(const Files& files) {
   std::vector<std::string> out;
   for (const auto& name : esps(files, "")) out.push_back(device_path(name));

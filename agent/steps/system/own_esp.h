@@ -1,9 +1,9 @@
-// The EFI system partition of the disk that this system runs from, on which its boot entries lie.
+// The EFI system partition of the disk that this system runs from, which contains its boot entries.
 //
 // Found from the root file system down: the partition that / is mounted from (or that the kernel was given as
-// root=PARTUUID=...), its disk, and there the one partition named muster-esp. Another disk may carry muster's
-// partitions as well, an older system's or a copy's: its entries are never changed. Not mounted in normal
-// operation; mounted at /boot/efi for as long as an OwnEsp lives. Thread: blocking.
+// root=PARTUUID=...), its disk, and there the one partition named muster-esp. Another disk may also have
+// muster's partitions, from an older system or as a copy: its entries are never changed. Not mounted in
+// normal operation; mounted at /boot/efi for as long as an OwnEsp lives. Thread: blocking.
 #pragma once
 
 #include <string>

@@ -18,8 +18,8 @@ namespace muster::steps {
 namespace {
 
 constexpr const char* kNotes = "/run/muster/reboot";
-// {"boot_id", "reasons"} of the restart that the order under way made; agent/work_runner.cc removes it at its
-// end.
+// {"boot_id", "reasons"} of the restart made by the current order; agent/work_runner.cc removes it when the
+// order ends.
 constexpr const char* kRecord = kRebootRecord;
 
 std::string boot_id(const Files& files) { return files.read_line("/proc/sys/kernel/random/boot_id"); }
@@ -53,13 +53,13 @@ Status apply(StepContext& context, const Json& params) {
   const auto record = parse_json(context.files.read(kRecord).value_or("{}"));
   if (record.ok() && record->is_object() && record->value("reasons", Json()) == why &&
       record->value("boot_id", "") != now)
-    return fail(Code::failed, "already restarted for the same, which did not help: " + text(why));
+    return fail(Code::failed, "already restarted for the same reason, which did not help: " + text(why));
   TRY_(context.files.write(kRecord, dump_json(Json{{"boot_id", now}, {"reasons", why}}) + "\n"));
   TRY_(keep_trial(context.files));
   say(context, "restarting for " + text(why));
   TRY(auto out, run_tool(context, {"systemctl", "--no-block", "reboot"}));
   (void)out;
-  // This process ends with the system. Coming back from here would let the next step begin.
+  // This process ends with the system. Returning from here would start the next step.
   for (int i = 0; i < 300 && !is_cancelled(context); ++i) {
     if (reasons(context.files, params).empty()) return Ok{};  // it came up again around this process
     std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -73,7 +73,7 @@ StepModule reboot_module() {
   StepModule m;
   m.name = "reboot";
   m.help =
-      "Restarts the node once if any step before it requested that, or if Debian's /run/reboot-required "
+      "Restarts the node once if any step before it requested a restart, or if Debian's /run/reboot-required "
       "exists. The order continues in the new system with all its steps checked and verified again. Put it "
       "after the steps that may request it.";
   m.parameters = Json::array({parameter("packages", "bool", false, "also if packages requested it", true)});

@@ -1,5 +1,5 @@
 // slot: makes the running root slot the one that boots by default. The last step of a node that was re-imaged
-// in place: until it holds, the node goes back by itself (muster-trial.timer of the image).
+// in place: until it holds, the node rolls back automatically (muster-trial.timer of the image).
 #include <fmt/format.h>
 
 #include "agent/image/commit_slot.h"
@@ -72,7 +72,7 @@ Status apply(StepContext& context, const Json& params) {
     if (!committed.ok()) {
       const auto now = uncommitted(context.files, commit);
       if (!now.ok() || !now->empty()) return committed;
-      say(context, "the slot is committed nevertheless: " + committed.error().message);
+      say(context, "the slot is committed despite an error: " + committed.error().message);
     }
   }
   TRY_(end_trial(context, commit.slot));
@@ -94,9 +94,9 @@ Status verify(StepContext& context, const Json& params) {
 StepModule slot_module() {
   StepModule m;
   m.name = "slot";
-  m.help = "Makes the running root slot the default one. Fails if another slot or image is running.";
+  m.help = "Makes the running root slot the default one. Fails if a different slot or image is running.";
   m.parameters = Json::array({parameter("slot", "string", true, "a or b: the running slot"),
-                              parameter("digest", "string", true, "of the image in it")});
+                              parameter("digest", "string", true, "digest of the image in it")});
   m.check = check;
   m.apply = apply;
   m.verify = verify;

@@ -1,7 +1,7 @@
 // SMBIOS tables beyond the few fields that the kernel shows: the OEM strings, and from them whether this
 // machine is a lab's guest with stand-ins for GPUs.
 //
-// Reads /sys/firmware/dmi/tables/DMI, which is the superuser's; a table that cannot be read or is broken has
+// Reads /sys/firmware/dmi/tables/DMI, which only root can read; a table that cannot be read or is broken has
 // no strings. Thread: stateless, over Files.
 #pragma once
 

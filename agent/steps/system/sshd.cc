@@ -34,8 +34,8 @@ std::string drop_in(const Json& params) {
   return out;
 }
 
-// The words of a line as sshd splits it: at blanks and tabs, one `=` behind the keyword, quotes kept
-// together, a comment at the end left out.
+// The words of a line as sshd splits it: at blanks and tabs, one `=` after the keyword, quotes kept together,
+// a comment at the end left out.
 std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> out;
   bool begun = false, equals = false;
@@ -97,7 +97,7 @@ Result<std::vector<std::string>> read_before(const StepContext& context) {
 
 using Settings = std::map<std::string, std::string>;
 
-// What `sshd -T` says is in effect, by the setting's name in small letters. Of a list only the first line.
+// The settings in effect according to `sshd -T`, by name in lower case. Of a list only the first line.
 Result<Settings> in_effect(StepContext& context) {
   TRY(const std::string out, run_tool(context, {"/usr/sbin/sshd", "-T"}));
   Settings have;
@@ -125,8 +125,8 @@ Status effective(const Settings& have, const Json& params) {
   return Ok{};
 }
 
-// Without PAM a `!` in front of the password shuts the account for keys too: an account that logs in by key
-// today may not be shut out by these settings.
+// Without PAM a `!` in front of the password locks the account for keys too: an account that logs in by key
+// today must not be locked out by these settings.
 Status keeps_logins(StepContext& context, const Json& params) {
   bool off = false;
   for (const auto& [name, value] : object_of(params, "settings").items())
@@ -141,8 +141,9 @@ Status keeps_logins(StepContext& context, const Json& params) {
     if (password_field(context.files, user->name).rfind('!', 0) == 0) shut.push_back(user->name);
   }
   if (shut.empty()) return Ok{};
-  return fail(Code::conflict, "UsePAM no would shut out accounts that are locked and log in by key: " +
-                                  join(shut, ", ") + " (`usermod -p '*' NAME` keeps keys and no password)");
+  return fail(Code::conflict,
+              "`UsePAM no` would lock out accounts that have a locked password and log in by key: " +
+                  join(shut, ", ") + " (`usermod -p '*' NAME` keeps login by key)");
 }
 
 Result<CheckResult> check(StepContext& context, const Json& params) {
@@ -157,8 +158,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   if (is_armed(context.files, "sshd")) diff.add("an earlier change was not confirmed");
   for (const auto& path : earlier) diff.add(path + " is read before muster's settings");
   if (!diff.empty()) return diff.result();
-  // Files that are right may still not be what counts. A server whose settings cannot be read is no
-  // difference.
+  // Correct files may still not be in effect. A server whose settings cannot be read is not a difference.
   if (const auto now = in_effect(context); now.ok())
     if (const Status holds_so = effective(*now, params); !holds_so.ok()) diff.add(holds_so.error().message);
   return diff.result();
@@ -175,7 +175,7 @@ Status answers(const Json& params) {
     if (answer.banner.rfind("SSH-2.0", 0) == 0) return Ok{};
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
-  return fail(Code::failed, "the SSH server does not answer any more");
+  return fail(Code::failed, "the SSH server no longer responds");
 }
 
 Status change(StepContext& context, const Json& params) {
@@ -211,13 +211,15 @@ StepModule sshd_module() {
   StepModule m;
   m.name = "sshd";
   m.help =
-      "Settings of the SSH server, tested before the reload, compared with the settings in effect (`sshd "
-      "-T`), and rolled back by a timer unless the server still answers and the controller is reachable.";
+      "Changes settings of the SSH server: tested before the reload, compared with the settings in effect "
+      "(`sshd -T`), and rolled back by a timer unless the server still responds and the controller is "
+      "reachable.";
   m.parameters = Json::array(
       {parameter("settings", "object", true, "setting -> value"),
        parameter("controller", "string", false, "URL that must be reachable afterwards"),
-       parameter("port", "int", false, "where the server must still answer; 0: not checked", 22),
-       parameter("rollback_seconds", "int", false, "rolled back after this time without confirmation", 120)});
+       parameter("port", "int", false, "port on which the server must still respond; 0: not checked", 22),
+       parameter("rollback_seconds", "int", false, "time after which an unconfirmed change is rolled back",
+                 120)});
   m.check = check;
   m.apply = apply;
   return m;

@@ -1,7 +1,7 @@
 // sys_values: files of /sys that hold one value, now and at every boot: CPU governor, transparent huge pages.
 // No process: the files themselves, and a tmpfiles.d(5) file that a unit applies once drivers are there.
 //
-// A pattern may match many files, and all must have the value. One that matches nothing is no failure: a
+// A pattern may match many files, and all must have the value. One that matches nothing is not a failure: a
 // virtual machine has no frequency scaling. A value that the kernel does not offer is one.
 #include <fmt/format.h>
 
@@ -66,7 +66,7 @@ Result<Wanted> wanted(const Json& params) {
         path.find("..") != std::string::npos)
       return fail(Code::invalid, fmt::format("sys_values: '{}' is not a path below /sys", path));
     if (text.empty() || text.find_first_of("\n%") != std::string::npos)
-      return fail(Code::invalid, fmt::format("sys_values: {}: a value is a text on one line", path));
+      return fail(Code::invalid, fmt::format("sys_values: {}: the value must be text on one line", path));
     out.values.emplace_back(path, text);
     lines += fmt::format("w {} - - - - {}\n", path, text);
   }
@@ -109,7 +109,7 @@ size_t values_diff(const Files& files, const Wanted& want, Diff& diff) {
 Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   if (!is_booted(context.files))
-    return CheckResult{Holds::not_applicable, "an image has no running kernel; nodes have"};
+    return CheckResult{Holds::not_applicable, "an image has no running kernel; checked on nodes"};
   Diff diff;
   if (values_diff(context.files, want, diff) == 0) {
     std::string patterns;
@@ -144,11 +144,11 @@ StepModule sys_values_module() {
   StepModule m;
   m.name = "sys_values";
   m.help =
-      "Values in /sys, now and at every boot. Read back from the kernel, also where it offers several "
-      "(`always [madvise] never`); what a machine does not have is not applicable.";
+      "Sets values in /sys, now and at every boot, and reads them back from the kernel, also from files that "
+      "list all choices (`always [madvise] never`). A file that a machine does not have is not applicable.";
   m.parameters = Json::array(
-      {parameter("name", "string", true, "names the file: /etc/tmpfiles.d/60-muster-NAME.conf"),
-       parameter("values", "object", true, "path below /sys, with one '*' per part at most -> value")});
+      {parameter("name", "string", true, "used in the file name: /etc/tmpfiles.d/60-muster-NAME.conf"),
+       parameter("values", "object", true, "path below /sys (at most one '*' per component) -> value")});
   m.check = check;
   m.apply = apply;
   return m;

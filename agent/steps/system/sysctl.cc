@@ -13,7 +13,7 @@ std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : dump_json(value);
 }
 
-// At boot the last file counts: this one is sorted behind a site's 90-*.conf and Debian's 99-sysctl.conf.
+// At boot the last file counts: this one is sorted after a site's 90-*.conf and Debian's 99-sysctl.conf.
 OwnFile own_file(const Json& params) {
   std::string text = "# Written by muster.\n";
   for (const auto& [key, value] : object_of(params, "values").items())
@@ -21,7 +21,7 @@ OwnFile own_file(const Json& params) {
   return {"/etc/sysctl.d/zz-muster-" + text_of(params, "name", "base") + ".conf", text, 0644};
 }
 
-// Where it was before.
+// Its path in earlier versions.
 OwnFile earlier_file(const Json& params) {
   return {"/etc/sysctl.d/60-muster-" + text_of(params, "name", "base") + ".conf", "", 0644};
 }
@@ -68,11 +68,11 @@ Status apply(StepContext& context, const Json& params) {
 StepModule sysctl_module() {
   StepModule m;
   m.name = "sysctl";
-  m.help = "Kernel parameters, now and at every boot, in a file of muster's own.";
+  m.help = "Sets kernel parameters, now and at every boot, in a file of muster's own.";
   m.parameters = Json::array(
-      {parameter("name", "string", false, "names the file: /etc/sysctl.d/zz-muster-NAME.conf", "base"),
+      {parameter("name", "string", false, "used in the file name: /etc/sysctl.d/zz-muster-NAME.conf", "base"),
        parameter("values", "object", true, "parameter -> value"),
-       parameter("optional", "bool", false, "a parameter that the kernel does not have is left out", false)});
+       parameter("optional", "bool", false, "skip parameters that the kernel does not have", false)});
   m.check = check;
   m.apply = apply;
   return m;

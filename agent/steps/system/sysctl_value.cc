@@ -87,7 +87,7 @@ bool sysctl_has(const std::string& key, const std::string& have, const std::stri
   if (now == meant) return true;
   if (is_mask(key)) return mask(have) == mask(want);
   if (same_numbers(now, meant)) return true;
-  // A list of ranges stands in one word; nothing is an empty list.
+  // A list of ranges is one word; empty text is an empty list.
   if (now.size() > 1 || meant.size() > 1 || (now.empty() && meant.empty())) return false;
   const auto listed = ranges(now.empty() ? "" : now[0]), declared = ranges(meant.empty() ? "" : meant[0]);
   return listed && declared && *listed == *declared;

@@ -1,4 +1,4 @@
-// udev_rule: a rules file, also applied to the devices that are there already.
+// udev_rule: a rules file, also applied to existing devices.
 #include <fmt/format.h>
 
 #include "agent/steps/files/own_file.h"
@@ -19,12 +19,13 @@ Result<Wanted> wanted(const Json& params) {
   std::string rules;
   for (const auto& rule : list_of(params, "rules")) {
     if (rule.find('=') == std::string::npos)
-      return fail(Code::invalid, "udev_rule: '" + rule + "' assigns and matches nothing");
+      return fail(Code::invalid,
+                  "udev_rule: '" + rule + "' is not a rule: it neither matches nor assigns anything");
     rules += rule + (rule.back() == '\n' ? "" : "\n");
   }
   if (rules.empty()) return fail(Code::invalid, "udev_rule: 'rules' is empty");
   const int64_t order = int_of(params, "order", 70);
-  if (order < 10 || order > 99) return fail(Code::invalid, "udev_rule: 'order' is a number of two digits");
+  if (order < 10 || order > 99) return fail(Code::invalid, "udev_rule: 'order' must be a two-digit number");
   out.file = {fmt::format("/etc/udev/rules.d/{}-muster-{}.rules", order, out.name),
               "# Written by muster.\n" + rules, 0644};
   out.subsystems = list_of(params, "subsystems");
@@ -35,7 +36,7 @@ Result<CheckResult> check(StepContext& context, const Json& params) {
   TRY(const Wanted want, wanted(params));
   Diff diff;
   add_difference(context.files, want.file, diff);
-  if (has_pending_reload(context.files, "udev-" + want.name)) diff.add("not applied to the present devices");
+  if (has_pending_reload(context.files, "udev-" + want.name)) diff.add("not yet applied to existing devices");
   return diff.result();
 }
 
@@ -59,12 +60,13 @@ Status apply(StepContext& context, const Json& params) {
 StepModule udev_rule_module() {
   StepModule m;
   m.name = "udev_rule";
-  m.help = "A udev rules file, loaded and applied to the present devices.";
-  m.parameters =
-      Json::array({parameter("name", "string", true, "names the file: ORDER-muster-NAME.rules"),
-                   parameter("rules", "list", true, "one rule each, as in udev(7)"),
-                   parameter("order", "int", false, "two digits; rules are read in this order", 70),
-                   parameter("subsystems", "list", false, "devices of these are triggered; default: all")});
+  m.help = "Writes a udev rules file, loads it and applies it to existing devices.";
+  m.parameters = Json::array(
+      {parameter("name", "string", true, "used in the file name: ORDER-muster-NAME.rules"),
+       parameter("rules", "list", true, "one rule each, as in udev(7)"),
+       parameter("order", "int", false, "two digits in the file name; udev reads its files in this order",
+                 70),
+       parameter("subsystems", "list", false, "subsystems whose devices are triggered; default: all")});
   m.check = check;
   m.apply = apply;
   return m;

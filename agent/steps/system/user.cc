@@ -1,8 +1,8 @@
 // user: an account without a password, exactly these SSH keys, and sudo or not.
 //
 // The password field is `*`, which no password matches. With `!` in front, as `usermod -L` and a plain
-// useradd leave it, the whole account counts as locked for an sshd that runs with `UsePAM no`: keys do not
-// get in.
+// useradd leave it, the whole account counts as locked for an sshd that runs with `UsePAM no`: keys are
+// rejected.
 //
 // Check reads the account files; apply runs useradd or usermod, writes authorized_keys and the sudoers
 // drop-in (tested by visudo before it is put in place: a broken one would disable sudo for all users).
@@ -74,7 +74,7 @@ void keys_diff(const StepContext& context, const Wanted& want, const PasswdEntry
 Result<CheckResult> check(StepContext& context, const Json& params) {
   const Wanted want = wanted(params);
   const auto user = find_user(context.files, want.name);
-  if (!user) return differs("no user " + want.name);
+  if (!user) return differs("user " + want.name + " does not exist");
   Diff diff;
   account_diff(context, want, *user, diff);
   keys_diff(context, want, *user, diff);
@@ -154,15 +154,16 @@ StepModule user_module() {
   StepModule m;
   m.name = "user";
   m.help =
-      "An account that no password opens (`*`, so that keys do, even if sshd runs with `UsePAM no`). `keys` "
-      "is the complete set: keys that are not listed are removed.";
-  m.parameters = Json::array(
-      {parameter("name", "string", true, "login name"), parameter("uid", "int", false, "0: any", 0),
-       parameter("keys", "list", false, "complete set of SSH public keys; default: unchanged"),
-       parameter("sudo", "bool", false, "may use sudo without a password", false),
-       parameter("groups", "list", false, "further groups"),
-       parameter("shell", "string", false, "login shell", "/bin/bash"),
-       parameter("home", "string", false, "home folder; default /home/NAME")});
+      "An account with password login disabled (`*`, so key login works even with sshd's `UsePAM no`). "
+      "`keys` is the complete set: unlisted keys are removed.";
+  m.parameters =
+      Json::array({parameter("name", "string", true, "login name"),
+                   parameter("uid", "int", false, "user number; 0: any", 0),
+                   parameter("keys", "list", false, "complete set of SSH public keys; default: unchanged"),
+                   parameter("sudo", "bool", false, "may use sudo without a password", false),
+                   parameter("groups", "list", false, "additional groups"),
+                   parameter("shell", "string", false, "login shell", "/bin/bash"),
+                   parameter("home", "string", false, "home folder; default /home/NAME")});
   m.check = check;
   m.apply = apply;
   return m;

@@ -53,10 +53,10 @@ Result<std::string> first_address(const std::string& host, DurationMs deadline) 
   TRY(const Output found, make_process()->run(command));
   const std::string address = found.out.substr(0, found.out.find_first_of(" \n"));
   if (found.ok() && !address.empty()) return address;
-  return fail(Code::unavailable, host + " is not found: the name does not resolve");
+  return fail(Code::unavailable, "the name " + host + " does not resolve");
 }
 
-// 400 says which field of the body it does not take.
+// A 400 names the fields of the body that it rejects.
 std::string invalid_fields(const Json& body) {
   const Json& fields = at(body, "invalid_parameters");
   std::string out;
@@ -76,7 +76,7 @@ std::optional<PhyLock> phy_lock(const PhyServer& server) {
   if (server.lock.empty()) return std::nullopt;
   if (server.lock == "administrative_lock")
     return PhyLock{Code::denied,
-                   "the provider's staff work on the machine (administrative_lock), and it accepts no "
+                   "the provider's staff are working on the machine (administrative_lock), and it accepts no "
                    "orders: ask the provider when they are done, then run this again"};
   const std::string what = server.lock == "os_install"       ? "its operating system is being installed"
                            : server.lock == "configure_raid" ? "its RAID is being configured"
@@ -99,7 +99,7 @@ Status PhyAccount::take(bool for_order, TimeMs end) {
       const TimeMs at = now();
       if (at < refused_until_)
         return fail(Code::denied, fmt::format("the API rejected the account's token; the next request with "
-                                              "it is tried in {}: `muster secret set` with the right one",
+                                              "it is tried in {}: correct it with `muster secret set`",
                                               to_human(refused_until_ - at)));
       if (const DurationMs blocked = budget_.blocked(); blocked > 0)
         return fail(Code::unavailable,
@@ -173,7 +173,7 @@ Result<PhyAccount::Answer> PhyAccount::exchange(const std::string& method, const
   auto response = http_->request(std::move(request), left);
   if (!response.ok()) {
     Error error = std::move(response).error();
-    if (error.code != Code::timeout) http_.reset();  // the name may lead elsewhere by now
+    if (error.code != Code::timeout) http_.reset();  // the name may resolve to a different address now
     if (method == "GET" && error.code == Code::timeout) error.code = Code::unavailable;
     if (method != "GET" && error.code == Code::failed) error.code = Code::timeout;  // too large an answer
     return std::move(error).with(what);
@@ -213,7 +213,7 @@ Error PhyAccount::refusal(const Answer& answer, const std::string& what) {
     case 401:
     case 403:
       refused_until_ = now() + kRefusalHolds;
-      return fail(Code::denied, says + ": the account's token is wrong (`muster secret set`)");
+      return fail(Code::denied, says + ": the account's token is wrong: correct it with `muster secret set`");
     case 404:
       return fail(Code::not_found, says + ": the account has no such server or image");
     case 409:
@@ -322,7 +322,7 @@ Result<std::string> PhyAccount::power(const PhyServer& server, const PhyAsk& ask
   return looks_[server.id].power;
 }
 
-// A secret that was changed is another account here, and the same budget there.
+// After a change of its secret it is a separate account here, with the same budget at the provider.
 std::shared_ptr<PhyAccount> PhyAccounts::of(const std::string& api, const std::string& token,
                                             const std::string& secret, const std::string& folder) {
   const std::string digest = sha256(api + "\n" + token + "\n" + secret);

@@ -35,7 +35,7 @@ namespace muster {
 // One server, from the list.
 struct PhyServer {
   std::string id, service, nickname;
-  std::string lock;     // "" none, "os_install", "configure_raid", "administrative_lock", or what came later
+  std::string lock;     // "" none, "os_install", "configure_raid", "administrative_lock", or a newer value
   std::string power;    // cached by the API, may be old: "on", "off", ""
   std::string address;  // its IPv4 address; "" none
   Json raw;             // all of it
@@ -57,7 +57,7 @@ std::optional<PhyLock> phy_lock(const PhyServer& server);
 class PhyAccount {
  public:
   struct Options {
-    std::string api;  // "" the provider's; "10.20.1.250:443": a double at this address
+    std::string api;  // "" the provider's; "10.20.1.250:443": a stand-in at this address
     std::string token, secret;
     Waiter waiter;
     std::function<TimeMs()> of_day;
@@ -113,7 +113,7 @@ class PhyAccount {
   std::map<std::string, Look> looks_;
   std::mutex line_mutex_;  // one request at a time
   std::unique_ptr<HttpClient> http_;
-  std::string pin_;  // of a double
+  std::string pin_;  // of a stand-in
   std::mutex list_mutex_;
   std::vector<PhyServer> list_;
   TimeMs listed_ = -1;

@@ -4,9 +4,9 @@
 // A bucket of kBurst that fills at kPerMinute: fewer than 300 in any hour. The last kForOrders are reserved
 // for orders. The remainder is written to the file `name` before a request goes out, and so is the provider's
 // refusal (429), so a controller that restarts repeatedly sends no more than one that does not. No file means
-// an account that was never used here. If it cannot be read, the past is unknown: then there is the orders'
-// share, and reads wait. Otherwise only a wrong clock can falsify it: one set back fills nothing, one set
-// ahead at most the bucket. Thread: one at a time; blocking, for the time of a small file.
+// an account that was never used here. If it cannot be read, the past is unknown: then only the orders' share
+// is available, and reads wait. Otherwise only a wrong clock can falsify it: one set back fills nothing, one
+// set ahead at most the bucket. Thread: one at a time; blocking, for the time of a small file.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ class PhyBudget {
   };
   explicit PhyBudget(Options options);
 
-  // 0: 0: one was taken. Else the time until there is one for this.
+  // 0: one was taken. Else the time until there is one for this.
   DurationMs take(bool for_order);
   // The provider accepts none for this time; see blocked().
   void block(DurationMs span);

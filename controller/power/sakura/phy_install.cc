@@ -89,11 +89,12 @@ Result<Reinstall::Ready> PhyInstall::prepare(const std::string& image, DurationM
   return ready;
 }
 
-// All five fields: the published description demands one of them, the clients' copy of it all. Manual
+// All five fields: the published description requires one of them, its copy in the clients all. Manual
 // partitioning at a console is not possible.
 Status PhyInstall::begin(const Order& order, DurationMs deadline) {
   const char* what = "reinstalling its operating system";
-  if (!order.permit) return about(fail(Code::invalid, "internal: order without a cancellation permit"), what);
+  if (!order.permit)
+    return about(fail(Code::invalid, "internal error: order without a cancellation permit"), what);
   if (order.server.empty()) return about(fail(Code::invalid, "no server is recorded"), what);
   const auto server = unlocked(order.server, deadline);
   if (!server.ok()) return about(server.error(), what);

@@ -138,7 +138,7 @@ Status hand_over_by_ssh(SshSession& session, const std::string& agent_binary, co
   if (!ready.ok())
     return fail(Code::failed, "its new system did not get ready to hand over: " + last_words(ready));
   if (!permit.take()) return fail(Code::cancelled, "cancelled before its new system handed over");
-  // The connection ends with the system; whether it did so in time is no matter.
+  // The connection ends with the system; whether it did so in time does not matter.
   const auto left = session.run(std::string(kAgent) + " hand-over --now", "", kMinute);
   if (left.ok() && left->exit_code > 0)
     return fail(Code::failed, "its new system did not hand over: " + last_words(*left));
@@ -197,7 +197,7 @@ void ProviderInstall::end(const JobPtr& job, Status result, bool forget_record) 
   if (job->done) job->done(std::move(result));
 }
 
-// Nothing more comes of it, and the approval is used up.
+// It will not complete, and the approval is used up.
 void ProviderInstall::spend(const JobPtr& job, const Error& error) {
   job->record.stage = "spent";
   job->record.key.clear();
@@ -215,7 +215,8 @@ void ProviderInstall::forget(const std::string& node) {
   }
   if (is_over(job->record)) return;  // its RAM system is there
   if (job->leave && !job->leave->withdraw())
-    return hooks_.tell(node, "cancelled when its new system was ordered to hand over, which it may still do");
+    return hooks_.tell(node,
+                       "cancelled after its new system was ordered to hand over, which it may still do");
   if (job->record.stage == "intended")
     hooks_.tell(node, "cancelled while the order to install it was being sent: the provider may install it");
   else if (!job->record.stage.empty())
@@ -266,7 +267,8 @@ void ProviderInstall::install(const std::string& node, const Json& order, Done d
   });
 }
 
-// Of a record that is there, the machine decides what it is worth; without one, nothing was ever ordered.
+// If there is a record, the state of the machine decides what it is worth; without one, nothing was ever
+// ordered.
 void ProviderInstall::resume(const JobPtr& job) {
   if (job->approval.empty())
     return end(job, fail(Code::invalid, "reinstall order without an approval"), false);
@@ -286,7 +288,8 @@ void ProviderInstall::resume(const JobPtr& job) {
                     "then plan again"),
                false);
   if (record->image != job->image || record->os != job->os) {
-    if (same) return end(job, fail(Code::denied, "another installation of this approval is running"), false);
+    if (same)
+      return end(job, fail(Code::denied, "a different installation under this approval is running"), false);
     // It is overwritten when the new one is ordered.
     hooks_.tell(job->node,
                 fmt::format("the earlier installation of {} is not what is declared now, and is ignored",
@@ -308,7 +311,7 @@ void ProviderInstall::go_on(const JobPtr& job) {
       },
       [this, job](const Result<Reinstall::Look>& look) {
         if (!look.ok()) return end(job, look.error(), false);
-        hooks_.tell(job->node, "continues with the installation that is already ordered");
+        hooks_.tell(job->node, "continuing with the installation that was already ordered");
         const bool done = job->record.stage == "ended" || job->record.stage == "joined";
         if (done && *look == Reinstall::Look::idle) return provider_is_done(job);
         watch(job);
@@ -359,7 +362,7 @@ void ProviderInstall::begin(const JobPtr& job) {
         return outside->begin(order, times_.call);
       },
       [this, job](const Status& begun) {
-        // Of a failure before it was sent it is known that nothing began, whatever its code says.
+        // If it failed before it was sent, nothing began, whatever the code.
         if (!begun.ok() && job->order->withdraw())
           return end(job,
                      begun.error().code == Code::timeout ? fail(Code::unavailable, begun.error().message)
@@ -367,8 +370,9 @@ void ProviderInstall::begin(const JobPtr& job) {
                      true);
         if (!begun.ok() && begun.error().code != Code::timeout && begun.error().code != Code::failed)
           return end(job, begun, true);
-        hooks_.tell(job->node, begun.ok() ? "the provider accepted its installation"
-                                          : "the provider's answer to its installation was lost; checking");
+        hooks_.tell(job->node, begun.ok()
+                                   ? "the provider accepted its installation"
+                                   : "the provider's answer to the installation order was lost; checking");
         if (begun.ok()) job->record.stage = "accepted";
         keep(job, [this, job] { watch(job); });
       });

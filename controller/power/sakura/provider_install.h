@@ -10,11 +10,11 @@
 // declared operating system, and started after the order. A RAM system that did not join, or was lost after
 // it, leads back to the installed system, which then hands over again without another installation. An
 // approval is used up by one installation. The record has it, and stays if the installation turned out
-// useless ("spent"): under the same approval nothing is ordered again, under another one it is. It ends with
-// the run in which the RAM system joined, with the node, or when the provider certainly began nothing. The
-// host key of a new system is accepted as it is: it cannot be known beforehand, and that system gets only the
-// one-time token that an iPXE script would show (docs/decisions/0004-first-boot-stage.md). Thread: the
-// reactor's; what blocks runs through `offload`.
+// useless ("spent"): under the same approval nothing is ordered again, under a different one it is. It ends
+// with the run in which the RAM system joined, with the node, or when it is certain that the provider began
+// nothing. The host key of a new system is accepted as it is: it cannot be known beforehand, and that system
+// gets only the one-time token that an iPXE script would show (docs/decisions/0004-first-boot-stage.md).
+// Thread: the reactor's; what blocks runs through `offload`.
 #pragma once
 
 #include <functional>
@@ -50,7 +50,7 @@ std::string to_text(const InstallRecord& record);
 Result<InstallRecord> install_record_from(const std::string& text);
 // The name of its secret. A node's row and record are deleted together.
 std::string install_record_name(const std::string& node);
-// The node of such a secret; "" it is another one.
+// The node of such a secret; "" it is a different one.
 std::string node_of_install_record(const std::string& secret);
 
 class ProviderInstall {
@@ -79,10 +79,10 @@ class ProviderInstall {
   struct Times {
     DurationMs call = 90 * kSecond;      // one request, budget and all
     DurationMs look = 20 * kSecond;      // between two looks
-    DurationMs grace = 2 * kMinute;      // without a lock: then there may be a new system already
-    DurationMs begins = 10 * kMinute;    // without a lock and without a new system: nothing began
-    DurationMs installs = 60 * kMinute;  // a lock that stays
-    DurationMs answers = 15 * kMinute;   // the new system, after the provider was done
+    DurationMs grace = 2 * kMinute;      // no lock for this long: there may be a new system already
+    DurationMs begins = 10 * kMinute;    // no lock and no new system for this long: nothing started
+    DurationMs installs = 60 * kMinute;  // a lock for longer than this: it has failed
+    DurationMs answers = 15 * kMinute;   // the new system answers within this, after the provider was done
   };
   // What hand_over() and look_at() of the new system may take.
   static constexpr DurationMs kSsh = 3 * kMinute;
@@ -133,7 +133,7 @@ class ProviderInstall {
 };
 
 // Checks the system that answers at the record's address. Ok: it is the ordered one, and the session is
-// logged in. unavailable: not yet; conflict: it is another one, for good. Worker thread.
+// logged in. unavailable: not yet; conflict: it is a different one, for good. Worker thread.
 Result<std::unique_ptr<SshSession>> new_system(const InstallRecord& record, DurationMs since_request,
                                                const ProviderInstall::Hooks& hooks);
 // Copies the agent to it and orders it to hand over to the RAM system that `job` (wire::KexecJob) names.

@@ -24,7 +24,7 @@ class SakuraPhy : public Power {
   Result<PowerState> state(DurationMs deadline) override {
     begin(deadline);
     TRY(const PhyServer server, find("power state", false));
-    // What it does meanwhile is the provider's: on and off by turns.
+    // Meanwhile the provider switches it on and off by turns.
     if (!server.lock.empty()) return PowerState::unknown;
     return told("power state", look(server, false, kLookAge));
   }
@@ -122,7 +122,7 @@ Status SakuraPhy::wait_for(PowerState wanted, const std::string& what, DurationM
     last = now.ok() ? fmt::format("it is {}", to_string(*now)) : now.error().message;
   }
   return about(fail(Code::timeout, fmt::format("the API accepted the order, but the machine is not {}: {}; "
-                                               "`muster power state {}` reads it again",
+                                               "to read it again, run `muster power state {}`",
                                                to_string(wanted), last, target_.node)),
                what);
 }
@@ -167,20 +167,21 @@ Status is_no_other_nodes(const PowerTarget& target, const PhyServer& server) {
     if (name.empty() || other == target.servers_of_others.end()) continue;
     return fail(
         Code::denied,
-        fmt::format("'{}' leads to server {} ({}), which belongs to {}: nothing was done. Name each node's "
-                    "own server by its id; if {} no longer has it, `muster node rm {}` removes that record",
-                    target.address, server.id, server.nickname, other->second, other->second, other->second));
+        fmt::format(
+            "'{}' leads to server {} ({}), which belongs to {}: nothing was done. Name each node's "
+            "own server by its id; if {} no longer has it, run `muster node rm {}` to remove that record",
+            target.address, server.id, server.nickname, other->second, other->second, other->second));
   }
   return Ok{};
 }
 
-// The provider says no MAC and no UUID: its address and its nickname are the only identity of a server before
-// its system is reached.
+// The provider reports no MAC and no UUID: its address and its nickname are the only identity of a server
+// before its system is reached.
 Status is_not_ours(const PowerTarget& target, const PhyServer& server) {
   for (const std::string& name : {server.address, lower(server.nickname)})
     if (!name.empty() && target.own_names.count(name))
-      return fail(Code::denied, fmt::format("own-machine: the controller runs on server {} ('{}' is this "
-                                            "machine's): muster neither installs nor switches it",
+      return fail(Code::denied, fmt::format("own-machine: the controller runs on server {} ('{}' belongs to "
+                                            "the controller host): muster neither installs nor switches it",
                                             server.id, name));
   return Ok{};
 }
@@ -200,8 +201,8 @@ Result<PhyServer> phy_server_of(const PowerTarget& target, PhyAccount& account, 
   }
   if (target.pin_sha256 != pin)
     return fail(Code::denied,
-                fmt::format("'{}' leads to server {}, but {} was {} so far: nothing was done; if the machine "
-                            "was replaced, `muster node rm {}` removes the old record",
+                fmt::format("'{}' leads to server {}, but {} was {} until now: nothing was done; if the "
+                            "machine was replaced, run `muster node rm {}` to remove the old record",
                             target.address, server.id, target.node, target.pin_sha256, target.node));
   return server;
 }

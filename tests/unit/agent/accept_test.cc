@@ -229,7 +229,7 @@ TEST_CASE(
 
   params["gpu_memory"] = true;
   Json none = result("rdma", "unavailable");
-  none["error"] = "no RDMA device here";
+  none["error"] = "this node has no RDMA device";
   bench.process.answers["rdma"] = prints(none, 3);
   CHECK(module.measure(bench.context, params).value() == none);  // this node's own affair, not a link's
   CHECK(bench.process.runs.back().back() == "--gpu-memory");

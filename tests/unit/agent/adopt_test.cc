@@ -38,12 +38,12 @@ TEST_CASE("a host that belongs to another controller or is another node is not t
   REQUIRE(write_config(files, kAdoptedIdentity, config("login01", "aa")).ok());
   CHECK(may_join(files, kAdoptedIdentity, kBoot).ok());  // the same again, at another address
   REQUIRE(write_config(files, kAdoptedIdentity, config("login02", "sha256:aa")).ok());
-  CHECK(may_join(files, kAdoptedIdentity, kBoot).error().message.find("already the node login02") !=
+  CHECK(may_join(files, kAdoptedIdentity, kBoot).error().message.find("already node login02") !=
         std::string::npos);
   REQUIRE(write_config(files, kAdoptedIdentity, config("login01", "sha256:bb")).ok());
   const auto other = may_join(files, kAdoptedIdentity, kBoot);
   CHECK(other.error().code == Code::conflict);
-  CHECK(other.error().message.find("another controller") != std::string::npos);
+  CHECK(other.error().message.find("a different controller") != std::string::npos);
 }
 
 TEST_CASE("the adopted agent becomes a service; a second time changes no file", "[adopt]") {

@@ -63,12 +63,12 @@ TEST_CASE("an adopter is answered line by line, and a bad line is not the end", 
 TEST_CASE("an adopter hears why joining was refused, and may ask again", "[adopt]") {
   FakeMachine machine;
   Asked asked;
-  asked.outcome = fail(Code::conflict, "this host belongs to another controller");
+  asked.outcome = fail(Code::conflict, "this host belongs to a different controller");
   const auto said = answers(machine, kJoin + "\n" + kJoin + "\n", asked);
   REQUIRE(said.size() == 2);
   for (const auto& one : said) {
     CHECK(one["error"]["code"] == "conflict");
-    CHECK(one["error"]["message"] == "this host belongs to another controller");
+    CHECK(one["error"]["message"] == "this host belongs to a different controller");
   }
 }
 

@@ -189,7 +189,7 @@ struct Host : Process {
       restarts = !systemd_fails && c.argv.back() == "reboot.target";
       return Output{systemd_fails ? 1 : 0, "", ""};
     }
-    return Output{4, "", "the running kernel rejects it: Operation not permitted\n"};
+    return Output{4, "", "the running kernel rejects the new one: Operation not permitted\n"};
   }
   Result<Json> prepare() {
     const wire::KexecJob job = {
@@ -383,7 +383,7 @@ TEST_CASE("a full boot partition is refused for want of room, not for the folder
   const auto ready = host.prepare();
   REQUIRE_FALSE(ready.ok());
   CHECK(ready.error().code == Code::denied);
-  CHECK(ready.error().message.find("are free where the boot loader reads") != std::string::npos);
+  CHECK(ready.error().message.find("are free on the boot loader's partition") != std::string::npos);
   CHECK_FALSE(host.left_anything());
 }
 

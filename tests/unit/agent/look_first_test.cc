@@ -163,8 +163,8 @@ TEST_CASE("look: memory of GPUs that others hold", "[look]") {
   host.input.self = 77;
   host.input.holders = {{"3", 4242, uint64_t{61440}}, {"0", 77, uint64_t{512}}, {"4", 9999, {}}};
   CHECK(host.busy() ==
-        "gpu_memory: held: 61440 MiB of GPU 3 by pid 4242, \"python3\"; memory of GPU 4 by pid 9999, "
-        "no such process here\n");
+        "gpu_memory: in use: 61440 MiB of GPU 3 by pid 4242, \"python3\"; memory of GPU 4 by pid 9999, "
+        "process not found\n");
   host.put("/proc/4242/comm", "a\x1b[2J\n");
   CHECK(host.busy().find('\x1b') == std::string::npos);
   host.input.holders = {{"0", 77, uint64_t{512}}};

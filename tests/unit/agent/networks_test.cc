@@ -131,7 +131,7 @@ TEST_CASE("networks: a rail without a link, or without its port, is named", "[ne
   const Status missing = named.apply();
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.error().code == Code::not_found);
-  CHECK(says(missing.error().message, "rail 1 on node01: there is no port 0000:99:00.0"));
+  CHECK(says(missing.error().message, "rail 1 on node01: port 0000:99:00.0 not found"));
   CHECK(named.check().holds == Holds::no);
   CHECK_FALSE(named.machine.files().exists("/etc/systemd/network/20-muster-rail0.network"));
 }

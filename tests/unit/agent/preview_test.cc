@@ -86,10 +86,10 @@ TEST_CASE("the preview names why a host cannot be adopted, and whether it is alr
   CHECK(preview(files, machine, request).value()["joined"] == true);
   REQUIRE(
       write_config(files, kAdoptedIdentity, {"spare02", "https://c:7443", "aa", wire::Mode::adopted}).ok());
-  CHECK(refusal().find("already the node spare02") != std::string::npos);
+  CHECK(refusal().find("already node spare02") != std::string::npos);
   REQUIRE(
       write_config(files, kAdoptedIdentity, {"spare01", "https://d:7443", "bb", wire::Mode::adopted}).ok());
-  CHECK(refusal().find("another controller") != std::string::npos);
+  CHECK(refusal().find("a different controller") != std::string::npos);
 }
 
 TEST_CASE("the request of a preview is read strictly", "[adopt]") {

@@ -234,7 +234,7 @@ TEST_CASE("array health: a resync is no fault, two lost members with one spare a
   ArrayHealth health = array_health(machine.files(), "md0");
   CHECK_FALSE(health.ok);
   CHECK(health.lacking == 2);
-  CHECK(in_words(health) == "degraded: 3 of 5 members, sdd is not rebuilt; recover, 30 %");
+  CHECK(in_words(health) == "degraded: 3 of 5 members, sdd is not in sync; recover, 30 %");
   put("degraded", "1");
   CHECK(array_health(machine.files(), "md0").ok);
   put("dev-sdb/state", "faulty");

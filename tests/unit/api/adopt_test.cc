@@ -172,7 +172,7 @@ TEST_CASE("an adoption that cannot work says why and stores nothing", "[api][ado
   expect({{"like", "node3"}}, 422, "did you mean 'node03'");
   expect({{"host", "192.168.1.1"}}, 422, "provisioning network");
   expect({{"host_key", "MD5:aa"}}, 422, "ssh-keygen -lf");
-  expect({{"name", "aardvark"}}, 422, "leads the others");
+  expect({{"name", "aardvark"}}, 422, "the lead node");
   expect({{"digest", "sha256:" + std::string(64, '0')}}, 409, "cluster changed");
   expect({{"surprise", 1}}, 422, "surprise");
   HardwareFacts few = found();
@@ -246,8 +246,8 @@ TEST_CASE("several hosts are one plan, one revision of the spec and a token each
   same_place["host"] = "10.20.0.34";
   same_machine["facts"] = host("34")["facts"];
   for (const auto& [other, words] : {std::pair<Json, std::string>{host("34"), "named twice"},
-                                     {same_place, "are one host"},
-                                     {same_machine, "are one host"}}) {
+                                     {same_place, "are the same host"},
+                                     {same_machine, "are the same host"}}) {
     const auto answer = c.adopt_all({host("34"), other});
     CHECK(answer.status == 422);
     CHECK(says(answer, words));

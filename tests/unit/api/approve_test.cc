@@ -203,7 +203,7 @@ TEST_CASE("an approval stands when another node changes while the run is prepare
   CHECK(run.ok() != another_plan);
   if (!run.ok()) {
     CHECK(run.error().code == Code::conflict);
-    CHECK(run.error().message.find("node spare01: what was found in it is different") != std::string::npos);
+    CHECK(run.error().message.find("node spare01: its inventory is different") != std::string::npos);
   }
   c.settle();
   CHECK(c.runs() == (another_plan ? 0u : 1u));
@@ -249,13 +249,13 @@ TEST_CASE("a conflict says what is different, and what no plan depends on makes 
     REQUIRE(c.call(Door::local, "POST", "/v1/nodes/spare01/quarantine", "{}").status == 200);
     const auto refused = c.approve(digest);
     CHECK(refused.status == 409);
-    CHECK(message_of(refused).find("(node spare01: it is quarantined now, not ") != std::string::npos);
+    CHECK(message_of(refused).find("(node spare01: it is now quarantined, not ") != std::string::npos);
   }
   SECTION("another spec is stored") {
     REQUIRE(c.call(Door::local, "PUT", "/v1/spec", "# a remark\n" + c.spec()).status == 200);
     const auto refused = c.approve(digest);
     CHECK(refused.status == 409);
-    CHECK(message_of(refused).find("spec: revision 3 is stored") != std::string::npos);
+    CHECK(message_of(refused).find("spec: revision 3 is now stored") != std::string::npos);
   }
   CHECK(c.runs() == 0);
 }

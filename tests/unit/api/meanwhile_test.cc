@@ -71,7 +71,7 @@ TEST_CASE("a plan is of the world as it was when it was requested, and no approv
   const std::string digest = planned["digest"];
   const auto refused = c.call(Door::local, "POST", "/v1/plans/" + digest + "/approve", "{}");
   CHECK(refused.status == 409);
-  CHECK(says(refused, "spec: revision 2 is stored"));
+  CHECK(says(refused, "spec: revision 2 is now stored"));
   CHECK(c.get("/v1/runs")["runs"].empty());
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("what a re-image depends on is looked up before its turn comes, or it 
   REQUIRE(second->answer.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
   const auto refused = second->answer.get();
   CHECK(refused.status == 409);
-  CHECK(says(refused, "run 4 accepted node02 meanwhile: plan again"));
+  CHECK(says(refused, "run 4 has accepted node02 in the meantime: plan again"));
 }
 
 TEST_CASE("what is stored of runs is read and rendered while everybody else is answered",

@@ -106,69 +106,73 @@ TEST_CASE("planned inputs: the same world is the same", "[bringup][approve]") {
 
 TEST_CASE("planned inputs: the spec, the playbooks, the images", "[bringup][approve]") {
   check_all({
-      {"spec: revision 8 is stored", spec(8, "sha256:seven")},
-      {"spec: revision 8 is stored", spec(8, "sha256:eight")},
-      {"spec: its text is another", spec(7, "sha256:other")},
-      {"playbook base: its text is another", books({{"acceptance/quick", "sha256:q"}, {"base", "sha256:x"}})},
-      {"playbook base: it is gone", books({{"acceptance/quick", "sha256:q"}})},
+      {"spec: revision 8 is now stored", spec(8, "sha256:seven")},
+      {"spec: revision 8 is now stored", spec(8, "sha256:eight")},
+      {"spec: its text has changed", spec(7, "sha256:other")},
+      {"playbook base: its text has changed",
+       books({{"acceptance/quick", "sha256:q"}, {"base", "sha256:x"}})},
+      {"playbook base: it no longer exists", books({{"acceptance/quick", "sha256:q"}})},
       {"playbook motd: it is new",
        books({{"acceptance/quick", "sha256:q"}, {"base", "sha256:b"}, {"motd", "sha256:m"}})},
-      {"image cpu: another build", input([](PlannerInput& in) { in.images["cpu"].digest = "sha256:x"; })},
-      {"image cpu: another build", input([](PlannerInput& in) { in.images["cpu"].manifest_path = "/x"; })},
-      {"image cpu: it takes itself back differently",
+      {"image cpu: it is a different build",
+       input([](PlannerInput& in) { in.images["cpu"].digest = "sha256:x"; })},
+      {"image cpu: it is a different build",
+       input([](PlannerInput& in) { in.images["cpu"].manifest_path = "/x"; })},
+      {"image cpu: its automatic rollback is different",
        input([](PlannerInput& in) { in.images["cpu"].trial = true; })},
-      {"image cpu: it is gone", input([](PlannerInput& in) { in.images.clear(); })},
+      {"image cpu: it no longer exists", input([](PlannerInput& in) { in.images.clear(); })},
       {"image gpu: it is new", input([](PlannerInput& in) { in.images["gpu"] = {}; })},
   });
 }
 
 TEST_CASE("planned inputs: what is known of a node", "[bringup][approve]") {
   check_all({
-      {"node gpu07: its agent is silent now", node([](NodeObservation& n) { n.online = false; })},
-      {"node gpu07: its agent runs in another system now ('ram', not 'installed')",
+      {"node gpu07: its agent is now silent", node([](NodeObservation& n) { n.online = false; })},
+      {"node gpu07: its agent now runs in system 'ram', not 'installed'",
        node([](NodeObservation& n) { n.mode = wire::Mode::ram; })},
-      {"node gpu07: what its agent runs in is not known now",
+      {"node gpu07: it is no longer known which system its agent runs in",
        node([](NodeObservation& n) { n.mode.reset(); })},
-      {"node gpu07: it is degraded now, not accepted",
+      {"node gpu07: it is now degraded, not accepted",
        node([](NodeObservation& n) { n.state = NodeState::degraded; })},
-      {"node gpu07: it is quarantined now, not accepted", node([](NodeObservation& n) {
+      {"node gpu07: it is now quarantined, not accepted", node([](NodeObservation& n) {
          n.state = NodeState::quarantined;
          n.held_by = HeldBy::an_operator;
          n.reason = "by an operator";
        })},
-      {"node gpu07: it runs another image", node([](NodeObservation& n) { n.image_digest = "sha256:x"; })},
+      {"node gpu07: it runs a different image",
+       node([](NodeObservation& n) { n.image_digest = "sha256:x"; })},
       {"node gpu07: it is configured differently",
        node([](NodeObservation& n) { n.config_digest = "sha256:x"; })},
-      {"node gpu07: the name is bound to another machine",
+      {"node gpu07: the name is bound to a different machine",
        node([](NodeObservation& n) { n.product_uuid = "uuid-x"; })},
-      {"node gpu07: its row is one of an older copy of the database",
+      {"node gpu07: its data is from an older copy of the database",
        node([](NodeObservation& n) { n.doubtful = true; })},
-      {"node gpu07: it is taken out by 'operator' now, not by 'run'",
+      {"node gpu07: it is now quarantined by 'operator', not by 'run'",
        node([](NodeObservation& n) { n.held_by = HeldBy::an_operator; })},
-      {"node gpu07: it is taken out for another reason", node([](NodeObservation& n) { n.reason = "fans"; })},
-      {"node gpu07: another time was measured for its proving",
+      {"node gpu07: it is quarantined for a different reason",
+       node([](NodeObservation& n) { n.reason = "fans"; })},
+      {"node gpu07: the measured duration of its last acceptance changed",
        node([](NodeObservation& n) { n.proving_took = 6; })},
-      {"node gpu07: it runs a system on trial now", node([](NodeObservation& n) { n.on_trial = true; })},
-      {"node gpu07: it runs from slot 'b' now, not from 'a'", node([](NodeObservation& n) { n.slot = "b"; })},
+      {"node gpu07: it now runs a system on trial", node([](NodeObservation& n) { n.on_trial = true; })},
+      {"node gpu07: it now runs from slot 'b', not 'a'", node([](NodeObservation& n) { n.slot = "b"; })},
       {"node gpu09: it is new", input([](PlannerInput& in) { in.nodes["gpu09"] = {}; })},
-      {"node gpu08: it is gone", input([](PlannerInput& in) { in.nodes.erase("gpu08"); })},
+      {"node gpu08: it no longer exists", input([](PlannerInput& in) { in.nodes.erase("gpu08"); })},
   });
 }
 
 TEST_CASE("planned inputs: what was found in a node", "[bringup][approve]") {
   check_all({
-      {"node gpu07: what was found in it is different",
-       looked([](LookedAt& at) { at.facts = facts_text("SN9"); })},
-      {"node gpu07: what was found in it is different", looked([](LookedAt& at) { at.written = {"b"}; })},
-      {"node gpu07: what was found in it is different", looked([](LookedAt& at) { at.written.clear(); })},
-      {"node gpu07: what is on its disks is not known now", looked([](LookedAt& at) {
+      {"node gpu07: its inventory is different", looked([](LookedAt& at) { at.facts = facts_text("SN9"); })},
+      {"node gpu07: its inventory is different", looked([](LookedAt& at) { at.written = {"b"}; })},
+      {"node gpu07: its inventory is different", looked([](LookedAt& at) { at.written.clear(); })},
+      {"node gpu07: the content of its disks is no longer known", looked([](LookedAt& at) {
          at.written = {"", "a"};
        })},
-      {"node gpu08: what is on its disks is not known now",
+      {"node gpu08: the content of its disks is no longer known",
        given([](NodeObservation& n) { n.facts.reset(); })},
-      {"node gpu08: what was found in it is different",
+      {"node gpu08: its inventory is different",
        given([](NodeObservation& n) { n.facts = facts_of("SN9"); })},
-      {"node gpu08: what was found in it is different",
+      {"node gpu08: its inventory is different",
        given([](NodeObservation& n) { n.machine = facts_of("SN9"); })},
   });
   // The same in other words is the same.
@@ -200,29 +204,31 @@ TEST_CASE("planned inputs: the request", "[bringup][approve]") {
 TEST_CASE("planned inputs: the controller and its machine", "[bringup][approve]") {
   check_all({
       {"value munge: now '2'", input([](PlannerInput& in) { in.public_values["munge"] = "2"; })},
-      {"value munge: it is gone", input([](PlannerInput& in) { in.public_values.clear(); })},
+      {"value munge: it no longer exists", input([](PlannerInput& in) { in.public_values.clear(); })},
       {"authority: now 'sha256:x'", input([](PlannerInput& in) { in.authority = "sha256:x"; })},
-      {"newest run: another run began since", input([](PlannerInput& in) { in.follows = "h/4"; })},
+      {"newest run: a new run has begun", input([](PlannerInput& in) { in.follows = "h/4"; })},
       {"controller's address: now '10.20.0.2'",
        input([](PlannerInput& in) { in.controller_address = "10.20.0.2"; })},
-      {"own machine: the controller's own uuid", input([](PlannerInput& in) { in.own.uuid = "x"; })},
-      {"own machine: the controller's own macs", input([](PlannerInput& in) { in.own.macs.clear(); })},
-      {"own machine: the controller's own addresses",
+      {"own machine: the controller's own uuid changed", input([](PlannerInput& in) { in.own.uuid = "x"; })},
+      {"own machine: the controller's own macs changed",
+       input([](PlannerInput& in) { in.own.macs.clear(); })},
+      {"own machine: the controller's own addresses changed",
        input([](PlannerInput& in) { in.own.addresses.insert("10.20.0.9"); })},
-      {"own machine: the controller's own names", input([](PlannerInput& in) { in.own.names = {"x"}; })},
-      {"program /usr/sbin/muster-agent: another build",
+      {"own machine: the controller's own names changed",
+       input([](PlannerInput& in) { in.own.names = {"x"}; })},
+      {"program /usr/sbin/muster-agent: it is a different build",
        input([](PlannerInput& in) { in.programs[0].sha256 = "sha256:x"; })},
-      {"program /usr/sbin/muster-agent: another build",
+      {"program /usr/sbin/muster-agent: it is a different build",
        input([](PlannerInput& in) { in.programs[0].size = 10; })},
-      {"program /usr/sbin/muster-agent: another build",
+      {"program /usr/sbin/muster-agent: it is a different build",
        input([](PlannerInput& in) { in.programs[0].mode = 0700; })},
       {"program /usr/lib/x: it is new", input([](PlannerInput& in) {
          in.programs.push_back({"/usr/lib/x", "y"});
        })},
       {"kernel options: now 'debug'", input([](PlannerInput& in) { in.kernel_options = "debug"; })},
-      {"lab: the controller is a lab's now", input([](PlannerInput& in) { in.lab = true; })},
+      {"lab: it is now a lab's controller", input([](PlannerInput& in) { in.lab = true; })},
       {"GPU results: now 'sha256:x'", input([](PlannerInput& in) { in.gpu_results->digest = "sha256:x"; })},
-      {"GPU results: it is gone", input([](PlannerInput& in) { in.gpu_results.reset(); })},
+      {"GPU results: it no longer exists", input([](PlannerInput& in) { in.gpu_results.reset(); })},
   });
   const auto speed = [](const std::function<void(ProvenSpeed&)>& change) {
     return input([change](PlannerInput& in) { change(in.gpu_results->models["H100"]["gpu bf16/tflops"]); });

@@ -94,7 +94,7 @@ TEST_CASE("the command shows what would change and goes no further without appro
   CHECK(ran.out.find("base/time (service): no unit chrony") != std::string::npos);
   CHECK(ran.out.find("base/limits (") == std::string::npos);
   CHECK(ran.out.find(
-            "1 steps would change something, 1 are right already, 0 do not apply, 1 are not known yet") !=
+            "1 steps would change something, 1 are already correct, 0 do not apply, 1 are not known yet") !=
         std::string::npos);
   CHECK(ran.out.find('\x1b') == std::string::npos);  // a host does not steer the operator's terminal
   CHECK(ran.out.find("+  - name: spare01") != std::string::npos);
@@ -142,7 +142,7 @@ TEST_CASE("several hosts are looked at once each and approved together", "[cli][
   CHECK(both.exit == cli::kRefused);
   CHECK(both.err.find("not approved, nothing was done") != std::string::npos);
   // What is the same on both is printed once.
-  CHECK(both.out.find("What would change on 127.0.0.1, 127.0.0.1 (") != std::string::npos);
+  CHECK(both.out.find("Changes on 127.0.0.1, 127.0.0.1 (") != std::string::npos);
   for (const char* name : {"+  - name: spare01", "+  - name: spare02"})
     CHECK(both.out.find(name) != std::string::npos);
   CHECK(site.logins() == 1);
@@ -225,9 +225,9 @@ TEST_CASE("a host that is not the one meant, or does not let us in, is left at t
     CHECK(ran.err.find(words) != std::string::npos);
   };
   refused({"--like", "node03", "--key", key, "--host-key", "SHA256:" + std::string(43, 'A')},
-          "another machine answers");
+          "a different machine answered");
   refused({"--like", "node03", "--key", key, "--host-key", (site.sshd.dir / "other.pub").string()},
-          "another machine answers");
+          "a different machine answered");
   // Without an option about the key it is shown; there is no terminal to confirm it.
   refused({"--like", "node03", "--key", key}, "--host-key " + site.sshd.target().host_key);
   CHECK(slurp(site.sshd.dir / "log").find("Accepted") == std::string::npos);

@@ -15,7 +15,7 @@ using namespace muster;
 namespace {
 
 constexpr const char* kChanged =
-    R"({"code": "conflict", "message": "changed (node gpu07: its agent is silent now): plan again"})";
+    R"({"code": "conflict", "message": "changed (node gpu07: its agent is now silent): plan again"})";
 constexpr const char* kPlanned =
     R"({"digest": "sha256:0123456789", "kind": "accept", "empty": false, "text": "the plan\n"})";
 
@@ -62,7 +62,7 @@ TEST_CASE("why a plan is made again is said before it is made", "[cli]") {
   CAPTURE(ran.out, ran.err);
   CHECK(ran.exit == cli::kRefused);
   CHECK(controller.plans == 2);
-  CHECK(count_of(ran.err, "node gpu07: its agent is silent now") == 1);
+  CHECK(count_of(ran.err, "node gpu07: its agent is now silent") == 1);
   CHECK(count_of(ran.out, "the plan\n") == 1);  // it is the same one: printed once
 }
 
@@ -72,5 +72,5 @@ TEST_CASE("with another run under way nothing is planned over and over", "[cli]"
   CAPTURE(ran.out, ran.err);
   CHECK(ran.exit == cli::kRefused);
   CHECK(controller.plans == 1);
-  CHECK(count_of(ran.err, "node gpu07: its agent is silent now") == 1);
+  CHECK(count_of(ran.err, "node gpu07: its agent is now silent") == 1);
 }

@@ -86,7 +86,7 @@ TEST_CASE("hosts: files of editors of other systems", "[cli][hosts]") {
   CHECK(says("gpu01\x1b[2J h1\n", "control character 0x1b"));
   CHECK(says("gpu01\rgpu02\n", "control character 0x0d"));
   CHECK(places_of("gpu01 \xc2\xa0h1\n") == "1:7 ");
-  CHECK(says("g\xc3\xbcnther\n", "not ASCII"));
+  CHECK(says("g\xc3\xbcnther\n", "not an ASCII character"));
   // In a comment anything may stand; a column counts characters.
   CHECK(errors_of("gpu01 # \xc3\xbc\x1b\n").empty());
 }
@@ -102,8 +102,8 @@ TEST_CASE("hosts: everything that is wrong is said at once, with its place", "[c
                   "gpu02 h2\n") == "1:1 2:7 3:10 4:18 4:35 5:10 6:12 7:1 8:1 ");
   CHECK(says("gpu03 addresz=10.0.0.3", "did you mean 'address'?"));
   CHECK(says("gpu03 ansible_host=10.0.0.3", "unknown key 'ansible_host'; known: address, group"));
-  CHECK(says("gpu02\nn1\ngpu02", "f:3:1: listed twice: gpu02 (first in line 1)"));
-  CHECK(says("gpu[01-09]\ngpu[02-09]", "listed twice: gpu02, gpu03, gpu04 and 5 more (first in line 1)"));
+  CHECK(says("gpu02\nn1\ngpu02", "f:3:1: listed twice: gpu02 (first on line 1)"));
+  CHECK(says("gpu[01-09]\ngpu[02-09]", "listed twice: gpu02, gpu03, gpu04 and 5 more (first on line 1)"));
   CHECK(says("n[1,1]", "listed twice: n1"));
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("hosts: names are those of nodes", "[cli][hosts]") {
   CHECK(says("gpu01.example.com\n", "write a short name first: node01 gpu01.example.com"));
   CHECK(says("admin@gpu01\n", "write a short name first"));
   CHECK(says(std::string(64, 'a') + "\n", "at most 63"));
-  CHECK(says(std::string(100000, 'a') + "[1-4096]\n", "a name of 100008 characters"));
+  CHECK(says(std::string(100000, 'a') + "[1-4096]\n", "the name is too long (100008 characters)"));
   CHECK(says("address=10.0.0.1 group=x\n", "the name is missing"));
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("hosts: addresses are those at which hosts reach one another", "[cli][
   CHECK(says("n[1-3] address=10.0.0.1", "1 address for 3 names"));
   CHECK(says("n[1-3] address=10.0.0.[1-4]", "4 addresses for 3 names"));
   CHECK(says("n[254-256] address=10.0.0.{n}", "'10.0.0.256' is not an IPv4 address"));
-  CHECK(says("n1 address=10.0.0.{x}", "may stand in braces"));
+  CHECK(says("n1 address=10.0.0.{x}", "are allowed in braces"));
 }
 
 TEST_CASE("hosts: one destination for several names", "[cli][hosts]") {
@@ -146,7 +146,7 @@ TEST_CASE("hosts: one destination for several names", "[cli][hosts]") {
   CHECK(file.errors.empty());
   REQUIRE(file.warnings.size() == 1);
   CHECK(file.warnings[0].line == 2);
-  CHECK(file.warnings[0].message == "2 names for one destination, h1.site: a, b");
+  CHECK(file.warnings[0].message == "2 names have the same destination, h1.site: a, b");
   // A name is a destination as well.
   CHECK(read_hosts_file("gpu01\nspare gpu01\n").warnings.size() == 1);
 }
@@ -196,13 +196,13 @@ TEST_CASE("hosts: a destination is no option and no shell's word", "[cli][hosts]
   CHECK(destination_key("ops@GPU01.Site.") == "gpu01.site");
   CHECK(destination_key("ssh://ops@gpu01:22") == "gpu01");
   CHECK(destination_key("ssh://[2001:DB8::1]:2222") == "2001:db8::1:2222");
-  CHECK(says("n1 h1 -x", "one word too many"));
-  CHECK(says("n[1-2] -oProxyCommand={n}", "would be an option of ssh"));
+  CHECK(says("n1 h1 -x", "unexpected word '-x'"));
+  CHECK(says("n[1-2] -oProxyCommand={n}", "ssh would take it for an option"));
 }
 
 TEST_CASE("hosts: none, and too many", "[cli][hosts]") {
-  CHECK(says("", "f: lists no host"));
-  CHECK(says("# nothing\n\n  \t\r\n", "lists no host"));
+  CHECK(says("", "f: no hosts are listed"));
+  CHECK(says("# nothing\n\n  \t\r\n", "no hosts are listed"));
   CHECK(read_hosts_file("n[0001-4096]").errors.empty());
   CHECK(read_hosts_file("n[0001-4096]").hosts.size() == 4096);
   const HostsFile many = read_hosts_file("n[0001-4096]\nm[1-3]\nm4\n");

@@ -43,7 +43,7 @@ TEST_CASE("the list of nodes has the undeclared machines below it", "[cli]") {
   CHECK(has(text, "node01"));
   CHECK(has(text, "discovery is on until 2023-11-14"));
   CHECK(has(text, "SN04    64    512.0 GiB  0     3: 3.8 TB x2, 480 GB"));
-  CHECK(has(text, "network boot seen; no inventory"));
+  CHECK(has(text, "booted from the network; no inventory"));
   nodes["discover_until"] = 0;
   CHECK(has(render_nodes(nodes), "muster node discover on"));
 }

@@ -259,7 +259,7 @@ TEST_CASE("what is not an exported image, or of another version, is refused befo
     head["format"] = 2;
     head["something"] = "new";
     c.write_head(head);
-    c.check_refused(Code::invalid, "format 2 is unknown, this muster reads format 1");
+    c.check_refused(Code::invalid, "format 2 is unknown; this muster reads format 1");
   }
   SECTION("another RAM system") {
     head["ram_version"] = 99;

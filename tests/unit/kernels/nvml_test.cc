@@ -222,7 +222,7 @@ TEST_CASE("nvml: what held the clocks down, seen at either reading or timed betw
   CHECK_FALSE(has(held, "nvlink_replay"));
   CHECK_FALSE(has(held, "nvlink_inactive"));
   CHECK_FALSE(has(held, "nvlink_active"));
-  CHECK(absent(held).find("nvlink_replay: no GPU here tells it") != std::string::npos);
+  CHECK(absent(held).find("nvlink_replay: no GPU of this node reports it") != std::string::npos);
   CHECK(absent(held).find("\"nvlink_inactive\"") != std::string::npos);  // which stops no node
 }
 
@@ -238,7 +238,7 @@ TEST_CASE("nvml: a GPU that is lost takes its counters along, not the others' mo
   CHECK(value(m, "nvlink_recovery") == 1);
   CHECK_FALSE(
       has(m, "nvlink_replay"));  // nothing moved on those that tell: no proof of the one that does not
-  CHECK(absent(m).find("nvlink_replay: GPU GPU-fake-1 link 1 does not tell any more") != std::string::npos);
+  CHECK(absent(m).find("nvlink_replay: GPU GPU-fake-1 link 1 no longer reports it") != std::string::npos);
   CHECK(m.detail["nvml"]["notes"].dump().find("GPU number 1 of 2: GPU is lost (15)") != std::string::npos);
   CHECK(m.detail["part"] == "GPU GPU-fake-0 link 0, GPU GPU-fake-1");
 }
@@ -267,7 +267,7 @@ TEST_CASE("nvml: an old driver tells less, and nothing of it becomes 0", "[nvml]
   REQUIRE(reading.ok());
   CHECK_FALSE(reading->counts.count("gpu_energy_mj"));
   CHECK_FALSE(reading->counts.count("nvlink_replay"));
-  CHECK(Json(reading->notes).dump().find("NVLink error counters: this driver does not tell") !=
+  CHECK(Json(reading->notes).dump().find("NVLink error counters: this driver does not report it") !=
         std::string::npos);
   REQUIRE(bench.save().outcome == Outcome::measured);
   bench.state["link 0 0"] = 0;
@@ -368,7 +368,7 @@ TEST_CASE("nvml: the program that asks the driver says what the library says", "
       *process,
       {.argv = {program}, .env = {{"LD_LIBRARY_PATH", folder}, {"MUSTER_FAKE_NVML", bench.state_file()}}});
   REQUIRE_FALSE(lost.ok());
-  CHECK(lost.error().message.find("NVML does not count GPUs: GPU is lost (15)") != std::string::npos);
+  CHECK(lost.error().message.find("NVML cannot count the GPUs: GPU is lost (15)") != std::string::npos);
 }
 
 TEST_CASE(

@@ -308,12 +308,12 @@ TEST_CASE(
     CHECK(m.parts.is_null());
     return m.error;
   };
-  CHECK(says() == "no RDMA device here");
+  CHECK(says() == "this node has no RDMA device");
   node.device("mlx5_0", "40 Gb/sec", "1: DOWN");
-  CHECK(says() == "no RDMA port is active here: [\"mlx5_0 is 1: DOWN\"]");
+  CHECK(says() == "this node has no active RDMA port: [\"mlx5_0 is 1: DOWN\"]");
   node.device("mlx5_0");
   perftest.installed = false;
-  CHECK(says() == "perftest (ib_write_bw) is not on this node");
+  CHECK(says() == "perftest (ib_write_bw) is not installed");
   perftest.installed = true;
   const Measurement alone =
       run_rdma(node.files(), perftest, nobody);  // its partner is not there: that is about both
@@ -387,14 +387,14 @@ TEST_CASE("what the partner lacks is the partner's fault, rail by rail, and the 
   SECTION("perftest") {
     for (const char* name : {"mlx5_0", "mlx5_1"}) two.there.device(name);
     two.far.installed = false;
-    CHECK(part(two.run(), 0)["error"] == "on the partner perftest (ib_write_bw) is not on this node");
+    CHECK(part(two.run(), 0)["error"] == "on the partner: perftest (ib_write_bw) is not installed");
   }
   SECTION("an IPv4 address") {
     for (const char* name : {"mlx5_0", "mlx5_1"}) two.there.device(name);
     two.there.write("/sys/class/infiniband/mlx5_1/ports/1/gid_attrs/types/2", "IB/RoCE v1");
     const Measurement m = two.run();
     CHECK(part(m, 0)["outcome"] == "measured");
-    CHECK(part(m, 1)["error"] == "on the partner mlx5_1 has no RoCE v2 GID with an IPv4 address");
+    CHECK(part(m, 1)["error"] == "on the partner: mlx5_1 has no RoCE v2 GID with an IPv4 address");
   }
 }
 
@@ -501,7 +501,7 @@ TEST_CASE(
     const Json lost = result();
     partner.join();
     CHECK(lost["outcome"] == "unavailable");
-    CHECK(lost["error"].get<std::string>().find("the partner was lost, asked to serve: ") == 0);
+    CHECK(lost["error"].get<std::string>().find("the partner was lost during request 'serve': ") == 0);
     CHECK(lost["detail"]["inconclusive"] == true);
     CHECK(lost["blame"].empty());
   }
@@ -515,7 +515,7 @@ TEST_CASE(
     two.there.device("mlx5_0");
     two.options.total_seconds = 30;  // less than perftest may take
     const Measurement m = two.run();
-    CHECK(m.parts[0]["result"]["error"] == "of 30 s in all there is no time left for it");
+    CHECK(m.parts[0]["result"]["error"] == "no time left for it within the limit of 30 s");
     CHECK(m.parts[0]["result"]["detail"]["inconclusive"] == true);
     CHECK(two.near.runs.empty());
   }
@@ -563,7 +563,7 @@ TEST_CASE("GPU memory is measured only where GPU, driver and perftest can, and e
   for (const char* gpu : {"0000:41:00.0", "0000:17:00.0"})
     node.write(std::string("/proc/driver/nvidia/gpus/") + gpu + "/information", "x");
   CHECK(gpu_direct(node.files(), "--report_gbits").problem.find("perftest is built without CUDA") == 0);
-  CHECK(gpu_direct(node.files(), "--use_cuda=<id>").problem.find("neither nvidia_peermem") == 0);
+  CHECK(gpu_direct(node.files(), "--use_cuda=<id>").problem.find("nvidia_peermem is not loaded") == 0);
   node.write("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64\n");
   CHECK(gpu_direct(node.files(), "--use_cuda=<id>\n--use_cuda_dmabuf").dma_buf);
   node.write("/sys/module/nvidia_peermem/version", "550");

@@ -90,7 +90,7 @@ TEST_CASE("the small reference cluster has a plan without an objection, which sa
     return std::any_of(plan.notes.begin(), plan.notes.end(),
                        [&](const std::string& note) { return note.find(words) != std::string::npos; });
   };
-  CHECK(says("SIMULATED GPU: stood in for by the lab on hgx01 (2), hgx02 (2)"));
+  CHECK(says("SIMULATED GPU: provided by the lab on hgx01 (2), hgx02 (2)"));
   CHECK_FALSE(says("left out"));
 
   const auto steps = steps_of(plan, "hgx01");

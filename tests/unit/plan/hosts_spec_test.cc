@@ -210,8 +210,8 @@ TEST_CASE("hosts spec: everything that is wrong with the list is said at once", 
   list.hosts[3].address = "10.0.3.9";
   list.add("gpu04", gpu_host()).address = "10.0.3.9";
   for (const char* words :
-       {"'GPU01' is not a host name", "no address is known of gpu02", "gpu03: \"gpu03\\n\" is not",
-        "gpu04 and gpu04 have one address", "listed twice: gpu04"}) {
+       {"'GPU01' is not a host name", "no address is known for gpu02", "gpu03: \"gpu03\\n\" is not",
+        "gpu04 and gpu04 have the same address", "listed twice: gpu04"}) {
     INFO(words);
     CHECK(list.says(words));
   }

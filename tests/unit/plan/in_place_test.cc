@@ -351,7 +351,7 @@ TEST_CASE("in place: a machine of another UUID is installed as forced, and the p
   in.nodes["node02"].product_uuid = "uuid-of-before";
   CHECK(refusals_of(in) == std::set<std::string>{"node-swapped"});
   in.request.force = {"node02"};
-  CHECK(has_note(planned(in), "although another machine answers here"));
+  CHECK(has_note(planned(in), "although a different machine answers"));
 }
 
 TEST_CASE("in place: the commit outlives a boot", "[plan]") {

@@ -98,11 +98,11 @@ TEST_CASE("leaving work: a node that is forced is not taken from it", "[plan]") 
   CHECK(!plan.find("node02/resume"));
   CHECK(ids_of(plan, "node02", true) == Ids{"return", "look-old"});
   CHECK(gives_back(plan, "node02"));
-  CHECK(has_note(plan, "node02 is not taken out of its work first, as forced"));
+  CHECK(has_note(plan, "node02 is not drained first, as forced"));
   CHECK(plan.find("node03/pause"));
   CHECK(plan.find("node03/resume"));
   CHECK(!gives_back(plan, "node03"));
-  CHECK(!has_note(plan, "node03 is not taken out"));
+  CHECK(!has_note(plan, "node03 is not drained"));
   in.request.through_ram = true;
   const Plan ram = planned(in);
   CHECK(!ram.find("node02/pause"));
@@ -110,7 +110,7 @@ TEST_CASE("leaving work: a node that is forced is not taken from it", "[plan]") 
 }
 
 TEST_CASE("leaving work: those that wait for each other are named", "[plan]") {
-  const char* words = "leave their systems together";
+  const char* words = "re-imaged in place reboot together";
   PlannerInput in = leaving({"node02", "node03"});
   CHECK(has_note(planned(in), words));
   in.request.nodes = {"node02"};

@@ -159,8 +159,9 @@ TEST_CASE("lint looks into what many nodes share, and into what is read back", "
   CHECK(problem_of({{"password", "secret:mpi-ssh-key"}}).empty());
   CHECK(problem_of({{"a", {{"password", "hunter2"}}}}).find("/configure.steps[].params.a.password") !=
         std::string::npos);
-  CHECK(problem_of({{"list", Json::array({"x -----BEGIN PRIVATE KEY-----"})}}).find("holds a private key") !=
-        std::string::npos);
+  CHECK(
+      problem_of({{"list", Json::array({"x -----BEGIN PRIVATE KEY-----"})}}).find("contains a private key") !=
+      std::string::npos);
   const Json disk = {{"serial", "S1"}, {"wwid", ""}, {"content_hash", "sha256:x"}};
   CHECK(problem_of({{"disks", Json::array({disk})}}).find("not in the destruction list") !=
         std::string::npos);

@@ -32,7 +32,7 @@ TEST_CASE("older build: `up` leaves accepted nodes in it, and says so", "[plan]"
   SECTION("accepted") {}
   SECTION("its slots are not known: it may be an image of another name") {
     for (auto& [name, seen] : in.nodes) seen.facts->boot = {};
-    what = "3 nodes run another image than the newest build of 'cpu'";
+    what = "3 nodes run an image that is not the newest build of 'cpu'";
   }
   const Plan plan = planned(in);
   CHECK(plan.empty());

@@ -43,7 +43,7 @@ TEST_CASE("a rented node that was never seen is installed by its provider, and t
   CHECK(netboot->params["reinstall"]["os"] == "debian-12");
   CHECK(netboot->timeout > in.spec.limits.netboot);
   const std::string text = render_plan(plan, false);
-  CHECK(text.find("WILL BE DESTROYED: everything on every disk of node03") != std::string::npos);
+  CHECK(text.find("WILL BE DESTROYED: all data on all disks of node03") != std::string::npos);
   CHECK(text.find("Nothing will be destroyed") == std::string::npos);
   // Programs read it, too.
   const Json destroys = to_json(plan)["destroys"];

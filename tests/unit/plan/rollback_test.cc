@@ -97,9 +97,9 @@ TEST_CASE("rollback: the refusal of a system that does not go back by itself say
   auto& slots = in.nodes["node02"].facts->boot.slots;
   slots["b"].trial = false;
   const auto message = [&] { return make_plan(in)->refusals.at(0).message; };
-  CHECK(message().find("re-image it in place once") != std::string::npos);
+  CHECK(message().find("re-image the node in place once") != std::string::npos);
   slots["a"].trial = false;  // it would be the other one then
-  CHECK(message().find("re-image it in place twice") != std::string::npos);
+  CHECK(message().find("re-image the node in place twice") != std::string::npos);
 }
 
 TEST_CASE("rollback: of a node that a run quarantined in its new system", "[plan]") {

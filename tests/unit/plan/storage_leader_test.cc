@@ -114,7 +114,7 @@ TEST_CASE("a leader with a new system disk is only installed by name, and begins
     CHECK_FALSE(creates(in));
     const Plan plan = planned(in);
     CHECK(std::any_of(plan.notes.begin(), plan.notes.end(), [](const std::string& n) {
-      return n.find("will not begin an empty one") != std::string::npos;
+      return n.find("will not start with empty metadata") != std::string::npos;
     }));
   }
 }

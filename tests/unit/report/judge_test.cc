@@ -124,7 +124,8 @@ TEST_CASE("a node measured alone is compared with what the others did before") {
   with.history = &history;
   const auto judged = judge_measurements(fleet(expect, {60}), with);
   CHECK(get(judged, "n0", "dgemm/gflops").verdict == Verdict::degraded);
-  CHECK(get(judged, "n0", "dgemm/gflops").derivation.find("3 of them of earlier runs") != std::string::npos);
+  CHECK(get(judged, "n0", "dgemm/gflops").derivation.find("3 of them from earlier runs") !=
+        std::string::npos);
 }
 
 TEST_CASE("slower than itself before is degraded; the history is shown") {
@@ -278,7 +279,8 @@ TEST_CASE(
     for (const auto& node : nodes)
       CHECK(settled(node, judged) == (node == bad ? NodeVerdict::degraded : NodeVerdict::accepted));
     const std::string& derivation = get(judged, "node01", "links/send_mbps", "node02").derivation;
-    CHECK(derivation.find("0.6 x 9 MB/s, what a healthy pair of 6 values reaches") != std::string::npos);
+    CHECK(derivation.find("0.6 x 9 MB/s, which a healthy pair reaches (each end's best of 6 values)") !=
+          std::string::npos);
   }
 }
 
@@ -420,7 +422,7 @@ TEST_CASE(
       {"parts", Json::array({{{"subject", "node02"}, {"like", "rail 0"}, {"result", without}}})}};
   Json none = {{"check", "rdma"},
                {"outcome", "unavailable"},
-               {"error", "no RDMA device here"},
+               {"error", "this node has no RDMA device"},
                {"metrics", Json::object()},
                {"blame", Json::array()}};
   const auto fine = measured("dgemm", {{"gflops", {9, "GFLOP/s"}}});
@@ -432,11 +434,11 @@ TEST_CASE(
   CHECK(get(judged, "node01", "rdma/data", "node02, rail 0").verdict ==
         Verdict::skipped);  // not measured stays not measured
   CHECK(settled("node02", judged) == NodeVerdict::failed);
-  CHECK(get(judged, "node02", "rdma/data").reason == "no RDMA device here");
+  CHECK(get(judged, "node02", "rdma/data").reason == "this node has no RDMA device");
 
   // It went away in the middle: what broke off with node01 is explained by what node02 found afterwards.
   Json broken = measured("rdma-link", {}, {{"device", "mlx5_0"}, {"peer_device", "mlx5_0"}});
-  broken["outcome"] = "failed", broken["error"] = "perftest ended with 1";
+  broken["outcome"] = "failed", broken["error"] = "perftest exited with 1";
   const Json other = {
       {"check", "rdma"},
       {"parts", Json::array({{{"subject", "node02"}, {"like", "rail 0"}, {"result", broken}}})}};
@@ -670,7 +672,7 @@ TEST_CASE("NCCL over nodes is held to the bound of its GPUs and of the ports it 
   // What is not known is said, and judges nothing.
   CHECK_FALSE(bound(0, 0, "Ring").value);
   rails.push_back(200);
-  CHECK(bound(2, 16, "Ring").text.find("which ones join the GPUs is not known") != std::string::npos);
+  CHECK(bound(2, 16, "Ring").text.find("it is unknown which ones connect the GPUs") != std::string::npos);
   CHECK_FALSE(bound(2, 16, "Ring").value);
   rails.clear();
   CHECK_FALSE(bound(2, 16, "Ring").value);

@@ -24,8 +24,8 @@ MeasuredStep counters(const std::string& node, Json not_looked_at) {
               {{"link_down", {{"max", 0}}}, {"gpu_xids", {{"max", 0}}}, {"drive_errors", {{"max", 0}}}},
               measured("counters", {{"link_down", {0, ""}}}, {{"not_looked_at", std::move(not_looked_at)}}));
 }
-const Json kNoLog = {{"gpu_xids", "needs root: /dev/kmsg is kept from other users"},
-                     {"drive_errors", "needs root: /dev/kmsg is kept from other users"}};
+const Json kNoLog = {{"gpu_xids", "needs root: other users may not read /dev/kmsg"},
+                     {"drive_errors", "needs root: other users may not read /dev/kmsg"}};
 
 Verdict verdict_of(const std::vector<Check>& checks, const std::string& name) {
   const auto found =

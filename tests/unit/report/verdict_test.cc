@@ -333,8 +333,8 @@ TEST_CASE("an error counter that was not read stops a node, one that the machine
   CHECK(verdict(unread, "gpu memory/ecc_uncorrected") == Verdict::skipped);
   CHECK(find(unread, "gpu memory/ecc_uncorrected")->reason == silent["counters"]);
   CHECK_FALSE(obstacle(accepted_with(unread)).empty());
-  const auto gap = judged({{"absent", {"ecc_uncorrected: GPU 3 does not tell any more"}}});
-  CHECK(find(gap, "gpu memory/ecc_uncorrected")->reason == "not measured: GPU 3 does not tell any more");
+  const auto gap = judged({{"absent", {"ecc_uncorrected: GPU 3 no longer reports it"}}});
+  CHECK(find(gap, "gpu memory/ecc_uncorrected")->reason == "not measured: GPU 3 no longer reports it");
   CHECK_FALSE(obstacle(accepted_with(gap)).empty());
   // Of no consequence where the profile does not say that counters stop a node.
   CHECK(obstacle(accepted_with(judged(silent, {"data"}))).empty());

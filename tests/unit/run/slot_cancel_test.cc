@@ -82,7 +82,7 @@ TEST_CASE("cancelled once it was taken from its work, a node is for the next pla
   cancelled(b);
   CHECK(b.row("n1").state == NodeState::degraded);
   CHECK_FALSE(b.says("n1", "on trial"));
-  CHECK(b.says("n1", "its scheduler and storage still wait for it: `muster up` resumes it"));
+  CHECK(b.says("n1", "its scheduler and storage still wait for it: run `muster up` to resume it"));
 }
 
 TEST_CASE("cancelled in a trial, a node is one that is at work in the system that it goes back to",

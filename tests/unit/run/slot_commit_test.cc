@@ -27,7 +27,7 @@ void stays_committed(InPlace& b) {
   CHECK(b.row("n1").image_digest == kNewImage);
   CHECK(b.says("n1", "commit: "));
   CHECK(b.says("n1", "slot b is committed"));
-  CHECK(b.says("n1", "`muster up` continues"));
+  CHECK(b.says("n1", "run `muster up` to continue"));
   CHECK(b.says("n1", "still wait for it"));
   CHECK_FALSE(b.says("n1", "on trial"));
   CHECK(b.executor->log().of("n1/return").attempt == 1);

@@ -100,9 +100,8 @@ TEST_CASE("roles and nodes have fewer rails, or other ports", "[spec][rails]") {
 TEST_CASE("the storage network has a port beside automatic rails, or none", "[spec][rails]") {
   const std::string storage = "storage: { cidr: 10.40.0.0/16, mtu: 9000 }", rails = kWide;
   CHECK(errors_of({.network = rails + "\n  " + storage}) ==
-        "f:7:5: nodes[0]: which port of g1 is the storage port? Rails take all others: give "
-        "network.storage.port, "
-        "or storage_port of the role or node\n");
+        "f:7:5: nodes[0]: the storage port of g1 is not defined, and the rails take all remaining ports: "
+        "give network.storage.port, or storage_port of the role or node\n");
   const Spec spec = good({.network = rails + "\n  storage: { cidr: 10.40.0.0/16, port: \"0000:01:00.1\" }"});
   CHECK(spec.node("g1")->storage.address == "10.40.1.11");
   CHECK(spec.node("g1")->storage.port == "0000:01:00.1");
@@ -119,37 +118,34 @@ TEST_CASE("mistakes in rails are found where they are", "[spec][rails]") {
   const std::string gpu = "{ playbooks: [ base, networks ] }";
   const std::vector<std::pair<Parts, std::string>> all = {
       {{.network = "rails: { count: 2, cidr: 10.100.0.0/16 }"},
-       "f:4:28: network.rails.cidr: is one network for 2 rails: write {rail} into it, as in "
-       "10.100.{rail}.0/24, or "
-       "give 'prefix', the size of each rail's part\n"},
+       "f:4:28: network.rails.cidr: is one network for 2 rails: use {rail} in it, as in "
+       "10.100.{rail}.0/24, or give 'prefix', the prefix length of each rail's network\n"},
       {{.network = "rails: { count: 2, cidr: \"10.100.{rial}.0/24\" }"},
-       "f:4:28: network.rails.cidr: '10.100.{rial}.0/24': braces may hold {rail} or {rail+100}\n"},
+       "f:4:28: network.rails.cidr: '10.100.{rial}.0/24': only {rail} and {rail+100} are allowed in "
+       "braces\n"},
       {{.network = "rails: { count: 3, cidr: 10.100.0.0/16, prefix: 17 }"},
        "f:4:51: network.rails.prefix: 10.100.0.0/16 has no room for 3 networks of /17\n"},
       {{.network = "rails: { count: 2, cidr: \"10.{rail+19}.0.0/16\" }"},
        "f:4:28: network.rails.cidr: 10.20.0.0/16 of rail 1 overlaps the provisioning network 10.20.0.0/16\n"},
       {{.network = "rails: { count: 2, cidr: \"10.100.{rail}.0/24\" }"},
-       "f:4:28: network.rails.cidr: 10.100.0.0/24 is too small: g1 (10.20.1.11) would be host 267 there; it "
-       "takes a "
-       "/23\n"},
+       "f:4:28: network.rails.cidr: 10.100.0.0/24 is too small: g1 (10.20.1.11) would be host 267 in it; a "
+       "/23 is needed\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, gateway: 10.100.1.12 }"},
        "f:4:52: network.rails.gateway: 10.100.1.12 is the address of g2 on rail 0\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, gateway: 10.101.0.1 }"},
        "f:4:52: network.rails.gateway: 10.101.0.1 is not a host address of rail 0's network 10.100.0.0/16\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, kind: infiniband, mtu: 9000 }"},
-       "f:4:66: network.rails.mtu: 9000 is more than IPoIB carries in datagram mode, 4092\n"},
+       "f:4:66: network.rails.mtu: 9000 is more than the maximum of IPoIB in datagram mode, 4092\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, ports: [ eth1, eth2 ] }"},
        "f:4:50: network.rails.ports: 2 ports for 1 rails\n"},
       {{.network = "rails: { count: 2, cidr: 10.96.0.0/14, prefix: 15, ports: [ eth1, eth1 ] }"},
        "f:4:69: network.rails.ports[1]: port eth1 is listed twice\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, ports: [ \"52:54:00:30:00:01\" ] }"},
-       "f:4:52: network.rails.ports[0]: 52:54:00:30:00:01 is one node's, and several are meant here: name "
-       "ports by "
-       "PCI address or interface, or give this under a node of its own\n"},
+       "f:4:52: network.rails.ports[0]: 52:54:00:30:00:01 belongs to one node, but this entry covers "
+       "several: name ports by PCI address or interface, or declare the node in an entry of its own\n"},
       {{.network = "rails: { count: 1, cidr: 10.100.0.0/16, ports: [ \"0000:1a\" ] }"},
-       "f:4:52: network.rails.ports[0]: '0000:1a' is no port: give an interface's name, its MAC address or "
-       "its PCI "
-       "address such as 0000:1a:00.0\n"},
+       "f:4:52: network.rails.ports[0]: '0000:1a' is not a port: give an interface name, a MAC address or a "
+       "PCI address such as 0000:1a:00.0\n"},
       {{.network =
             "rails: { count: 1, cidr: 10.100.0.0/16, qos: { pfc: [ 3, 3 ], dscp: { 64: 3 }, ets: { 3: 60, 5: "
             "40 } } }"},
@@ -158,19 +154,18 @@ TEST_CASE("mistakes in rails are found where they are", "[spec][rails]") {
        "f:4:87: network.rails.qos.ets: adds up to 100 %: at least 1 % must be left for the other "
        "priorities\n"},
       {{.network = kWide, .gpu = "{ playbooks: [ base ] }"},
-       "f:4:10: network.rails: is carried out by the playbook 'networks', which no role has\n"},
+       "f:4:10: network.rails: is applied by the playbook 'networks', which no role has\n"},
       {{.network = kWide, .head_node = "rails: { count: 1 }"},
-       "f:14:12: nodes[1].rails: is carried out by the playbook 'networks', which role 'head' does not "
-       "have\n"},
+       "f:14:12: nodes[1].rails: is applied by the playbook 'networks', which role 'head' does not have\n"},
       {{.network = kWide, .gpu_node = "rails: { count: 3 }"},
        "f:10:21: nodes[0].rails.count: 3 rails are more than the 2 of network.rails\n"},
       {{.network = "bmc: { cidr: 10.30.0.0/16 }", .gpu_node = "rails: { count: 1 }"},
-       "f:10:12: nodes[0].rails: no rails are declared: network.rails says what they are\n"},
+       "f:10:12: nodes[0].rails: no rails are declared: declare them in network.rails\n"},
       {{.network = kWide, .gpu = "{ playbooks: [ interconnect, networks ] }"},
-       "f:15:37: roles.gpu.playbooks[1]: must stand before 'interconnect', which uses the networks\n"},
+       "f:15:37: roles.gpu.playbooks[1]: must come before 'interconnect', which uses the networks\n"},
       {{.network = kWide + "\n  storage: { cidr: 10.40.0.0/16, port: eth1 }",
         .gpu = "{ playbooks: [ networks ], rails: { ports: [ eth1, eth2 ] } }"},
-       "f:7:5: nodes[0]: rail 0 of g1: eth1 is the storage port already\n"},
+       "f:7:5: nodes[0]: rail 0 of g1: eth1 is already the storage port\n"},
   };
   for (const auto& [parts, wanted] : all) {
     INFO(text_of(parts));

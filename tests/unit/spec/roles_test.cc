@@ -66,23 +66,21 @@ TEST_CASE("storage and accounting are led where they must be, or the spec is ref
                         "  head: { playbooks: [ base ] }\n" +
                         rest)) ==
       "f:17:50: roles.gpu.leads[0]: a storage section is led by its server (engines nfs, moosefs) or by the "
-      "first node that holds its data, and no role can choose another\n");
+      "first node that holds its data, and a role cannot change that\n");
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ base, accounting ] }\n"
                           "  head: { playbooks: [ base ] }\n" +
                           rest)) ==
-        "f:17:29: roles.gpu.playbooks[1]: accounting is Slurm's: it needs the playbook scheduler\n");
-  CHECK(
-      errors_of(spec_of("  gpu: { playbooks: [ scheduler ] }\n"
-                        "  head: { playbooks: [ scheduler, accounting ] }\n" +
-                        rest)) ==
-      "f:18:35: roles.head.playbooks[1]: Slurm is led by b1 of role 'gpu', which has no accounting: name it "
-      "there, or let a role that has both lead scheduler\n");
+        "f:17:29: roles.gpu.playbooks[1]: accounting is part of Slurm: it needs the playbook scheduler\n");
+  CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler ] }\n"
+                          "  head: { playbooks: [ scheduler, accounting ] }\n" +
+                          rest)) ==
+        "f:18:35: roles.head.playbooks[1]: Slurm is led by b1 of role 'gpu', which does not have the "
+        "playbook accounting: add it there, or make a role that has both playbooks lead scheduler\n");
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ scheduler, accounting ] }\n"
                           "  head: { playbooks: [ scheduler, accounting ], leads: [ accounting ] }\n" +
                           rest)) ==
-        "f:18:58: roles.head.leads[0]: accounting is led where scheduler is, by b1 of role 'gpu': let this "
-        "role "
-        "lead scheduler, too, or leave it out here\n");
+        "f:18:58: roles.head.leads[0]: accounting must be led by the same node as scheduler, b1 of role "
+        "'gpu': make this role lead scheduler as well, or remove accounting here\n");
   // A role without nodes says nothing yet.
   CHECK(errors_of(spec_of("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ base ] }\n"
                           "  later: { playbooks: [ accounting ] }\n" +
@@ -107,13 +105,13 @@ TEST_CASE("a storage section is of the nodes whose role has its engine's playboo
         "a b1 b2 ");  // a playbook of one's own
   CHECK(members(shared + none, moosefs) == "b1 b2 ");
   CHECK(members(shared + none, "{ engine: moosefs, disks: bulk, copies: 3, mount: /s }") ==
-        "f:15:55: storage.s.copies: 3 copies need as many nodes, but only 2 take part\n");
-  CHECK(
-      members(shared + none, nfs) ==
-      "f:15:38: storage.s.server: no node would make it: role 'store' of a has no playbook 'storage-nfs'\n");
-  CHECK(
-      members("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ storage-shared ] }\n"
-              "  store: { playbooks: [ base ] }\n",
-              moosefs) ==
-      "f:15:41: storage.s.disks: no node would make it: role 'gpu' of b1 has no playbook 'storage-shared'\n");
+        "f:15:55: storage.s.copies: 3 copies need as many nodes, but only 2 hold data of this storage\n");
+  CHECK(members(shared + none, nfs) ==
+        "f:15:38: storage.s.server: no node would create it: role 'store' of a does not have the playbook "
+        "'storage-nfs'\n");
+  CHECK(members("  gpu: { playbooks: [ base ] }\n  head: { playbooks: [ storage-shared ] }\n"
+                "  store: { playbooks: [ base ] }\n",
+                moosefs) ==
+        "f:15:41: storage.s.disks: no node would create it: role 'gpu' of b1 does not have the playbook "
+        "'storage-shared'\n");
 }

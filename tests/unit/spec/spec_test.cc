@@ -389,16 +389,16 @@ TEST_CASE("engine ceph: two copies at least, on as many nodes, and one of it", "
   const ParsedSpec good = parse_spec(ceph("copies: 3,"), kNames);
   REQUIRE(good.errors.empty());
   CHECK(good.spec.storage.back().copies == 3);
-  CHECK(errors_of(ceph("copies: 1,")).find("keeps at least 2 copies") != std::string::npos);
-  CHECK(errors_of(ceph("copies: 4,")).find("4 copies need as many nodes, but only 3 take part") !=
-        std::string::npos);
+  CHECK(errors_of(ceph("copies: 1,")).find("needs at least 2 copies") != std::string::npos);
+  CHECK(errors_of(ceph("copies: 4,"))
+            .find("4 copies need as many nodes, but only 3 hold data of this storage") != std::string::npos);
   for (const std::string key : {"level: raid0", "fs: xfs", "server: gpu01"})
-    CHECK(errors_of(ceph(key + ","))
-              .find(key.substr(0, key.find(':')) + ": has no meaning for engine 'ceph'") !=
-          std::string::npos);
+    CHECK(
+        errors_of(ceph(key + ",")).find(key.substr(0, key.find(':')) + ": has no effect for engine 'ceph'") !=
+        std::string::npos);
   std::string two = ceph("");
   two.replace(two.find("engine: local, disks: fast, level: raid0, fs: xfs"), 49, "engine: ceph, disks: fast");
-  CHECK(errors_of(two).find("storage 'scratch' has engine 'ceph' already; there can be one") !=
+  CHECK(errors_of(two).find("storage 'scratch' already has engine 'ceph'; only one section may have it") !=
         std::string::npos);
 }
 
@@ -406,7 +406,7 @@ TEST_CASE("engine beegfs keeps nothing twice", "[spec]") {
   const std::string moosefs = "engine: moosefs, disks: bulk, nodes: { role: gpu }, copies: 2,";
   CHECK(errors_of(with(moosefs, "engine: beegfs, disks: bulk, nodes: { role: gpu },")).empty());
   CHECK(errors_of(with(moosefs, "engine: beegfs, disks: bulk, copies: 2,"))
-            .find("copies: has no meaning for engine 'beegfs'") != std::string::npos);
+            .find("copies: has no effect for engine 'beegfs'") != std::string::npos);
 }
 
 TEST_CASE("engine nfs names its server", "[spec]") {
@@ -423,7 +423,7 @@ TEST_CASE("engine nfs names its server", "[spec]") {
   CHECK(errors_of(nfs("")).find("missing key 'server'") != std::string::npos);
   CHECK(errors_of(nfs("server: gpu2,")).find("did you mean 'gpu02'?") != std::string::npos);
   CHECK(errors_of(nfs("server: login,")).find("login has no disk group 'bulk'") != std::string::npos);
-  CHECK(errors_of(nfs("server: gpu02, copies: 2,")).find("copies: has no meaning for engine 'nfs'") !=
+  CHECK(errors_of(nfs("server: gpu02, copies: 2,")).find("copies: has no effect for engine 'nfs'") !=
         std::string::npos);
   // Of MooseFS it may be named.
   CHECK(errors_of(with(moosefs, moosefs + " server: gpu02,")).empty());

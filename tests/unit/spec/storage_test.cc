@@ -61,7 +61,7 @@ TEST_CASE("storage: MooseFS' master is a declared node that holds its data", "[s
   CHECK(says(named("gpu09"), "storage.data.server"));
   CHECK(says(named("login"), "login holds no data of it"));
   CHECK(says(errors_of(spec("engine: ceph, disks: fast, mount: /data, server: gpu02", 3, "storage-ceph")),
-             "has no meaning for engine 'ceph'"));
+             "has no effect for engine 'ceph'"));
 }
 
 TEST_CASE("each level of an array has its fewest drives, said at the level", "[spec]") {
@@ -117,10 +117,10 @@ TEST_CASE("storage of the site: what it needs, what it has not, and where that s
   CHECK(says(errors_of(spec("engine: local, mount: /data")), "f:22:9: storage.data: missing key 'disks'"));
   for (const std::string key : {"disks: fast", "server: gpu01", "level: raid0", "fs: xfs", "copies: 2"})
     CHECK(says(errors_of(spec(kNfs + ", " + key)),
-               key.substr(0, key.find(':')) + ": has no meaning for engine 'external'"));
+               key.substr(0, key.find(':')) + ": has no effect for engine 'external'"));
   for (const std::string key : {"fstype: nfs4", "source: x", "options: ro", "writable: true"})
     CHECK(says(errors_of(spec("engine: local, disks: fast, mount: /data, " + key)),
-               key.substr(0, key.find(':')) + ": has no meaning for engine 'local'"));
+               key.substr(0, key.find(':')) + ": has no effect for engine 'local'"));
   CHECK(says(errors_of(spec("engine: external, fstype: nfs3, source: \"a:/b\", mount: /data")),
              "storage.data.fstype"));
   for (const char* bad : {"10.0.0.5/export", "10.0.0.5:export", "10.0.0.5:/a b", "-o:/x", "h:/%n", "h:/*"})
@@ -141,7 +141,7 @@ TEST_CASE("storage of the site: options that cannot be meant", "[spec]") {
 
 TEST_CASE("storage of the site that no node would mount is an error at its role", "[spec]") {
   CHECK(says(errors_of(spec(kNfs + ", nodes: { role: login }")),
-             "no node would mount it: role 'login' has no playbook 'storage-external'"));
+             "no node would mount it: role 'login' does not have the playbook 'storage-external'"));
   CHECK(says(errors_of(spec(kNfs + ", nodes: { role: gpus }")), "did you mean 'gpu'?"));
   CHECK(says(errors_of(spec("engine: external, fstype: nfs4, source: \"a:/b\", mount: /home")),
              "storage.data.mount"));
