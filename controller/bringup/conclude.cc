@@ -149,23 +149,13 @@ NodeReport node_report(const Sources& s, const std::string& name) {
   return node;
 }
 
-// Measurements of a different machine under that name are left out.
-void drop_others(History& history, const std::map<std::string, int64_t>& history_after) {
-  for (const auto& [node, run] : history_after) {
-    const auto known = history.nodes.find(node);
-    if (known == history.nodes.end()) continue;
-    for (auto& [key, values] : known->second)
-      std::erase_if(values, [last = run](const PastValue& value) { return value.run <= last; });
-  }
-}
-
 History history_of(const std::vector<ReportRow>& before, const AddedToRun& known) {
   History history;
   for (const auto& row : before)
     if (const auto added = add_history(history, row.run, row.measured); !added.ok())
       log::warning("run left out of the history",
                    {{"run", std::to_string(row.run)}, {"error", added.error().message}});
-  drop_others(history, known.history_after);
+  for (const auto& [node, last] : known.history_after) drop_until(history, node, last);
   return history;
 }
 

@@ -15,7 +15,7 @@ namespace {
 struct PairTest {
   std::string a, b;
   int round = 0;
-  bool passed = false;
+  bool passed = false, corrupt = false;
   std::string why = {};
 };
 
@@ -49,6 +49,7 @@ std::vector<PairTest> tests_of(const MeasuredStep& step, const FactsByNode& fact
       both.result = field(part, "result");
       test.why = shortcoming(both, facts);
       test.passed = test.why.empty();
+      test.corrupt = text_of(field(both.result, "outcome")) == "corrupt";
       out.push_back(std::move(test));
     }
     ++round;
@@ -160,6 +161,15 @@ Open open_of(const MeasuredStep& step, const std::vector<PairTest>& tests, const
   return out;
 }
 
+// The load did not come about, and each pair that failed has a node that others do not reach.
+bool is_cut_off(const MeasuredStep& step, const std::vector<PairTest>& tests,
+                const std::set<std::string>& cut_off) {
+  if (text_of(field(step.result, "outcome")) != "failed" || tests.empty()) return false;
+  return std::all_of(tests.begin(), tests.end(), [&](const PairTest& t) {
+    return t.passed || (!t.corrupt && (cut_off.count(t.a) || cut_off.count(t.b)));
+  });
+}
+
 }  // namespace
 
 bool collective_passed(const MeasuredStep& step, const FactsByNode& facts) {
@@ -184,7 +194,7 @@ std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& 
 }
 
 void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
-                       const std::vector<MeasuredStep>& steps, const std::string& guilty_links,
+                       const std::vector<MeasuredStep>& steps, const FaultyLinks& links,
                        const FactsByNode& facts) {
   for (const auto& step : steps) {
     if (hold_unrun(checks, step, facts)) continue;
@@ -208,8 +218,8 @@ void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
         checks[name].push_back(std::move(check));  // after that: it may be the same node
       continue;
     }
-    if (!guilty_links.empty() && !outcome.wrong_data) {
-      take_off(checks[step.node], step, "explained by: " + guilty_links);
+    if (!links.names.empty() && (!outcome.wrong_data || is_cut_off(step, tests, links.cut_off))) {
+      take_off(checks[step.node], step, "explained by: " + links.names);
       continue;
     }
     const Open open = open_of(step, tests, progress);

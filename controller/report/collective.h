@@ -11,6 +11,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,14 +33,22 @@ bool could_not_run(const MeasuredStep& step);
 std::vector<std::pair<std::string, std::string>> next_pairs(const MeasuredStep& step,
                                                             const FactsByNode& facts = {});
 
+// What was located before, by tests of single links.
+struct FaultyLinks {
+  std::string names = {};  // "link of node03, sending or ..."; empty: none
+  // Nodes whose own link, and no other end's, could not be measured: behind a firewall, say. Which pairs fail
+  // then depends on which of the two opens the connection.
+  std::set<std::string> cut_off = {};
+};
+
 // Moves the failure of a collective off the node that started it. It names the node that the pairs isolate
 // ("GROUP/located", as bad as the whole test); else the faulty link that was located before, if the data was
-// right; else the test is "not located", and counts for the pairs that stay open, or for all members if there
-// are none: degraded, since none is proven faulty. A test over GPUs that had to run and did not is handled by
-// hold_unrun() (controller/report/gpu_checks.h). `checks` by node, as judge_measurements() and blame_links()
-// left them; `guilty_links`: names, when there are any.
+// right or each pair that failed has a node that is cut off; else the test is "not located", and counts for
+// the pairs that stay open, or for all members if there are none: degraded, since none is proven faulty. A
+// test over GPUs that had to run and did not is handled by hold_unrun() (controller/report/gpu_checks.h).
+// `checks` by node, as judge_measurements() and blame_links() left them.
 void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
-                       const std::vector<MeasuredStep>& steps, const std::string& guilty_links,
+                       const std::vector<MeasuredStep>& steps, const FaultyLinks& links,
                        const FactsByNode& facts = {});
 
 }  // namespace muster

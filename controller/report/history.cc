@@ -65,8 +65,7 @@ bool measured_since(const std::map<History::Key, std::vector<PastValue>>& past, 
                     int64_t run) {
   const std::string group = group_of(check);
   return std::any_of(past.begin(), past.end(), [&](const auto& one) {
-    return one.first.first.compare(0, group.size(), group) == 0 && !one.second.empty() &&
-           one.second.front().run > run;
+    return one.first.first.compare(0, group.size(), group) == 0 && one.second.front().run > run;
   });
 }
 
@@ -105,6 +104,14 @@ Status add_history(History& history, int64_t run, const std::string& text) {
       history.nodes[node][key].push_back(std::move(value));
     }
   return Ok{};
+}
+
+void drop_until(History& history, const std::string& node, int64_t last) {
+  const auto known = history.nodes.find(node);
+  if (known == history.nodes.end()) return;
+  for (auto& [key, values] : known->second)
+    std::erase_if(values, [last](const PastValue& value) { return value.run <= last; });
+  std::erase_if(known->second, [](const auto& one) { return one.second.empty(); });
 }
 
 void compare_hardware(NodeReport& node, const History& history) {

@@ -24,7 +24,7 @@ struct PastValue {
 };
 
 struct History {
-  // node -> (check, subject) -> values, newest first
+  // node -> (check, subject) -> values, newest first; at least one
   using Key = std::pair<std::string, std::string>;
   std::map<std::string, std::map<Key, std::vector<PastValue>>> nodes = {};
 
@@ -37,6 +37,9 @@ std::string measured_text(const Report& report);
 // Adds what the text of an earlier run contains; call with the newest run first. Code::corrupt when it cannot
 // be read.
 Status add_history(History& history, int64_t run, const std::string& text);
+
+// A different machine had the node's name until run `last`: drops what it measured.
+void drop_until(History& history, const std::string& node, int64_t last);
 
 // Check::like of what a machine has where neither its spec nor equal machines show what it should have.
 inline constexpr const char* kOwnHardware = "own";

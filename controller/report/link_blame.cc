@@ -285,8 +285,11 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
     }
   }
   std::map<std::string, std::vector<Check>> found;
-  for (const auto& [end, guilt] : guilty)
-    found[end.node].push_back(located(end, guilt, partners[end].size()));
+  FaultyLinks faulty{joined(everybody)};
+  for (const auto& [end, guilt] : guilty) {
+    const Check& check = found[end.node].emplace_back(located(end, guilt, partners[end].size()));
+    if (guilt.alone && check.verdict == Verdict::fail && !check.measured) faulty.cut_off.insert(end.node);
+  }
   for (const auto& pair : pairs)
     if (!pair.good()) {
       std::set<std::string> names;
@@ -295,7 +298,7 @@ void blame_links(std::map<std::string, std::vector<Check>>& checks, const std::v
     }
   for (auto& [node, list] : found)
     for (auto& check : list) checks[node].push_back(std::move(check));
-  blame_collectives(checks, steps, joined(everybody), facts);
+  blame_collectives(checks, steps, faulty, facts);
 }
 
 }  // namespace muster

@@ -203,6 +203,33 @@ TEST_CASE("a path between two nodes that are good with all others leaves only th
     CHECK(degraded.size() == 8);
 }
 
+TEST_CASE("pairs that fail with a node that others do not reach leave no other node open", "[collective]") {
+  // node03 reaches node02, and node01 does not reach node03: it depends on who opens the connection.
+  const auto broken_with = [](const Json& how) {
+    return Cluster(3, [how](const std::vector<std::string>& members) {
+      const Names names(members.begin(), members.end());
+      return names.count("node01") && names.count("node03") ? how : right();
+    });
+  };
+  const auto degraded = [](const Cluster& cluster, const FaultyLinks& links) {
+    const MeasuredStep step = cluster.run();
+    auto checks = judge_measurements({step});
+    blame_collectives(checks, {step}, links);
+    Names out;
+    for (const auto& [node, list] : checks)
+      for (const auto& check : list)
+        if (check.name == "all-reduce/located") out.insert(node);
+    return out;
+  };
+  const Cluster late = broken_with(broken("rank 2 on node03 did not come in time"));
+  const FaultyLinks cut_off{"link of node03, receiving", {"node03"}};
+  CHECK(degraded(late, cut_off).empty());
+  CHECK(degraded(late, {}) == Names{"node01", "node03"});
+  CHECK(degraded(late, {"link of node02, receiving", {"node02"}}) == Names{"node01", "node03"});
+  CHECK(degraded(broken_with(corrupt()), cut_off) ==
+        Names{"node01", "node03"});  // wrong data is no firewall's
+}
+
 TEST_CASE("a limit that is derived from the inventory counts for pairs as for the whole", "[collective]") {
   HardwareFacts facts;
   facts.gpus.resize(8);

@@ -229,6 +229,16 @@ TEST_CASE("what is kept of a run is read back, and bad values are no history") {
     REQUIRE(add_history(later, 9, measured_text(r)).ok());
     CHECK(later.of("b", "drives/read_mbps", "S1")[0].run == 7);
   }
+  SECTION("what another machine under that name measured is not held against this one") {
+    drop_until(history, "b", 7);
+    drop_until(history, "c", 7);
+    NodeReport now;
+    now.name = "b";
+    carry_over(now, history);
+    CHECK(now.checks.empty());
+    CHECK(history.of("b", "drives/read_mbps", "S1").empty());
+    CHECK(history.of("a", "drives/read_mbps", "S1").size() == 1);
+  }
   SECTION("what was measured since, and was fine, is not held against it: links that are have no finding") {
     NodeReport fine;
     fine.name = "b";
