@@ -25,38 +25,36 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// One line that fits a cell of a table.
-std::string cell(std::string text) {
-  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   while (!text.empty() && text.back() == ' ') text.pop_back();
   return text;
 }
-std::string code(const std::string& text) { return text.empty() ? "" : "`" + cell(text) + "`"; }
+std::string code(const std::string& text) { return text.empty() ? "" : "`" + one_line(text) + "`"; }
 
 std::string module_text(const StepModule& module) {
   std::string out = fmt::format("### {}\n{}\n\n", module.name, module.help);
   if (module.measure)
-    out += "Measures; the result is judged by the acceptance profile's `expect`.\n\n";
+    out += "Measures.\n\n";
   else if (!module.apply)
     out += "A pure test: it changes nothing.\n\n";
-  if (module.parameters.empty()) return out + "No parameters.\n\n";
-  out += "| parameter | type | default | |\n|---|---|---|---|\n";
   for (const auto& p : module.parameters) {
     const bool required = p.value("required", false);
     const std::string fallback = p.contains("default") ? p["default"].dump() : "";
-    out += fmt::format("| `{}` | {} | {} | {} |\n", p.value("name", ""), p.value("type", "any"),
-                       required ? "required" : code(fallback == "\"\"" ? "" : fallback),
-                       cell(p.value("help", "")));
+    out += fmt::format("- `{}` ({}{}): {}\n", p.value("name", ""), p.value("type", "any"),
+                       required                                 ? ", required"
+                       : fallback.empty() || fallback == "\"\"" ? ""
+                                                                : ", " + code(fallback),
+                       one_line(p.value("help", "")));
   }
-  return out + "\n";
+  return module.parameters.empty() ? out : out + "\n";
 }
 
 std::string condition(const PlaybookStep& step) {
   std::string out;
   if (!step.for_each.empty()) out += "for each of " + code(step.for_each);
   const std::string otherwise =
-      step.otherwise.empty() ? "" : fmt::format(" (else: not applicable, {})", cell(step.otherwise));
+      step.otherwise.empty() ? "" : fmt::format(" (else: not applicable, {})", one_line(step.otherwise));
   if (!step.for_each.empty()) out += otherwise;
   if (!step.when.empty()) out += (out.empty() ? "" : ", ") + std::string("when ") + code(step.when);
   if (step.phase == "cluster" && step.stage > 1)
@@ -73,15 +71,16 @@ std::string condition(const PlaybookStep& step) {
   return out;
 }
 
+// Acceptance profiles repeat one another's steps, and docs/acceptance.md has what they measure.
 std::string playbook_text(const Playbook& playbook, const std::string& file) {
-  std::string out =
-      fmt::format("### {}\n{}\n\nFile: `{}`\n\n| step | phase | module | |\n|---|---|---|---|\n",
-                  playbook.name, cell(playbook.help), file);
+  std::string out = fmt::format("### {}\n{} (`{}`)\n\n", playbook.name, one_line(playbook.help), file);
+  if (file.rfind("playbooks/acceptance/", 0) == 0) return out;
   for (const auto& step : playbook.steps) {
     const std::string verify =
         step.verify.is_object() ? ", then `" + step.verify.value("module", "") + "`" : "";
-    out += fmt::format("| {} | {} | `{}`{} | {} |\n", cell(step.name), step.phase, step.module, verify,
-                       condition(step));
+    const std::string when = condition(step);
+    out += fmt::format("- {} ({}): `{}`{}{}\n", one_line(step.name), step.phase, step.module, verify,
+                       when.empty() ? "" : "; " + when);
   }
   return out + "\n";
 }
@@ -93,7 +92,8 @@ std::string document() {
       "its templates is in\n"
       "[playbook-context.md](playbook-context.md); every string is a template, so the module `file` is the "
       "template module too.\n\n"
-      "A step is checked first, applied only where it does not hold, and verified. Steps of phase `image` "
+      "A module that measures is judged by the acceptance profile's `expect`. A step is checked first, "
+      "applied only where it does not hold, and verified. Steps of phase `image` "
       "are baked into an image,\n"
       "and only checked on nodes; `node` steps need the node; `cluster` steps wait for all nodes, stage by "
       "stage.\n"
