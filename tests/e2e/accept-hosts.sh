@@ -182,6 +182,7 @@ ln -s "${program%/*}" "$work/tree/build"
 sudo() { "$@"; }
 readme() { awk '/^## Measure a running cluster/ { inside = 1; next } /^## / { inside = 0 } inside && /^    / { print substr($0, 5) }' README.md; }
 check "README has the block" test "$(readme | grep -c .)" = 3
-(cd "$work/tree" && eval "$(readme | sed 's/$/ \&\&/'; echo true)") >"$work/readme.log" 2>&1 || { cat "$work/readme.log" >&2; die "README's block"; }
+block=$(readme | sed 's/$/ \&\&/'; echo true)   # read here: the folder of the next line has no README
+(cd "$work/tree" && eval "$block") >"$work/readme.log" 2>&1 || { cat "$work/readme.log" >&2; die "README's block"; }
 check "and it left a report" "$program" report verify "$work/tree/muster-report/report.json" --key "$(find "$XDG_STATE_HOME" -name 'report.pub' | head -n 1)"
 check "and no host" test ! -e "$dir/hosts"
