@@ -7,8 +7,9 @@
 //              mod 1048573]: the period is prime, so a block that is lost, repeated or moved by any multiple
 //              of a page, MTU or segment shows, as does any flipped bit that the 16-bit TCP checksum let
 //              through.
-// Structure:   one connection, another where it breaks, three at most; frames of at most 256 KiB. The receiver times from the first byte to the end
-//              mark, so nothing that still sits in a buffer is counted.
+// Structure:   one connection, a new one where it breaks, three at most; frames of at most 256 KiB. The
+//              receiver measures the time from the first byte to the end mark, so data still in a buffer is
+//              not counted.
 // Expected:    one stream: ~94 % of a 10 Gb/s link with MTU 1500, 30-50 Gb/s on faster ones (then it is the
 //              core that is measured; rails are measured by RDMA tests). Emulated guests: about 10 MB/s.
 #include <unistd.h>

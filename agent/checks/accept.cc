@@ -179,7 +179,8 @@ Result<Json> measure_with_peers(StepContext& context, const Json& params, const 
     else if (!add_parts(*result, peer.name, parts))
       return result;
   }
-  if (test.part != "link" || parts.size() != peers.size()) return Json{{"check", test.check}, {"parts", parts}};
+  if (test.part != "link" || parts.size() != peers.size())
+    return Json{{"check", test.check}, {"parts", parts}};
   for (const size_t at : slow_links(parts)) {
     if (steps::is_cancelled(context)) return fail(Code::cancelled, "cancelled");
     if (const auto again = measure(peers[at]); again.ok())

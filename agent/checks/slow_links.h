@@ -1,6 +1,6 @@
-// Links that look slow beside this node's others. A partner that is measured by a third node at the same
-// moment, as one is that fell out of step, gives half its rate: so they are measured once more at the end.
-// Pure.
+// Links that look slow compared with this node's others. A partner that a third node measures at the same
+// moment, because the nodes are out of step, gives half its rate: so such links are measured once more at the
+// end. Pure.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,13 @@
 
 namespace muster::checks {
 
-// Of `parts` ({subject, result}; result: a measurement of `link`) the places of those that sent or received at
-// less than 0.8 of this node's median; the slowest first, at most four. None of fewer than three measured.
+// Of `parts` ({subject, result}; result: a measurement of `link`) the places of those that sent or received
+// at less than 0.8 of this node's median; the slowest first, at most four. None if fewer than three were
+// measured.
 std::vector<size_t> slow_links(const Json& parts);
-// One measurement of two of the same link: of each direction the faster one, and detail.first_try with the
-// rates of `before` in MB/s. Wrong data is kept, whichever has it; what was not measured `again` changes
-// nothing.
+// Combines two measurements of the same link: the faster one for each direction, and detail.first_try with
+// the rates of `before` in MB/s. Wrong data in either is kept; if `again` has no measurement, nothing
+// changes.
 Json better_link(const Json& before, const Json& again);
 
 }  // namespace muster::checks

@@ -41,12 +41,12 @@ struct FaultyLinks {
   std::set<std::string> cut_off = {};
 };
 
-// Moves the failure of a collective off the node that started it. Named are: the node that the pairs isolate
-// ("GROUP/located", as bad as the whole test); else the faulty link that was located before, when the data
-// was right or each pair that failed has a node that is cut off; else the test is "not located", and counts for the pairs that stay open, or when there are none
-// for all members: degraded, since none is proven faulty. A test over GPUs that had to
-// run and did not is hold_unrun()'s (controller/report/gpu_checks.h). `checks` by node, as
-// judge_measurements() and blame_links() left them.
+// Moves the failure of a collective off the node that started it. It names the node that the pairs isolate
+// ("GROUP/located", as bad as the whole test); else the faulty link that was located before, if the data was
+// right or each pair that failed has a node that is cut off; else the test is "not located", and counts for
+// the pairs that stay open, or for all members if there are none: degraded, since none is proven faulty. A
+// test over GPUs that had to run and did not is handled by hold_unrun() (controller/report/gpu_checks.h).
+// `checks` by node, as judge_measurements() and blame_links() left them.
 void blame_collectives(std::map<std::string, std::vector<Check>>& checks,
                        const std::vector<MeasuredStep>& steps, const FaultyLinks& links,
                        const FactsByNode& facts = {});
