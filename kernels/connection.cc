@@ -82,6 +82,7 @@ Result<Header> Connection::receive() {
   TRY_(read_all(reinterpret_cast<char*>(&header), sizeof header));
   if (header.magic != kMagic || header.length > kLargestFrame)
     return fail(Code::invalid, "the peer does not speak this protocol");
+  arrived_ = seconds_now();
   body_.resize(std::max<size_t>(body_.size(), header.length));
   TRY_(read_all(body_.data(), header.length));
   return header;

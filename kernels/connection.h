@@ -45,6 +45,8 @@ class Connection {
   Result<Header> receive();
   Result<Header> receive(uint32_t wanted);
   char* body() { return body_.data(); }
+  // When the header of the newest frame was there, and its body perhaps not yet (seconds_now(); 0: none).
+  double arrived() const { return arrived_; }
   uint64_t retransmits() const;
 
  private:
@@ -53,7 +55,7 @@ class Connection {
   Status read_all(char* out, size_t length);
 
   int fd_;
-  double deadline_;
+  double deadline_, arrived_ = 0;
   std::vector<char> body_ = {};
 };
 

@@ -47,6 +47,7 @@ std::vector<size_t> slow_links(const Json& parts) {
 }
 
 Json better_link(const Json& before, const Json& again) {
+  if (before.value("outcome", "") == "corrupt") return before;
   const std::string outcome = again.value("outcome", "");
   if (outcome != "measured" && outcome != "corrupt") return before;
   Json out = again;

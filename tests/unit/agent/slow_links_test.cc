@@ -51,5 +51,6 @@ TEST_CASE("of two measurements of a link each direction's better one counts, and
   CHECK(both["metrics"]["receive_mbps"]["value"] == 90);
   CHECK(both["detail"]["first_try"] == Json{{"send_mbps", 50.0}, {"receive_mbps", 90.0}});
   CHECK(better_link(measured(50, 90), measured(1, 1, "corrupt"))["outcome"] == "corrupt");
+  CHECK(better_link(measured(1, 1, "corrupt"), measured(50, 90))["outcome"] == "corrupt");
   CHECK(better_link(measured(50, 90), {{"outcome", "unavailable"}}) == measured(50, 90));
 }

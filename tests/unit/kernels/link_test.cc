@@ -1,4 +1,7 @@
 // A link whose connection breaks: where the peer's server ended with its agent and was started again.
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <thread>
 
 #include "kernels/connection.h"
@@ -57,4 +60,17 @@ TEST_CASE("a link whose connection breaks each time is not measured") {
   CHECK(m.outcome == Outcome::unavailable);
   CHECK(m.metrics.empty());
   CHECK(m.blame == std::vector<std::string>{"link here - 127.0.0.1"});
+}
+
+TEST_CASE("a frame's time is that of its header, also where its body never comes") {
+  int fds[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+  Connection link(fds[0], seconds_now() + 10);
+  CHECK(link.arrived() == 0);
+  const double before = seconds_now();
+  Header header{0x4d55534c, 3, 0, 1000, 0};
+  REQUIRE(::write(fds[1], &header, sizeof header) == sizeof header);
+  ::close(fds[1]);
+  CHECK_FALSE(link.receive().ok());
+  CHECK(link.arrived() >= before);
 }
