@@ -35,9 +35,9 @@ const char* to_string(Maker maker);
 // The own kernel that could make it on a GPU of compute capability `major`.`minor`; library when there is
 // none.
 Maker own_kernel(Format format, int major, int minor);
-// Own kernels that were run on their GPU and passed. One that was not is never chosen by itself: it must be
-// asked for by name, and its results carry "unproven".
-bool proven(Maker maker, Format format, int major, int minor);
+// Own kernels that passed on a GPU of this compute capability. Others are used only when named, and their
+// results carry "unproven".
+bool proven(Maker maker, int major, int minor);
 
 // Whether tensor cores of this compute capability take such operands.
 bool has_format(Format format, int major, int minor);

@@ -184,6 +184,7 @@ Result<ClientResult> measure_over(int fd, const LinkOptions& options) {
 // The peer's server ends with its agent, and is there again when that one is: where the controller's
 // connection to the peer was lost. One that breaks each time is the link's or the peer's fault.
 Result<ClientResult> measure(const LinkOptions& options) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(options.pause_ms));
   std::vector<std::string> broken;
   while (true) {
     TRY(const int fd, connect_until({options.to, options.port, options.bind, options.connect_seconds}));

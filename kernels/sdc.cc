@@ -112,7 +112,7 @@ const char* to_string(Check check) {
 const char* explain(Check check) {
   switch (check) {
     case Check::golden:
-      return "the digest taken from the registers is not the one all healthy devices share";
+      return "the product's digest is not the one that all healthy devices share";
     case Check::stored:
       return "what is in memory is not what was in the registers";
     case Check::repeat:

@@ -36,7 +36,7 @@ CLI::App* add(CLI::App& app, Arguments& a, const char* name, const char* help) {
 }
 void add_product(CLI::App& sub, std::string& format, std::string& maker, size_t& n, double& seconds) {
   sub.add_option("--format", format, format_names());
-  sub.add_option("--kernel", maker, "auto: the own one where it is proven, else cuBLASLt; own; cublaslt");
+  sub.add_option("--kernel", maker, "cublaslt, own, or auto: sdc takes the own kernel where it is proven, else cublaslt");
   sub.add_option("--n", n, "edge; a multiple of 16, of 256 for own kernels");
   sub.add_option("--seconds", seconds, "time budget");
 }

@@ -5,7 +5,8 @@
 // Reference:   pattern_at() and rank_value() of exact.h, which the tests call on the host.
 // Structure:   16 bytes per access, four independent accesses in flight per thread, grid-stride.
 // Expected:    reading 93-95 % of the data sheet's bandwidth, copy and triad 84-87 % (sources:
-// docs/acceptance-gpu.md). Unproven:    never ran on a GPU.
+// docs/acceptance-gpu.md).
+// Ran on:      one H200 (bench/results).
 #include "kernels/gpu/device.h"
 
 namespace muster::kernels::gpu {
