@@ -67,8 +67,12 @@ model=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr -cs '
 mkdir -p bench/results
 raw=bench/results/$(date +%F)-$model.json
 python3 - "$lines" "$raw" <<'PY'
-import json, subprocess, sys
-rows = [json.loads(line) for line in open(sys.argv[1])]
+import json, re, subprocess, sys
+# Results are public: parts are told apart by numbers, not by serial numbers.
+text = open(sys.argv[1]).read()
+for number, uuid in enumerate(dict.fromkeys(re.findall(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text))):
+    text = text.replace(uuid, f"GPU-{number}")
+rows = [json.loads(re.sub(r'"serial": ?"[^"]*"', '"serial":""', line)) for line in text.splitlines()]
 smi = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,power.limit", "--format=csv,noheader"], capture_output=True, text=True)
 json.dump({"gpus": smi.stdout.strip().splitlines(), "runs": rows}, open(sys.argv[2], "w"), indent=1)
 

@@ -86,7 +86,7 @@ class Disk {
     fd_ = ::open(device.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
     direct_ = fd_ >= 0;
     if (fd_ < 0 && errno == EINVAL) fd_ = ::open(device.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) error_ = std::strerror(errno);
+    if (fd_ < 0) errno_ = errno, error_ = std::strerror(errno);
   }
   ~Disk() {
     if (fd_ >= 0) ::close(fd_);
@@ -98,12 +98,15 @@ class Disk {
   bool direct() const { return direct_; }
   uint64_t blocks() const { return blocks_; }
   const std::string& error() const { return error_; }
+  // Kept from this process by a cgroup, a sandbox or the file's mode: that says nothing about the drive.
+  bool is_forbidden() const { return errno_ == EPERM || errno_ == EACCES; }
   std::atomic<uint64_t> next{0};  // block
 
  private:
   int fd_ = -1;
   bool direct_ = false;
   uint64_t blocks_;
+  int errno_ = 0;  // of open
   std::string error_;
 };
 
@@ -165,6 +168,12 @@ Measurement read_drive(const Files& files, const Drive& drive, const DrivesOptio
                 {"verified", "every read succeeded; the content is not compared"}};
   Disk disk(files, drive);
   out.detail["direct"] = disk.direct();
+  if (disk.is_forbidden()) {
+    out.outcome = Outcome::unavailable;
+    out.error = fmt::format("{} may not be opened here: {}", drive.name, disk.error());
+    out.detail["not_looked_at"] = out.error;
+    return out;
+  }
   if (disk.fd() < 0) {
     set_failed(out, drive, fmt::format("{} cannot be read: {}", drive.name, disk.error()));
     return out;

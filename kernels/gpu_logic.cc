@@ -107,8 +107,10 @@ Maker own_kernel(Format format, int major, int minor) {
   return major >= 8 && (format == Format::bf16 || has_fp8) ? Maker::mma : Maker::library;
 }
 
-// A line is added here when bench/results/ holds a passed run of that kernel on that GPU.
-bool proven(Maker maker, Format, int, int) { return maker == Maker::library; }
+// A GPU is added here when bench/results/ holds a passed run of that kernel on one of its compute capability.
+bool proven(Maker maker, int major, int minor) {
+  return maker == Maker::library || (maker == Maker::hopper && major == 9 && minor == 0);
+}
 
 bool has_format(Format format, int major, int minor) {
   return format != Format::fp8 || major > 8 || (major == 8 && minor >= 9);
@@ -294,7 +296,7 @@ const char* to_string(Collective collective) {
 }
 
 double bus_factor(Collective collective, int ranks) {
-  if (ranks < 1) return 0;
+  if (ranks < 2) return 0;  // no bus: a copy in the GPU's own memory
   const double n = ranks;
   if (collective == Collective::all_reduce) return 2 * (n - 1) / n;
   return collective == Collective::send_receive ? 1 : (n - 1) / n;

@@ -35,9 +35,9 @@ const char* to_string(Maker maker);
 // The own kernel that could make it on a GPU of compute capability `major`.`minor`; library when there is
 // none.
 Maker own_kernel(Format format, int major, int minor);
-// Own kernels that have passed on their GPU. Others are never chosen automatically: they must be requested by
-// name, and their results are marked "unproven".
-bool proven(Maker maker, Format format, int major, int minor);
+// Own kernels that have passed on a GPU of this compute capability. Others are used only when named, and
+// their results are marked "unproven".
+bool proven(Maker maker, int major, int minor);
 
 // Whether tensor cores of this compute capability take such operands.
 bool has_format(Format format, int major, int minor);

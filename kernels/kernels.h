@@ -119,6 +119,7 @@ struct LinkOptions {
   double seconds = 1.0;        // for both directions together
   std::string bind = {};       // local address, to choose the path; empty: the system's choice
   double connect_seconds = 5;  // the peer's server may still be starting
+  int pause_ms = 0;            // before it connects
   std::optional<Flip> flip = {};
 };
 // Metrics: send_mbps, receive_mbps (payload verified at its end; 1 MB = 10^6 bytes), rtt_ms (median),

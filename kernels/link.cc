@@ -185,6 +185,7 @@ Result<ClientResult> measure_over(int fd, const LinkOptions& options) {
 // The peer's server ends with its agent and comes back with it, as when the controller's connection to the
 // peer was lost. A connection that breaks every time is the fault of the link or of the peer.
 Result<ClientResult> measure(const LinkOptions& options) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(options.pause_ms));
   std::vector<std::string> broken;
   while (true) {
     TRY(const int fd, connect_until({options.to, options.port, options.bind, options.connect_seconds}));

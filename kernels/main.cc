@@ -128,6 +128,8 @@ void declare_link(CLI::App& app, Arguments& a) {
   link->add_option("--seconds", a.link.seconds, "time budget for both directions in total");
   link->add_option("--bind", a.link.bind, "local address");
   link->add_option("--connect-seconds", a.link.connect_seconds, "seconds to wait for the server");
+  link->add_option("--pause-ms", a.link.pause_ms, "milliseconds to wait before connecting")
+      ->check(CLI::Range(0, 600000));
   add_flip(*link, a.flip);
 }
 

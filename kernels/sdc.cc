@@ -112,7 +112,7 @@ const char* to_string(Check check) {
 const char* explain(Check check) {
   switch (check) {
     case Check::golden:
-      return "the digest of the registers differs from that of all healthy devices";
+      return "the digest of the product differs from that of all healthy devices";
     case Check::stored:
       return "the result in memory differs from that in the registers";
     case Check::repeat:

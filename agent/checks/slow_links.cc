@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <string>
 #include <utility>
 
@@ -46,6 +47,15 @@ std::vector<size_t> slow_links(const Json& parts) {
   return out;
 }
 
+int64_t pause_before(const std::string& node, const std::string& partner, int round, double seconds) {
+  // FNV-1a: the same everywhere, so a run can be read from its report.
+  uint64_t hash = 14695981039346656037ull;
+  for (const char c : fmt::format("{}>{}#{}", node, partner, round))
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  const double share = static_cast<double>((hash >> 16) % 1000) / 1000;
+  return static_cast<int64_t>(share * 2 * round * std::clamp(seconds, 0.0, 60.0) * 1000);
+}
+
 Json better_link(const Json& before, const Json& again) {
   if (before.value("outcome", "") == "corrupt") return before;
   const std::string outcome = again.value("outcome", "");
@@ -54,7 +64,8 @@ Json better_link(const Json& before, const Json& again) {
   for (const char* name : kRates) {
     const double first = rate_of(before, name), second = rate_of(again, name);
     if (std::isnan(first)) continue;
-    out["detail"]["first_try"][name] = first;
+    const Json::json_pointer kept(std::string("/detail/first_try/") + name);
+    out["detail"]["first_try"][name] = before.contains(kept) ? before.at(kept) : Json(first);
     if (first > second) out["metrics"][name] = before["metrics"][name];
   }
   return out;

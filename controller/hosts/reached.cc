@@ -48,6 +48,7 @@ void refuse_one_address(const std::vector<ReachedHost>& hosts, std::map<std::str
   std::map<std::string, std::vector<std::string>> at;
   for (const auto& host : hosts) {
     if (out.count(host.name)) continue;
+    if (host.address.empty() && hosts.size() == 1) continue;
     if (host.address.empty())
       out[host.name] = "the address by which other hosts reach it is unknown: add `address=` in the list";
     else
@@ -100,7 +101,8 @@ std::vector<AcceptHost> accept_hosts(const std::vector<ReachedHost>& hosts) {
   for (const auto& host : hosts) {
     AcceptHost one;
     one.name = host.name;
-    one.address = host.address;
+    // One host by itself has no links, so its own address will do.
+    one.address = host.address.empty() && hosts.size() == 1 ? "127.0.0.1" : host.address;
     one.group = host.group;
     one.facts = host.text.facts().get();  // the text keeps it
     out.push_back(std::move(one));

@@ -292,7 +292,9 @@ std::string render_drift(const Drift& drift) {
     size_t alike = 0;
     std::string lines;
     for (const DriftProperty& property : group.properties) {
-      if (property.agreement == Agreement::equal && property.not_looked_at.empty())
+      const bool one_value = property.agreement == Agreement::equal ||
+                             (property.agreement == Agreement::few && property.values.size() == 1);
+      if (one_value && property.not_looked_at.empty())
         ++alike;
       else
         lines += "  " + property_line(property) + "\n";

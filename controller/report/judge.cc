@@ -423,6 +423,13 @@ Check judge_metric(const MeasuredStep& step, const std::string& metric, const Js
   return check;
 }
 
+// Why the kernel of this node let the program have no look at the part (a device that a container may not
+// open); "" where it did, and for GPUs, which are always to be measured.
+std::string kept_back(const MeasuredStep& step) {
+  if (step.on_gpus || text_of(field(step.result, "outcome")) != "unavailable") return "";
+  return text_of(field(field(step.result, "detail"), "not_looked_at"));
+}
+
 Check not_looked_at(const MeasuredStep& step) {
   Check check = begin_check(step, "data");
   check.verdict = Verdict::not_looked_at;
@@ -444,6 +451,11 @@ std::map<std::string, std::vector<Check>> judge_measurements(const std::vector<M
     if (with.own_only && (is_link(step) || is_collective(step))) continue;  // others may be to blame
     if (step.status == kNotLookedAt) {
       checks.push_back(not_looked_at(step));
+      continue;
+    }
+    if (const std::string kept = kept_back(step); !kept.empty()) {
+      checks.push_back(not_looked_at(step));
+      checks.back().reason = kept;
       continue;
     }
     const std::string cannot = unsupported(step);

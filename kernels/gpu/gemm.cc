@@ -104,13 +104,15 @@ Status compare_makers(Measurement& out, const Gpu& gpu, const FormatInfo& format
   out.metrics["own_over_cublaslt"] = {ours.series.median / std::max(theirs.series.median, 1e-9), "ratio"};
   out.metrics["digest_percent"] = {100 * (ours.series.median / std::max(digested.series.median, 1e-9) - 1),
                                    "%"};
-  out.detail["own"] = bench.describe();
+  out.detail["own"] = bench.describe(gpu);
   return Ok{};
 }
 
 Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const GemmOptions& options) {
   if (!has_format(format.format, gpu.major, gpu.minor)) return unsupported(gpu, format);
-  TRY(const Maker maker, choose_maker(options.maker, format.format, gpu));
+  // Speeds are compared with what others publish, which is cuBLASLt's.
+  const std::string word = options.maker == "auto" ? "cublaslt" : options.maker;
+  TRY(const Maker maker, choose_maker(word, format.format, gpu));
   Measurement out;
   {
     TRY(ProductBench bench, prepare(maker, format.format, options.n));
@@ -118,7 +120,7 @@ Result<Measurement> measure(const Gpu& gpu, const FormatInfo& format, const Gemm
     out.metrics["tflops"] = {run.series.median, format.unit};
     out.metrics["slowest_ratio"] = {run.series.slowest_ratio, "ratio"};
     out.metrics["drift"] = {run.series.drift, "ratio"};
-    out.detail = bench.describe();
+    out.detail = bench.describe(gpu);
     out.detail["format"] = format.name;
     out.detail["products"] = run.products;
     out.detail["series"] = run.series.json(kSeries);

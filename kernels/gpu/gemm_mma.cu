@@ -9,7 +9,7 @@
 //              stored. bf16 and fp8 differ in one instruction. v1. Every sum is made in one fixed order: the
 //              same inputs give the same bits.
 // Expected:    not known. It is a check first; on Hopper mma.sync cannot reach the speed of wgmma.
-// Unproven:    never ran on a GPU, so it is off unless requested by name.
+// Ran on:      no GPU yet, so it is used only when named.
 #include "kernels/gpu/ptx.cuh"
 #include "kernels/gpu/tiles.h"
 

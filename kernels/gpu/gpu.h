@@ -34,7 +34,7 @@ struct GemmOptions {
   double seconds = 5;
   size_t n = 8192;              // edge; of the own kernels a multiple of 256
   std::string format = "bf16";  // formats() of kernels/gpu_logic.h
-  std::string maker = "auto";   // auto: the own kernel where it is proven, else cuBLASLt; own; cublaslt
+  std::string maker = "auto";   // own, cublaslt, or auto: cuBLASLt
   bool compare = false;         // also the other maker, and what the digest in the registers costs
 };
 // Metrics: tflops (median of the samples; TOP/s for int8), slowest_ratio, drift. With compare: own_tflops,

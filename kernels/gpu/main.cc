@@ -37,7 +37,7 @@ CLI::App* add(CLI::App& app, Arguments& a, const char* name, const char* help) {
 }
 void add_product(CLI::App& sub, std::string& format, std::string& maker, size_t& n, double& seconds) {
   sub.add_option("--format", format, "number format: " + format_names());
-  sub.add_option("--kernel", maker, "auto (own where it is proven, else cublaslt), own, or cublaslt");
+  sub.add_option("--kernel", maker, "own, cublaslt, or auto (sdc: own where it is proven, else cublaslt)");
   sub.add_option("--n", n, "matrix edge: a multiple of 16; of 256 for own kernels");
   sub.add_option("--seconds", seconds, "time budget");
 }

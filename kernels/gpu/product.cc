@@ -44,7 +44,7 @@ Result<Maker> choose_maker(const std::string& word, Format format, const Gpu& gp
   const Maker own = own_kernel(format, gpu.major, gpu.minor);
   if (word == "cublaslt") return Maker::library;
   if (word == "auto")
-    return own != Maker::library && proven(own, format, gpu.major, gpu.minor) ? own : Maker::library;
+    return own != Maker::library && proven(own, gpu.major, gpu.minor) ? own : Maker::library;
   if (word != "own")
     return fail(Code::invalid, fmt::format("'{}' is not one of auto, own and cublaslt", word));
   if (own == Maker::library)
@@ -142,10 +142,11 @@ Result<bool> ProductBench::freivalds(uint64_t seed) {
   return counts[0] == 0 && counts[1] == 0;
 }
 
-Json ProductBench::describe() const {
+Json ProductBench::describe(const Gpu& gpu) const {
   Json out = {{"made_by", to_string(maker_)}, {"n", n_}};
   if (library_) out["cublaslt_version"] = library_->version();
-  if (!library_) out["unproven"] = "this kernel has not been run on this GPU model before release";
+  if (!proven(maker_, gpu.major, gpu.minor))
+    out["unproven"] = "this kernel has not been run on this GPU model before release";
   return out;
 }
 

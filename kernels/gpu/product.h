@@ -46,7 +46,7 @@ class ProductBench {
   double flop() const {
     return 2.0 * static_cast<double>(n_) * static_cast<double>(n_) * static_cast<double>(n_);
   }
-  Json describe() const;
+  Json describe(const Gpu& gpu) const;
 
  private:
   explicit ProductBench(CudaStream stream) : stream_(std::move(stream)) {}

@@ -1,5 +1,7 @@
 #include "agent/checks/slow_links.h"
 
+#include <set>
+
 #include "tests/catch.h"
 
 using namespace muster;
@@ -43,6 +45,30 @@ TEST_CASE("what was not measured is not slow, and with two there is no median") 
   CHECK(slow_links(parts_of({fast, fast, measured(10, 9, "corrupt"), none})).empty());
   CHECK(slow_links(parts_of({fast, fast, measured(10, 9), none})) == Places{2});
   CHECK(slow_links(Json::array()).empty());
+}
+
+TEST_CASE("both ends of a link pause differently before they measure it again") {
+  std::set<int64_t> seen;
+  for (int node = 1; node <= 8; ++node)
+    for (int partner = 1; partner <= 8; ++partner)
+      for (int round = 1; round <= 2; ++round) {
+        const int64_t ms = pause_before(std::to_string(node), std::to_string(partner), round, 4);
+        CHECK(ms >= 0);
+        CHECK(ms < round * 8000);
+        seen.insert(ms);
+      }
+  CHECK(seen.size() > 100);
+  CHECK(pause_before("a", "b", 1, 4) == pause_before("a", "b", 1, 4));
+  CHECK(pause_before("a", "b", 1, 4) != pause_before("b", "a", 1, 4));
+  CHECK(pause_before("a", "b", 2, 1e300) < 240001);
+  CHECK(pause_before("a", "b", 1, -1) == 0);
+}
+
+TEST_CASE("the first of three measurements of a link is kept") {
+  const Json third = better_link(better_link(measured(50, 90), measured(60, 80)), measured(95, 85));
+  CHECK(third["metrics"]["send_mbps"]["value"] == 95);
+  CHECK(third["metrics"]["receive_mbps"]["value"] == 90);
+  CHECK(third["detail"]["first_try"] == Json{{"send_mbps", 50.0}, {"receive_mbps", 90.0}});
 }
 
 TEST_CASE("of two measurements of a link each direction's better one counts, and the first is kept") {

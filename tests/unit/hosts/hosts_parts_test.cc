@@ -108,6 +108,10 @@ TEST_CASE("hosts: one address of two hosts refuses both, one that is unknown its
   CHECK(refused.count("gpu01") == 1);
   CHECK(refused.count("gpu02") == 0);
   CHECK(refused.count("gpu03") == 1);
+  // One by itself needs none.
+  CHECK(unfit_hosts({hosts[3]}).empty());
+  CHECK(accept_hosts({hosts[3]}).at(0).address == "127.0.0.1");
+  CHECK(accept_hosts(hosts).at(3).address.empty());
 }
 
 TEST_CASE("only hosts whose firmware names no maker of servers are simulated ones", "[hosts]") {

@@ -857,6 +857,26 @@ TEST_CASE(
   CHECK(blind.detail["not_looked_at"].size() == 3);
 }
 
+TEST_CASE("a disk that this process may not open is not looked at: that is no fault of the drive") {
+  const TestRoot root;
+  const Files files = root.files();
+  REQUIRE(files.write("/sys/block/vda/device/serial", "S1\n").ok());
+  REQUIRE(files.write("/sys/block/vda/size", "4096\n").ok());
+  REQUIRE(files.write("/dev/vda", std::string(2 << 20, 'x')).ok());
+  REQUIRE(::chmod(files.real("/dev/vda").c_str(), 0) == 0);
+  REQUIRE(::chmod(files.real("/").c_str(), 0755) == 0);
+  Measurement found;
+  {
+    const PlainUser plain;
+    found = run_drives(files, {.seconds = 0.01, .streams = 1});
+  }
+  REQUIRE(found.parts.size() == 1);
+  const Json& disk = found.parts[0]["result"];
+  CHECK(disk["outcome"] == "unavailable");
+  CHECK(disk["detail"]["not_looked_at"].get<std::string>().find("vda") != std::string::npos);
+  CHECK(disk["blame"].empty());
+}
+
 TEST_CASE("memory is what the machine has left, and no more than the cgroups above leave") {
   const TestRoot root;
   const Files files = root.files();

@@ -64,6 +64,36 @@ TEST_CASE("a step that needs what the agent has not is not looked at, and holds 
   CHECK_FALSE(only_unrun(node));
 }
 
+TEST_CASE("a drive that may not be opened is not looked at, the others are measured", "[not-looked-at]") {
+  MeasuredStep step = drives("n1");
+  step.status = "measured";
+  const auto part = [](const char* drive, const Json& result) {
+    return Json{{"subject", drive}, {"like", "x"}, {"result", result}};
+  };
+  Json closed = {{"check", "drives"},
+                 {"outcome", "unavailable"},
+                 {"error", "vda may not be opened here"},
+                 {"blame", Json::array()},
+                 {"metrics", Json::object()},
+                 {"detail", {{"not_looked_at", "vda may not be opened here"}}}};
+  step.result = measured("drives", {}, {});
+  step.result["parts"] = {part("S1", closed), part("S2", measured("drives", {{"read_mbps", {900, "MB/s"}}}, {}))};
+  const auto checks = judge_measurements({step}).at("n1");
+  CHECK(verdict_of(checks, "drives/data") == Verdict::not_looked_at);
+  CHECK(checks.front().subject == "S1");
+  CHECK(std::count_if(checks.begin(), checks.end(), [](const Check& c) { return c.subject == "S1"; }) == 1);
+  CHECK(std::any_of(checks.begin(), checks.end(), [](const Check& c) {
+    return c.subject == "S2" && c.name == "drives/data" && c.verdict == Verdict::pass;
+  }));
+  // Without that reason, or of a GPU, it was not run.
+  step.result["parts"] = {part("S1", closed)};
+  step.result["parts"][0]["result"]["detail"] = Json::object();
+  CHECK(verdict_of(judge_measurements({step}).at("n1"), "drives/data") != Verdict::not_looked_at);
+  step.result["parts"] = {part("S1", closed)};
+  step.on_gpus = true;
+  CHECK(verdict_of(judge_measurements({step}).at("n1"), "drives/data") != Verdict::not_looked_at);
+}
+
 TEST_CASE(
     "what is absent without that reason is not run, and a node of which nothing was looked at is not "
     "accepted",
