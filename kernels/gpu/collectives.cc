@@ -11,7 +11,7 @@
 // Structure:   for each collective and size one checked call, then timed ones in a row.
 // Expected:    bus bandwidth as nccl-tests defines it; 0 with one rank, where nothing crosses a link.
 //              controller/report/expected.cc.
-// Ran on:      one H200 and one H100, as one rank (bench/results); several ranks only on the fakes of tests/gpu.
+// Ran on:      one H200, one H100, as one rank (bench/results); several ranks only on the fakes of tests/gpu.
 #include <algorithm>
 #include <fmt/format.h>
 

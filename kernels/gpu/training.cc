@@ -19,7 +19,7 @@
 //              NCCL runs in this process: the two can wait for each other.
 // Time:        of the slowest rank, median of the steps; alone: each GPU's own. MFU = operations / time /
 //              (multiprocessors x operations per cycle x highest clock).
-// Ran on:      one H200 and one H100, as one rank (bench/results); several ranks only on the fakes of tests/gpu.
+// Ran on:      one H200, one H100, as one rank (bench/results); several ranks only on the fakes of tests/gpu.
 #include <algorithm>
 #include <barrier>
 #include <bit>
